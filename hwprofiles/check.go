@@ -91,6 +91,8 @@ func (p *Profile) contradiction() (key, why string) {
 		return "card.reply_lines", fmt.Sprintf("card.reply_lines is %d of %d lines, want at least one for each level, or 0 of 0", card.ReplyLines, card.Lines)
 	case card.TransferWords%4 != 0:
 		return "card.transfer_words", fmt.Sprintf("card.transfer_words is %d, want a multiple of 4", card.TransferWords)
+	case card.RemotePageBytes&(card.RemotePageBytes-1) != 0:
+		return "card.remote_page_bytes", fmt.Sprintf("card.remote_page_bytes is %d, want a power of two", card.RemotePageBytes)
 	case card.Blocks && card.TransferWords != 0:
 		return "card.blocks", fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
 	case net.Clock != 0 && net.HalfwordsPerCycle == 0:

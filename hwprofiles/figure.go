@@ -57,6 +57,7 @@ var figures = []figure{
 	{"card.acknowledge_every_frames", func(p *Profile) any { return &p.Card.AcknowledgeEveryFrames }, 1, 32, nil},
 	{"card.transfer_words", func(p *Profile) any { return &p.Card.TransferWords }, 4, 20, nil},
 	{"card.types", func(p *Profile) any { return &p.Card.Types }, 1, 1 << 14, nil},
+	{"card.remote_page_bytes", func(p *Profile) any { return &p.Card.RemotePageBytes }, 64, 1 << 16, nil},
 
 	{"units.retrieval_cycles", func(p *Profile) any { return &p.Units.RetrievalCycles }, 0, int64(maxCycles), busClock},
 	{"units.dispatch_cycles", func(p *Profile) any { return &p.Units.DispatchCycles }, 0, int64(maxCycles), busClock},

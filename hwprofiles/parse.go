@@ -96,10 +96,10 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 	return p, nil
 }
 
-// later is a figure that sections had not at first: without it they mean what they meant.
-const later = "bus.queue_burst"
+// later are the figures that sections had not at first: without one they mean what they meant.
+var later = []string{"bus.queue_burst", "card.remote_page_bytes"}
 
-// section reads the figures of a section. All must be there, but the one that came later.
+// section reads the figures of a section. All must be there, but those that came later.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	var mine []*figure
 	var names []string
@@ -114,7 +114,7 @@ func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	}
 	for i, f := range mine {
 		v := keys[names[i]]
-		if v == nil && f.key == later {
+		if v == nil && slices.Contains(later, f.key) {
 			continue
 		}
 		if v == nil {

@@ -91,6 +91,9 @@ type Card struct {
 
 	TransferWords int // most words of data in an XFER packet, a multiple of 4
 	Types         int // of packets that a program may define
+
+	// RemotePageBytes is how long a page of remote memory is, a power of two: no packet of an operation on it crosses the end of one.
+	RemotePageBytes int
 }
 
 // Units are how long each unit of the card is busy with a packet, transmit with a frame,

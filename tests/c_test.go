@@ -111,7 +111,34 @@ func TestRunStructures(t *testing.T) {
 	}
 }
 
-// TestRunWindows: what funi.h has for windows does between two hosts what it says, and what is refused is refused (programs/windows.c; funi.h, "windows").
+// TestRunChain: the chain in C and in Go, through the daemons of two hosts, as an ordinary user, whoever is the first member and whoever the last: what each sends along
+// it comes to all, also to those of the other language, once; who has left is named (funi.h "chains", package rma).
+func TestRunChain(t *testing.T) {
+	folder := t.TempDir()
+	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/chain.c").CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rma/example/chain").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range []string{folder, filepath.Dir(folder), inC, inGo} { // nobody runs them, whatever root's umask is
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := daemons(t)
+	for _, nodes := range [][3]string{{inC, inGo, inC}, {inGo, inC, inGo}} {
+		out := s.run("-n", "3", "--", "sh", "-c", fmt.Sprintf("case $FUNET_NODE in 0) exec %s;; 1) exec %s;; *) exec %s;; esac", nodes[0], nodes[1], nodes[2])).ok()
+		if out != "[0] 3 nodes have each sent 50 messages and as many writes along a chain; each came to all of them once\n" {
+			t.Errorf("node 0 is %s, node 1 %s: they printed %q", filepath.Base(nodes[0]), filepath.Base(nodes[1]), out)
+		}
+		s.free()
+	}
+}
+
+// TestRunWindows: what funi.h has for windows does between two hosts what it says, and what is refused is refused, also of chains (programs/windows.c; funi.h,
+// "windows", "chains").
 func TestRunWindows(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "windows")

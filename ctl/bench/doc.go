@@ -7,6 +7,7 @@
 //	Incast           goodput of all other hosts to one              FUNet from one host alone
 //	Xfer             block transfers, at several MTUs               raw AF_XDP; iperf3, one TCP stream
 //	Socket           connections: round trips, bytes, shares      TCP by the same program; block transfers
+//	RMA              operations on another process's memory         messages, transfers; UCX, OpenMPI, fabtests
 //	Matmul           a matrix product on all hosts and on one       the same program in C over OpenMPI
 //	CalibrateMode    round trips of raw AF_XDP in each XDP mode     each other
 //

@@ -71,6 +71,7 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 		{"plm_rsh_no_tree_spawn", "1"}, // only this host has the agent's namespaces
 		{"pml", "ob1"},
 		{"btl", "tcp,self"},
+		{"osc", "pt2pt"}, // one-sided operations by messages: of 4.1's components the one that needs neither shared memory nor RDMA
 		{"btl_tcp_if_include", network},
 		{"oob_tcp_if_include", network},
 		{"mpi_yield_when_idle", yield},

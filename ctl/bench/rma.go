@@ -66,6 +66,7 @@ type RMAReport struct {
 	Ops      []RMAOperation `json:"ops"`
 	PingPong float64        `json:"pingpong_p50_us"`
 	UCXNote  string         `json:"ucx_note,omitempty"` // why it is absent, or how it failed
+	Rivals   []RMARival     `json:"rivals"`
 
 	Gets         float64   `json:"get_1m_gbit_per_s"`
 	GetsRatio    float64   `json:"get_1m_ratio_to_xfer"`
@@ -98,7 +99,7 @@ var rmaUCX = map[string]struct {
 	"swap": {"ucp_swap", 0.5},
 }
 
-// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Without UCX the report says so and lacks its figures. Errors:
+// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Tools that are absent are named, and their figures lacking. Errors:
 // ErrOptions, ErrFunet, and the context's. Any goroutine may call it, one at a time for a lab.
 func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	const what = "measure remote writes"
@@ -125,17 +126,17 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	playing := append([]*contender{pingPong}, ops...)
 	playing = append(playing, bulk, gets, transfer, rate, stream)
 	ucx := make([]*contender, len(ops)) // nil: UCX has no such operation, or there is no UCX
+	s, err := newSession(l, Options{})
+	if err != nil {
+		return nil, err
+	}
+	folder, err := makeFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Remove()
+	s.dir = folder.Path()
 	if r.UCXNote = absent(ucxNeeds); r.UCXNote == "" {
-		s, err := newSession(l, Options{})
-		if err != nil {
-			return nil, err
-		}
-		folder, err := makeFolder()
-		if err != nil {
-			return nil, err
-		}
-		defer folder.Remove()
-		s.dir = folder.Path()
 		for i, op := range ops {
 			test, ok := rmaUCX[op.name]
 			if !ok {
@@ -149,6 +150,15 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 		}
 	}
 	c := comparison{what: what, unit: "us, Gbit/s, a second", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
+	others := rivals()
+	for _, v := range others {
+		if v.contend(ctx, &c, s, r); v.c != nil {
+			playing = append(playing, v.c)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: %w", what, ctx.Err())
+	}
 	if err := c.play(ctx, playing...); err != nil {
 		return nil, err
 	}
@@ -164,6 +174,9 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 			}
 		}
 		r.Ops = append(r.Ops, op)
+	}
+	for _, v := range others {
+		r.Rivals = append(r.Rivals, v.report(r))
 	}
 	r.Gets, r.RoundsGets = gets.median(), byRound(gets.figures, transfer.figures)
 	r.GetsRatio = *median(r.RoundsGets)
@@ -187,6 +200,9 @@ func (r *RMAReport) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "%-34s %9.2f million/s, messages %.2f, ratio %.3f (%s)\n", "8 bytes, one way", r.PutRate/1e6, r.Rate/1e6, r.PutRateRatio, ratios(r.RoundsRate))
 	if r.UCXNote != "" {
 		fmt.Fprintf(&b, "ucx: %s\n", r.UCXNote)
+	}
+	for _, v := range r.Rivals {
+		v.write(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

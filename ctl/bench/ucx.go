@@ -21,22 +21,27 @@ func runUCX(ctx context.Context, s *session) (Sample, error) {
 // ucx runs two series of a test of half round trips on one connection, because a series tells one percentile only: p50 and
 // then p99. Server and client read the same batch file.
 func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp int) (Sample, error) {
-	batch := filepath.Join(s.dir, "ucx-batch")
 	var text string
 	for _, rank := range []int{50, 99} {
 		text += fmt.Sprintf("p%d -t %s -s %d -n %d -w %d -R %d\n", rank, test, size, exchanges, warmUp, rank)
 	}
-	if err := os.WriteFile(batch, []byte(text), 0o600); err != nil {
-		return Sample{}, fmt.Errorf("write the batch file of ucx_perftest: %w", err)
-	}
-	port := s.newPort()
-	server := []string{"ucx_perftest", "-p", strconv.Itoa(port), "-b", batch}
-	client := []string{"ucx_perftest", s.address(1), "-p", strconv.Itoa(port), "-b", batch, "-v"}
-	printed, err := s.exchange(ctx, "tcp", port, []string{"UCX_TLS=tcp,self"}, server, client)
+	printed, err := s.ucxBatch(ctx, text)
 	if err != nil {
 		return Sample{}, err
 	}
 	return parseUCX(printed)
+}
+
+// ucxBatch runs the lines of a batch file, a test each, and returns what the client printed: CSV.
+func (s *session) ucxBatch(ctx context.Context, lines string) (string, error) {
+	batch := filepath.Join(s.dir, "ucx-batch")
+	if err := os.WriteFile(batch, []byte(lines), 0o600); err != nil {
+		return "", fmt.Errorf("write the batch file of ucx_perftest: %w", err)
+	}
+	port := s.newPort()
+	server := []string{"ucx_perftest", "-p", strconv.Itoa(port), "-b", batch}
+	client := []string{"ucx_perftest", s.address(1), "-p", strconv.Itoa(port), "-b", batch, "-v"}
+	return s.exchange(ctx, "tcp", port, []string{"UCX_TLS=tcp,self"}, server, client)
 }
 
 // parseUCX reads the CSV of a batch: a line of titles, then a line for each series, which begins

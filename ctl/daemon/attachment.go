@@ -108,7 +108,7 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	if err != nil {
 		return nil, -1, err
 	}
-	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size)) + pages(tables(r.Remote))}
+	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size)) + pages(engine.RemoteBytes(r.Remote))}
 	if err := d.take(c.peer.account, c.rule, use); err != nil {
 		d.leave(j, r.Node)
 		return nil, -1, err
@@ -126,13 +126,11 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 		return nil, -1, err
 	}
 	c.attachment = a
+	if arrives { // in the place of its sign
+		d.dropSign(j, func(s sign) bool { return s.node == a.node })
+	}
 	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
 	return a, wait, nil
-}
-
-// tables is how many bytes the card needs for the key slots and areas of a context.
-func tables(s funi.RemoteSizes) int64 {
-	return int64(s.KeySlots)*32 + int64(s.Areas)*20 + int64(s.Notifications)*2
 }
 
 // make makes the parts of the context, and returns the descriptor on which the process
@@ -315,6 +313,7 @@ func (c *connection) freeKept() {
 	use := usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes}
 	if a.left {
 		use.contexts = 0 // the sign has it
+		c.d.strand(a)
 	}
 	c.d.give(c.peer.account, c.rule, use)
 }

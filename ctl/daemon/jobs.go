@@ -273,19 +273,23 @@ func (d *Daemon) endJob(j *job, why string) {
 	for _, c := range members {
 		c.detach(j)
 	}
+	d.mu.Lock()
+	signs := j.signs
+	j.signs = nil
+	d.mu.Unlock()
 	_ = d.loop.do(func() { // a thread that has ended has no groups
 		for node, at := range j.cards {
 			if at == d.cfg.Card {
 				d.loop.card.Expect(j.gid, uint16(node), j.tag, false)
 			}
 		}
-		for _, s := range j.signs {
+		for _, s := range signs {
 			d.loop.card.Detach(s.ctx)
 		}
 		_ = d.loop.card.SetGroupRoutes(j.gid, nil) // it always can be taken away
 		j.gone = true
 	})
-	for _, s := range j.signs {
+	for _, s := range signs {
 		d.give(s.account, s.rule, usage{contexts: 1})
 	}
 	d.mu.Lock()

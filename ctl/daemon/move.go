@@ -8,12 +8,14 @@ package daemon
 //	                        memory until the connection ends
 //	the new one    image    takes the image, part by part, and the context goes on
 //
-// What stays on the old host is a sign, which the job keeps until it ends: it counts as a context of its user.
+// What stays on the old host is a sign, which counts as a context of its user, until the job ends or the process comes back there. A process that ends
+// before the new card knows of it is nowhere, and its sign ends with it: what waits for it comes back to its senders.
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/uspace/attach"
@@ -38,6 +40,7 @@ const (
 // sign is a context that has moved to another card, and whose it was.
 type sign struct {
 	ctx     *engine.Context
+	node    uint16
 	account uint32
 	rule    *Rule
 }
@@ -188,7 +191,35 @@ func (d *Daemon) signUp(a *attachment, to uint16) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.job.cards[a.node] = to
-	a.job.signs = append(a.job.signs, sign{a.ctx, a.account, a.conn.rule})
+	a.job.signs = append(a.job.signs, sign{a.ctx, a.node, a.account, a.conn.rule})
+}
+
+// dropSign forgets a sign of a job that has ended, or is about to, and gives back what it cost. It reports whether there is one.
+func (d *Daemon) dropSign(j *job, is func(sign) bool) bool {
+	d.mu.Lock()
+	i := slices.IndexFunc(j.signs, is)
+	if i < 0 {
+		d.mu.Unlock()
+		return false
+	}
+	s := j.signs[i]
+	j.signs = slices.Delete(j.signs, i, i+1)
+	d.mu.Unlock()
+	d.give(s.account, s.rule, usage{contexts: 1})
+	return true
+}
+
+// strand ends the sign of a context whose process has ended, if it has arrived nowhere. Another process may be the node here then.
+func (d *Daemon) strand(a *attachment) {
+	_ = d.loop.do(func() { // a thread that has ended has no signs
+		if _, home := a.ctx.Told(); home || !d.dropSign(a.job, func(s sign) bool { return s.ctx == a.ctx }) {
+			return
+		}
+		d.loop.card.Detach(a.ctx)
+		if routes, _, err := d.moveNode(a.job, a.node, d.cfg.Card); err == nil {
+			_ = d.loop.card.SetGroupRoutes(a.job.gid, routes) // they lead where others have led before
+		}
+	})
 }
 
 // moved notes that a node of a group is on another card now. The card's thread calls it, within a step.

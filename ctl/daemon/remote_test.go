@@ -162,8 +162,9 @@ func TestRemoteMemoryIsCounted(t *testing.T) {
 	if err := k.attach(r); err != nil {
 		t.Fatal(err)
 	}
-	const shared, tables = funi.PageSize + 6*64*128 + (4+8)*64, 1 // pages
-	if n, want := d.status(t).Bytes, int64((shared+funi.PageSize-1)/funi.PageSize+tables)*funi.PageSize; n != want {
+	const shared = funi.PageSize + 6*64*128 + (4+8)*64
+	pages := func(bytes int64) int64 { return (bytes + funi.PageSize - 1) / funi.PageSize * funi.PageSize }
+	if n, want := d.status(t).Bytes, pages(shared)+pages(engine.RemoteBytes(remote)); n != want {
 		t.Errorf("%d bytes are counted, want %d", n, want)
 	}
 	k.close()

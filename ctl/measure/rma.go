@@ -69,13 +69,14 @@ func rma() *cobra.Command {
 	}
 	c := f.onLab(&cobra.Command{
 		Use:   "rma",
-		Short: "Compare operations on another process's memory with active messages, transfers and UCX",
+		Short: "Compare operations on another process's memory with active messages, transfers, UCX and OpenMPI",
 		Long: `Compare operations that a card carries out on the memory of another process. Each end of a round trip writes 8 bytes, and
 the other sees them in its memory (put), or hears of them by a notification (put_notify); of a read, a fetch-and-add and a
 swap of 8 bytes (get, add, swap) the other process has no part. Beside them stand a request and a reply of four words, and
 ucx_perftest's ucp_put_lat, ucp_get, ucp_fadd and ucp_swap over TCP. Writes and reads of blocks of 1 MiB stand beside
-transfers, and writes of 8 bytes one way beside messages of four words. They take turns; figures are medians over the
-rounds, and ratios medians of those in each round. Without UCX the report says so and lacks its figures.`,
+transfers, and writes of 8 bytes one way beside messages of four words. One-sided operations of OpenMPI, UCX's ucp_put_bw
+and libfabric's fi_rma_bw (fabtests) run in the same rounds, all over TCP. They take turns; figures are medians over the
+rounds, and ratios medians of those in each round. Tools that are absent are named, and their figures lacking.`,
 		Example: "  funet bench rma --lab 2 --json\n  funet bench rma --lab 2 --daemons",
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.RMA(ctx, l, o) })
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips in each run; ten times as many writes one way, a hundredth of blocks")

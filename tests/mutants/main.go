@@ -130,10 +130,15 @@
 //	unshared           remote writes to each of many silent cards take half of all lines
 //	replaced           a write that was copied because it is late goes back among the records that are free
 //	repaid             what late writes had of an account is not given back
+//	page               a get asks for more than the rest of a page
 //	chain              a member of a chain sends on before it delivers
 //	loop               a member takes a multicast that is to reach another number of members than are behind it
 //	diamond            a member takes a multicast from another node than its parent
 //	crossing           what waits on one chain stops others
+//	impatient          a multicast is given up while members on its way are full
+//	posing             a first member takes multicasts in others' names
+//	overcounted        reports count more members than there are
+//	owing              a sign never counts as told what it has told of other nodes
 //	home               any card says where a node is
 //	handed             areas do not move with their context
 //	unlisted           a card that gets its first node of a group hears of no earlier moves

@@ -1,4 +1,4 @@
-/* windows: what funi.h has for windows, between nodes 0 (the owner) and 1 of a job: puts, gets, notifications, signals, locks, a window that is
+/* windows: what funi.h has for windows and chains, between nodes 0 (the owner) and 1 of a job: puts, gets, notifications, signals, locks, a window that is
  * suspended and one that is revoked, and what is refused. Each line that fails is named. */
 #define _POSIX_C_SOURCE 200809L
 #include "funi.h"
@@ -171,6 +171,28 @@ static int user(void)
 	CHECK(funi_put(&card, &other, own, 8, NULL, &h) == -EINVAL);
 	both.signal = 3;
 	CHECK(funi_put(&card, &t, own, 8, &both, &h) == -EINVAL);
+
+	/* Chains: what is refused here, by this card, and by the other node, which is a member of none. */
+	const struct funi_chain beyond = { FUNI_MAX_CHAINS, 1, 0, 0, { { 0, 0 } } }, wide = { 5, 1, 0, FUNI_MAX_NEXT + 1, { { 0, 0 } } };
+	const struct funi_chain twice = { 5, 1, 0, 2, { { 0, 1 }, { 0, 1 } } };
+	struct funi_delivery d;
+	uint32_t long_one[FUNI_MAX_MULTICAST_WORDS + 1] = { 0 };
+	CHECK(funi_join(&card, &beyond, &h) == -EINVAL && funi_join(&card, &wide, &h) == -EINVAL && funi_leave(&card, FUNI_MAX_CHAINS, &h) == -EINVAL);
+	CHECK(funi_join(&card, &twice, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
+	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_NOT_OPENED);
+	CHECK(funi_leave(&card, 5, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
+	CHECK(funi_multicast(&card, 0, 5, 1, 1, long_one, FUNI_MAX_MULTICAST_WORDS + 1, &h) == -EMSGSIZE);
+	CHECK(funi_multicast(&card, 0, 5, 1, FUNI_MAX_TYPE + 1, NULL, 0, &h) == -EINVAL && funi_multicast(&card, 0, 5, 0, 1, NULL, 0, &h) == -EINVAL);
+	CHECK(funi_multicast(&card, 0, FUNI_MAX_CHAINS, 1, 1, NULL, 0, &h) == -EINVAL);
+	CHECK(funi_multicast_put(&card, 0, 5, 1, key, at, own, FUNI_MAX_MULTICAST_BYTES + 1, &h) == -EMSGSIZE);
+	CHECK(funi_multicast_put(&card, 0, 5, 1, key, FUNI_MAX_ADDRESS + 1, own, 1, &h) == -EINVAL);
+	CHECK(funi_multicast(&card, 0, 5, 3, 1, long_one, FUNI_MAX_MULTICAST_WORDS, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
+	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_CHAIN && funi_delivered(&card, h, &d) == 0);
+	CHECK(d.delivered == 0 && d.failed == 3 && d.named == 1 && d.broken[0].node == 0 && d.broken[0].reason == FUNI_REASON_CHAIN);
+	CHECK(funi_multicast_put(&card, 0, 5, 1, key, at, own, FUNI_MAX_MULTICAST_BYTES, NULL) == 0 && funi_quiet(&card, WAIT) == -EREMOTEIO);
+	CHECK(strstr(card.error, "83") != NULL && funi_quiet(&card, WAIT) == 0 && funi_delivered(&card, 0, &d) == -ENOENT);
+	CHECK(funi_expose_window_as(&card, memory, 64, 0, FUNI_MAY_READ, 0, 0, &h) == -EINVAL);
+	CHECK(funi_expose_window_as(&card, memory, 64, 0, FUNI_MAY_READ, 0, UINT64_C(77) << 16 | 0xfff0, &h) == -ENOBUFS);
 
 	/* Locks. */
 	t.address = at;

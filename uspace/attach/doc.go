@@ -9,6 +9,11 @@
 // funi), and the socket is for segments only, and for the end: when either side is gone
 // the kernel closes the socket, and the daemon detaches the context, or the client reports the end.
 //
+// A context moves to the card of another daemon (Client.Move, move.go): the client asks that one for a context of the same sizes (KindArrive), has the
+// first let go (KindLeave), which hands out an image of what its card knew, copies the memory, and hands the image on (KindImage). The memory of the second
+// daemon then takes the place of the first's, at the same addresses. An administrator may ask for that (KindWhither): the register page says so, and
+// Drive sees it. A move that is refused leaves the context as it was; one that fails when the first card has let go ends it (ErrLost).
+//
 // A message is little-endian and starts with a header:
 //
 //	u32 magic 0x494e5546@0 ("FUNI"), u16 version@4, u16 kind@6,

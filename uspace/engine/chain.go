@@ -30,6 +30,8 @@ const (
 	chainDepth = 4
 	// chainLines is how many lines a chain has.
 	chainLines = chainDepth * funi.MaxNext
+	// longestWay is how many members on a way may be full, each behind the next, before the origin gives a multicast up that waits there.
+	longestWay = 16
 	// firstChained is the Index of the first line of the first chain.
 	firstChained = firstAnswer + answerLines
 )
@@ -130,6 +132,9 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	size, ok := funi.ReadMulticast(w, &m)
 	if !ok || x.remote == nil || l != arctic.Request || c.units != nil {
 		return 0, arctic.ReasonRemoteRequest, true
+	}
+	if m.Put && size > c.inPage(m.Address) {
+		return 0, arctic.ReasonOperand, true
 	}
 	ln := x.take(l)
 	if ln == nil {
@@ -313,13 +318,14 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	return arctic.ReasonNone
 }
 
-// patience returns how long the operation waits for its next answer. A member of a chain may take ConnectTimeout to find that the next one's card
-// is not there.
+// patience returns how long the operation waits for its next answer. A member of a chain may take ConnectTimeout to find that the next one's card is not
+// there, and members that are full, one after the other, MaxHold each until they try again. It is the same for all multicasts: Card.unanswered is in order.
 func (q *request) patience() int64 {
+	c := q.of.card
 	if q.operation == arctic.RemoteMulticast {
-		return q.of.card.answerTimeout() + int64(q.of.card.cfg.ConnectTimeout)
+		return c.answerTimeout() + int64(c.cfg.ConnectTimeout) + longestWay*int64(c.cfg.MaxHold)
 	}
-	return q.of.card.answerTimeout()
+	return c.answerTimeout()
 }
 
 // comesTo adds a report to what the process will hear.

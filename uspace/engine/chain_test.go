@@ -497,3 +497,147 @@ func TestSlowMemberHoldsItsChainOnly(t *testing.T) {
 	}
 	r.ends()
 }
+
+// Rule: a card takes multicasts from the network as it takes them from its own processes: of a first member's only what its source sends in its own name, of
+// the others' only what comes from the parent. What another card forges goes back to it, and nobody has it.
+func TestForgedMulticasts(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 4, remote: moreRemote, net: near})
+	r.chains(7, 1, tree{1: {2}}, r.byNode)
+	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+	good := arctic.Multicast{Chain: 7, Left: 2, Origin: 3, ID: 1 << 16, Message: 5, Data: bytesOf([]uint32{1, 2})}
+	before := bytes.Clone(r.keyed[1])
+	for name, c := range map[string]struct {
+		to     int
+		level  arctic.Level
+		change func(*arctic.Multicast)
+		want   arctic.Reason
+	}{
+		"in another's name":          {to: 1, change: func(m *arctic.Multicast) { m.Origin = 0 }, want: arctic.ReasonChain},
+		"with members before":        {to: 1, change: func(m *arctic.Multicast) { m.Done = 1 }, want: arctic.ReasonChain},
+		"to more":                    {to: 1, change: func(m *arctic.Multicast) { m.Left = 3 }, want: arctic.ReasonChain},
+		"to fewer":                   {to: 1, change: func(m *arctic.Multicast) { m.Left = 1 }, want: arctic.ReasonChain},
+		"along another":              {to: 1, change: func(m *arctic.Multicast) { m.Chain = 6 }, want: arctic.ReasonChain},
+		"beyond the table":           {to: 1, change: func(m *arctic.Multicast) { m.Chain = 65535 }, want: arctic.ReasonChain},
+		"past the first":             {to: 2, change: func(m *arctic.Multicast) { m.Left = 1 }, want: arctic.ReasonChain},
+		"to who is no member":        {to: 0, change: func(*arctic.Multicast) {}, want: arctic.ReasonChain},
+		"to nobody":                  {to: 1, change: func(m *arctic.Multicast) { m.Left = 0 }, want: arctic.ReasonRemoteForm},
+		"more than there can be":     {to: 1, change: func(m *arctic.Multicast) { m.Left, m.Done = 65535, 1 }, want: arctic.ReasonRemoteForm},
+		"as a reply":                 {to: 1, level: arctic.Reply, change: func(*arctic.Multicast) {}, want: arctic.ReasonRemoteForm},
+		"a put with another key":     {to: 1, change: func(m *arctic.Multicast) { m.Put, m.Key, m.Address = true, theKey^1<<20, windowAt }, want: arctic.ReasonKeySlot},
+		"a put in front of a window": {to: 1, change: func(m *arctic.Multicast) { m.Put, m.Key, m.Address = true, theKey, windowAt-1 }, want: arctic.ReasonRange},
+	} {
+		m := good
+		c.change(&m)
+		r.cards[3].Say(r.ctx[3], uint16(c.to), uint16(c.to), c.level, arctic.KindMulticast, m.Type(), func(b []byte) int { return arctic.PutMulticast(b, &m) })
+		r.wake[3] = 0
+		if back := r.comesBackOf(3); back.Reason != c.want {
+			t.Errorf("%s: %v, want %v", name, back.Reason, c.want)
+		}
+		for node, p := range r.proc {
+			if p.Receive(funi.Request) != nil {
+				t.Fatalf("%s: node %d has it", name, node)
+			}
+		}
+		if !bytes.Equal(r.keyed[1], before) {
+			t.Fatalf("%s: the memory of node 1 is another", name)
+		}
+	}
+	if n, d := r.multicasts(3, 1, funi.MulticastRequest{Chain: 7, Members: 2, Message: 5, Data: bytesOf([]uint32{9})}); n.Reason != arctic.ReasonNone {
+		t.Fatalf("%v, %+v", n.Reason, d)
+	}
+	r.has(r.proc[1], 3, 5, 9)
+	r.has(r.proc[2], 3, 5, 9)
+	r.ends()
+}
+
+// Rule: a report on a multicast that is none, on one that nobody waits for, or on more members than there are changes nothing: the origin hears what came
+// of it from those who have it.
+func TestForgedReports(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 4, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.FIFO = 2 }})
+	r.chains(7, 1, tree{1: {2}}, r.byNode)
+	r.leaves(2)
+	r.sets(2, funi.Chain{Number: 7, Parent: 1, Next: []funi.Next{{Node: 9, Members: 1}}}) // which takes nothing from 1
+	full := make([]byte, 4)
+	for i := range uint32(8) { // more than the first has room for, so that the multicast waits there, and nobody reports yet
+		r.mustSend(0, funi.Request, 1, i, 2)
+		r.pass(time.Millisecond)
+	}
+	r.block(0, funi.Request, func(s *funi.Slot) {
+		s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 2, Message: 5, Data: full})
+	})
+	r.pass(time.Millisecond)
+	id := r.ctx[0].RequestID(0)
+	bad := func(report arctic.Report) []byte {
+		b := make([]byte, arctic.ReportBytes)
+		arctic.PutReport(b, &report)
+		return b
+	}
+	for name, c := range map[string]struct {
+		a    arctic.Response
+		want arctic.Reason
+	}{
+		"of another time":   {arctic.Response{ID: id + 1<<16, Data: bad(arctic.Report{Delivered: 2})}, arctic.ReasonRequest},
+		"of another record": {arctic.Response{ID: id + 1, Data: bad(arctic.Report{Delivered: 2})}, arctic.ReasonRequest},
+		"of three":          {arctic.Response{ID: id, Data: bad(arctic.Report{Delivered: 3})}, arctic.ReasonPosted},
+		"of two and one":    {arctic.Response{ID: id, Data: bad(arctic.Report{Delivered: 2, Failed: 1, Node: 2, Reason: arctic.ReasonSilent})}, arctic.ReasonPosted},
+		"of nobody":         {arctic.Response{ID: id, Data: bad(arctic.Report{})}, arctic.ReasonRemoteForm},
+		"without a reason":  {arctic.Response{ID: id, Data: bad(arctic.Report{Delivered: 1, Failed: 1, Node: 2})}, arctic.ReasonRemoteForm},
+		"behind its end":    {arctic.Response{ID: id, Offset: 8, Data: bad(arctic.Report{Delivered: 2})}, arctic.ReasonRemoteForm},
+		"too long":          {arctic.Response{ID: id, Data: make([]byte, 12)}, arctic.ReasonRemoteForm},
+	} {
+		r.cards[3].Say(r.ctx[3], 0, 0, arctic.Reply, arctic.KindResponse, c.a.Type(), func(b []byte) int { return arctic.PutResponse(b, &c.a) })
+		r.wake[3] = 0
+		if back := r.comesBackOf(3); back.Reason != c.want {
+			t.Errorf("%s: %v, want %v", name, back.Reason, c.want)
+		}
+		r.silent(0)
+	}
+	for _, ok := take(r.proc[1], funi.Request); ok; _, ok = take(r.proc[1], funi.Request) {
+		r.pass(time.Millisecond)
+	}
+	n := r.notified(0)
+	if d := n.Delivery(); n.Reason != arctic.ReasonChain || d.Delivered != 1 || d.Failed != 1 || d.Named != 1 || d.Broken[0] != (funi.Broken{Node: 2, Reason: arctic.ReasonChain}) {
+		t.Errorf("it came to %v, %+v", n.Reason, d)
+	}
+}
+
+// Rule: a multicast is not given up because members have no room for a while, one after the other: each lets what it sends on wait for up to MaxHold, which may be
+// longer than PeerTimeout, and the origin has patience for all of a way (chain.go).
+func TestWaysThatAreFull(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 6, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+		c.FIFO, c.PeerTimeout, c.ConnectTimeout, c.MaxHold = 2, 20*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
+	}})
+	r.chains(7, 1, tree{1: {2}, 2: {3}, 3: {4}, 4: {5}}, r.byNode)
+	const messages = 40
+	read := func(nodes ...int) {
+		for _, node := range nodes {
+			for r.proc[node].Receive(funi.Request) != nil {
+				r.proc[node].Release(funi.Request)
+			}
+		}
+	}
+	complete := 0
+	takes := func() {
+		for n := (funi.Notification{}); r.proc[0].NextNotification(&n); complete++ {
+			if n.Reason != arctic.ReasonNone {
+				t.Fatalf("multicast %d: %v, %+v", n.Cookie, n.Reason, n.Delivery())
+			}
+		}
+	}
+	for i := range uint32(messages) {
+		r.until(time.Second, "room", func() bool { read(1, 2, 3, 4); return r.proc[0].Reserve(funi.Request) != nil })
+		r.block(0, funi.Request, func(s *funi.Slot) {
+			s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 5, Cookie: i, Message: 5, Data: bytesOf([]uint32{i})})
+		})
+	}
+	for last := r.now; complete < messages; {
+		r.until(time.Second, "some time", func() bool {
+			takes()
+			read(1, 2, 3, 4)
+			return complete == messages || r.now > last+int64(30*time.Millisecond)
+		})
+		last = r.now
+		read(5) // seldom, and all that is there
+	}
+	r.ends()
+}

@@ -89,6 +89,9 @@ type Config struct {
 	// TransferWords is the most data, in words, of a transfer of one packet that makes a notice: 16 (thesis 3.2.4) or, without
 	// an argument, 20 (conference paper 4.1.4); 0 stands for 16.
 	TransferWords int
+	// RemotePage is how many bytes a page of remote memory has, a power of two from 64 to 65,536: no packet of an operation on a window goes beyond
+	// the page that it begins in (page.go); 0: there are no pages.
+	RemotePage int
 	// AckEvery is how many frames with trains, or four times as many with blocks, are
 	// acknowledged at once at the latest.
 	AckEvery int
@@ -166,6 +169,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
 	case c.TransferWords < 0 || c.TransferWords > arctic.MaxPartWords || c.TransferWords%4 != 0:
 		return fmt.Errorf("%w: transfers of %d words in a packet; use a multiple of 4 up to %d", ErrConfig, c.TransferWords, arctic.MaxPartWords)
+	case c.RemotePage != 0 && (c.RemotePage < arctic.MaxRemoteBytes || c.RemotePage > 1<<16 || c.RemotePage&(c.RemotePage-1) != 0):
+		return fmt.Errorf("%w: pages of %d bytes; use a power of two from %d to 65536, or 0 for none", ErrConfig, c.RemotePage, arctic.MaxRemoteBytes)
 	case c.AckEvery < 1 || c.AckEvery > link.MostAckEvery:
 		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, link.MostAckEvery)
 	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) > longest:

@@ -23,6 +23,7 @@
 //	remote.go     the same for request blocks of remote memory (funi/remote.go): writes become packets, other blocks are
 //	              carried out at once
 //	request.go    the same for operations on windows, and the records of those whose process waits for them to be complete
+//	page.go       where their packets end (Config.RemotePage)
 //	chain.go      the same for multicasts
 //
 // and in:
@@ -55,7 +56,7 @@
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
-// 4.2), account.go divides a step among users, route.go is the groups and their route tables, life.go tells a context from the
+// 4.2), move.go takes one to another card, by way of image.go, and forward.go is what stays of it, account.go divides a step among users, route.go is the groups and their route tables, life.go tells a context from the
 // one that had its node before, and wake.go decides which contexts a step looks at.
 //
 // The owner of a context is the program that holds the card: the operating system of the thesis. Load and
@@ -64,6 +65,7 @@
 //	PowerUp, SetTag, Store GID, TICKET, CNTL   start-up (thesis 3.2.1); Attach does all of it
 //	Store CNTL: CTXM, DRAIN, RESET             modes; clearing MERR
 //	SwitchOut, SwitchIn                        appendix B
+//	Arrive, Export, Told, Home, Import, Stay   a move to another card (Tokyo, section 2.2.1; move.go)
 //	Detach                                     the end
 //
 // An owner that serves other processes, and sleeps when there is nothing to do,
@@ -89,7 +91,7 @@
 //     rejected and stay in the sender's cache. Return ring full: returns are counted.
 //     Notification ring: it has an entry for each credit of the areas. A write whose area has none left is rejected and stays
 //     in the sender's cache, or comes back, as the area was opened. Lines of a chain: a multicast along it is rejected and stays with the member before,
-//     and stops no other chain.
+//     and stops no other chain. What a sign has to tell waits for lines of its own, and those it tells are as many as cards and moved nodes.
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. A transfer that fails either check comes back to the sender, whose fault it is.
@@ -111,6 +113,9 @@
 //     has no context, or whose context was detached, are rejected for good. Packets for the
 //     system group are rejected as if it were switched out (Config.SystemEvent), and so are those for a node that is
 //     expected, until ConnectTimeout after the first packet for it (Expect).
+//   - A context that has moved to another card leaves a sign, which rejects what comes for it with ReasonMoved. That is transient: the sender's card
+//     looks its route up anew at each try, and only the card where a node is can say where it is now. Each packet is accepted by one of the two cards,
+//     once. A context that leaves has nothing under way, and one that arrives rejects everything until its image is there (forward.go, move.go).
 //   - The cost of a step depends on the traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner. A step's work for one account is bounded in
 //     bytes, and the packets of one account wait for a bounded number of bytes of each other, however

@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
@@ -22,6 +23,11 @@ func (c *Card) Check() error {
 	}
 	if err := c.checkOpened(); err != nil {
 		return err
+	}
+	for _, x := range c.signs {
+		if err := x.forward.check(x); err != nil {
+			return fmt.Errorf("sign of node %d: %w", x.node, err)
+		}
 	}
 	for _, x := range c.contexts {
 		n := used[x.owner.Number]
@@ -266,8 +272,58 @@ func (x *Context) checkRemote() error {
 
 // SayForward sends a word about a node's home in the name of a context's.
 func (c *Card) SayForward(x *Context, card, node uint16, f arctic.Forward) {
-	ln := x.take(arctic.Request)
-	ln.Node, ln.typ, ln.Part = node, 0, true
-	c.compose(x, arctic.Request, ln, arctic.KindForward, arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &f), uint32(card))
-	c.link.Queue(card, arctic.Request, &ln.Line)
+	c.Say(x, card, node, arctic.Request, arctic.KindForward, 0, func(b []byte) int { return arctic.PutForward(b, &f) })
+}
+
+// Say sends a packet of any kind in the name of a context's node, which put writes, and returns how many words that is.
+func (c *Card) Say(x *Context, card, node uint16, l arctic.Level, k arctic.Kind, typ uint16, put func([]byte) int) {
+	ln := x.take(l)
+	ln.Node, ln.typ, ln.Part = node, typ, true
+	c.compose(x, l, ln, k, put(ln.Data[arctic.PacketHeaderSize:]), uint32(card))
+	c.link.Queue(card, l, &ln.Line)
+}
+
+// check returns an error unless a sign's counts and indices are those of its targets.
+func (f *forward) check(x *Context) error {
+	left, before := 0, 0
+	for i := range f.targets {
+		t := &f.targets[i]
+		if t.about != x.node && (t.card != f.to || f.others[t.about] != int32(i+1)) || t.about == x.node && f.at(t.card) != i {
+			return fmt.Errorf("target %d, %+v, is not found", i, *t)
+		}
+		if !t.told {
+			left++
+			if t.about != x.node {
+				before++
+			}
+		}
+	}
+	if left != f.left || before != f.before {
+		return fmt.Errorf("%d targets are left, %d of them of other nodes; counted are %d and %d", left, before, f.left, f.before)
+	}
+	return nil
+}
+
+// RemoteHeld returns how many bytes the card has allocated for the context's remote memory.
+func (x *Context) RemoteHeld() (n int64) {
+	r := x.remote
+	for _, of := range []struct {
+		count int
+		size  uintptr
+	}{{len(r.keySlots), unsafe.Sizeof(r.keySlots[0])}, {len(r.areas), unsafe.Sizeof(r.areas[0])}, {len(r.ring), unsafe.Sizeof(r.ring[0])},
+		{len(r.requests.table), unsafe.Sizeof(request{})}, {cap(r.requests.free), 2}, {len(r.requests.owed), unsafe.Sizeof(completion{})}} {
+		n += int64(of.count) * int64(of.size)
+	}
+	if x.answers != nil {
+		n += int64(unsafe.Sizeof(*x.answers))
+	}
+	if x.chains != nil {
+		n += int64(unsafe.Sizeof(*x.chains))
+		for _, ch := range x.chains {
+			if ch != nil {
+				n += int64(unsafe.Sizeof(*ch))
+			}
+		}
+	}
+	return n
 }

@@ -37,13 +37,16 @@ const (
 // forward is what a sign knows.
 type forward struct {
 	to      uint16
-	targets []target // those of other nodes come before the new home, and that before other cards
-	home    int      // of targets: the new home
-	wanting []int    // of targets, those to tell next
-	listed  bool     // on Card.tellers
-	telling int      // packets under way
-	left    int      // targets that may yet hear of it
-	again   int64    // when the new home, and cards that were not there, are tried again; Never
+	targets []target         // those of other nodes come before the new home, and that before other cards
+	cards   []int32          // index a card: 1 + the target that is to hear there of this node; 0: there is none
+	others  map[uint16]int32 // of another node, of which the new home is to hear: 1 + the target
+	before  int              // targets of other nodes that have not been told
+	home    int              // of targets: the new home
+	wanting []int            // of targets, those to tell next
+	listed  bool             // on Card.tellers
+	telling int              // packets under way
+	left    int              // targets that may yet hear of it
+	again   int64            // when the new home, and cards that were not there, are tried again; Never
 }
 
 // target is a card to tell, the node there that is told, and the node of which it is told.
@@ -106,6 +109,7 @@ func (c *Card) becomeForward(x *Context, to uint16) {
 func (f *forward) aim(c *Card, x *Context) {
 	seen := make([]bool, c.link.Cards())
 	seen[f.to], seen[c.cfg.Card] = true, true
+	f.others = map[uint16]int32{}
 	var others []target
 	see := func(card uint32, node int) {
 		if int(card) < len(seen) && !seen[card] {
@@ -120,14 +124,42 @@ func (f *forward) aim(c *Card, x *Context) {
 				see(uint32(card), node)
 			}
 			if node != int(x.node) && m.to != f.to {
-				f.targets = append(f.targets, target{card: f.to, node: x.node, about: uint16(node)})
+				f.add(x, target{card: f.to, node: x.node, about: uint16(node)})
 			}
 		}
 	}
 	f.home = len(f.targets)
-	f.targets = append(append(f.targets, target{card: f.to, node: x.node, about: x.node}), others...)
-	f.left = len(f.targets)
+	f.add(x, target{card: f.to, node: x.node, about: x.node})
+	for i := range others {
+		f.add(x, others[i])
+	}
 	c.wantHome(x)
+}
+
+// add adds a target, and returns its index.
+func (f *forward) add(x *Context, t target) int {
+	f.targets = append(f.targets, t)
+	n := int32(len(f.targets))
+	if t.about != x.node {
+		f.others[t.about] = n
+	} else {
+		for int(t.card) >= len(f.cards) {
+			f.cards = append(f.cards, make([]int32, int(t.card)+1-len(f.cards))...)
+		}
+		f.cards[t.card] = n
+	}
+	if !t.told {
+		f.owe(x, &f.targets[n-1])
+	}
+	return int(n) - 1
+}
+
+// owe counts a target that is to be told.
+func (f *forward) owe(x *Context, t *target) {
+	f.left++
+	if t.about != x.node {
+		f.before++
+	}
 }
 
 // want puts a target of a sign on the list of those to tell.
@@ -187,7 +219,7 @@ func (c *Card) wantHome(x *Context) {
 			c.want(x, i)
 		}
 	}
-	if f.before(x) == 0 && !f.targets[f.home].told {
+	if f.before == 0 && !f.targets[f.home].told {
 		c.want(x, f.home)
 	}
 }
@@ -250,12 +282,12 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	case t.about != x.node && reason != arctic.ReasonNone:
 		f.tryAgain(c)
 	case t.about != x.node:
-		if f.tell(t); f.before(x) == 0 && !f.targets[f.home].told {
+		if f.tell(x, t); f.before == 0 && !f.targets[f.home].told {
 			c.want(x, f.home)
 		}
 	case reason == arctic.ReasonNone, reason == arctic.ReasonPath && !home:
 		// Or its table puts the node elsewhere: it has been told already, or has a say of its own.
-		f.tell(t)
+		f.tell(x, t)
 		for i := range f.targets {
 			if home && !f.targets[i].told {
 				c.want(x, i)
@@ -264,7 +296,7 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	case home:
 		f.tryAgain(c)
 	case reason >= arctic.ReasonLocal:
-		f.tell(t) // The card is not there. It will ask if it comes back and sends first; else it is told then.
+		f.tell(x, t) // The card is not there. It will ask if it comes back and sends first; else it is told then.
 		t.lost = true
 		f.againAt(c, c.now+int64(c.cfg.PeerTimeout))
 	default:
@@ -272,7 +304,7 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 			t.node = next
 			c.want(x, i)
 		} else {
-			f.tell(t) // nobody of the group is there
+			f.tell(x, t) // nobody of the group is there
 		}
 	}
 	if f.telling == 0 && len(f.wanting) == 0 && f.targets[f.home].told {
@@ -292,21 +324,15 @@ func (f *forward) againAt(c *Card, at int64) {
 }
 
 // tell notes that a target need not be told any more.
-func (f *forward) tell(t *target) {
-	if !t.told {
-		t.told = true
-		f.left--
+func (f *forward) tell(x *Context, t *target) {
+	if t.told {
+		return
 	}
-}
-
-// before counts what the new home has not heard of other nodes.
-func (f *forward) before(x *Context) (n int) {
-	for i := range f.targets {
-		if t := &f.targets[i]; t.about != x.node && !t.told {
-			n++
-		}
+	t.told = true
+	f.left--
+	if t.about != x.node {
+		f.before--
 	}
-	return n
 }
 
 // learns notes that another node has moved while a sign tells: that node's card may not have been among those to tell, and the new home may have
@@ -317,34 +343,35 @@ func (c *Card) learns(x *Context, node, to uint16) {
 		return
 	}
 	if to != f.to && to != c.cfg.Card {
-		if i := f.find(to, x.node); i < 0 {
-			f.targets = append(f.targets, target{card: to, node: node, about: x.node})
-			f.left++
+		if i := f.at(to); i < 0 {
+			i = f.add(x, target{card: to, node: node, about: x.node})
 			if f.targets[f.home].told {
-				c.want(x, len(f.targets)-1)
+				c.want(x, i)
 			}
 		}
 	}
 	if to == f.to {
 		return // it hears of it from where that node was
 	}
-	i := f.find(f.to, node)
+	i := int(f.others[node]) - 1
 	if i < 0 {
-		i = len(f.targets)
-		f.targets = append(f.targets, target{card: f.to, node: x.node, about: node, told: true})
+		i = f.add(x, target{card: f.to, node: x.node, about: node})
 	}
 	t := &f.targets[i]
 	if t.told {
 		t.told = false
-		f.left++
+		f.owe(x, t)
 	}
 	t.anew = t.waits
 	c.want(x, i)
 }
 
-// find returns the index of the target that is a card and hears of a node, or -1.
-func (f *forward) find(card, about uint16) int {
-	return slices.IndexFunc(f.targets, func(t target) bool { return t.card == card && t.about == about })
+// at returns the index of the target that is a card which is to hear of the sign's own node, or -1.
+func (f *forward) at(card uint16) int {
+	if int(card) >= len(f.cards) {
+		return -1
+	}
+	return int(f.cards[card]) - 1
 }
 
 // offerLines gives the lines of a sign back, which has told all.
@@ -368,10 +395,9 @@ func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
 
 // asked notes that a packet for the process that has moved came from a node: its card has not heard of that, or not long ago.
 func (f *forward) asked(c *Card, x *Context, card, node uint16) {
-	i := f.find(card, x.node)
+	i := f.at(card)
 	if i < 0 {
-		i = len(f.targets)
-		f.targets = append(f.targets, target{card: card, about: x.node, told: true, at: c.now - tellAgain*int64(c.cfg.MaxHold)})
+		i = f.add(x, target{card: card, about: x.node, told: true, at: c.now - tellAgain*int64(c.cfg.MaxHold)})
 	}
 	t := &f.targets[i]
 	if t.waits || i != f.home && !f.targets[f.home].told || t.told && c.now-t.at < tellAgain*int64(c.cfg.MaxHold) {

@@ -27,6 +27,8 @@ type put struct {
 	window  bool
 	address uint64 // of the next packet
 	trailer [8 * arctic.WordSize]byte
+	inSlot  bool // its data was in the slot, and is here now; it crosses the end of a page
+	data    [arctic.MaxRemoteBytes]byte
 	asked   bool // it has a record,
 	asks    uint32
 }
@@ -202,16 +204,16 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	words := putWords(w)
 	*m = put{key: r.Key, offset: r.Offset, area: r.Area, counted: r.Counted, count: r.Delta, words: words}
 	arctic.PutWords(m.metadata[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
-	c.makeCurrent(x, l, t, h, w, m, memory)
-	return true
-}
-
-// makeCurrent begins a write of many packets: m says which, and t is its record.
-func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put, memory []byte) {
 	last := len(memory) % arctic.TransferAlign
 	if last == 0 {
 		last = arctic.TransferAlign
 	}
+	c.makeCurrent(x, l, t, h, w, m, memory, last)
+	return true
+}
+
+// makeCurrent begins a write of many packets, whose last one has some bytes: m says which, and t is its record.
+func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put, memory []byte, last int) {
 	m.bytes = len(memory) - last
 	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord], from: w[funi.RemoteSourceWord], put: m,
 		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.route(x.group, h.Node())}
@@ -222,7 +224,8 @@ func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Heade
 	}
 }
 
-// beginWindowPut makes a put of many packets to a window current; a record is free. q is that of the operation, or nil.
+// beginWindowPut makes a put of many packets to a window current; a record is free. memory is the data, nil if that is in the slot. q is the record of
+// the operation, or nil.
 func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation, memory []byte, q *request) {
 	t := x.long.free[l].pop()
 	m := t.put
@@ -231,11 +234,17 @@ func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *f
 	}
 	*m = put{key: o.Key, window: true, address: o.Address, words: words}
 	arctic.PutWords(m.trailer[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
+	if o.Source == 0 {
+		m.inSlot = true
+		from := funi.RemoteDataWord + words
+		arctic.PutWords(m.data[:wordsOf(o.Length)*arctic.WordSize], s[from:from+wordsOf(o.Length)])
+		memory = m.data[:o.Length]
+	}
 	if q != nil {
 		m.asked, m.asks = true, q.id()
 		q.tried = true
 	}
-	c.makeCurrent(x, l, t, h, w, m, memory)
+	c.makeCurrent(x, l, t, h, w, m, memory, c.lastOf(o.Address, len(memory)))
 }
 
 // carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and whether it is
@@ -314,13 +323,14 @@ func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, mo
 	m := t.put
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, ID: m.asks}
 	ln.Node, ln.transfer, ln.Part = t.header.Node(), t, true
-	size := min(most, len(t.source))
+	size := min(most, len(t.source), c.inPage(m.address))
 	switch {
 	case size == 0:
 		r.Operands, t.source = t.lastSource, nil
 		r.Ack = m.asked
 		r.Bytes = len(r.Operands)
-	case c.block > 0:
+	case c.block > 0 && !m.inSlot && (size%arctic.TransferAlign == 0 || size > arctic.MaxRemoteBytes):
+		size &^= arctic.TransferAlign - 1 // what is left up to the end of the page fits a packet
 		r.Block, ln.Block = true, t.source[:size]
 	default:
 		r.Operands, r.Bytes = t.source[:size], size

@@ -800,3 +800,33 @@ func FuzzRemoteBlocks(f *testing.F) {
 		r.notified(1)
 	})
 }
+
+// Rule: what a card may come to hold for remote memory is counted (RemoteBytes): tables of every size and all chains, with every operation under way, take no more.
+func TestRemoteBytes(t *testing.T) {
+	if n := engine.RemoteBytes(funi.RemoteSizes{}); n != 0 {
+		t.Errorf("nothing takes %d bytes", n)
+	}
+	small := funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1}
+	for _, c := range []struct {
+		with funi.RemoteSizes
+		more int64 // than small
+	}{{funi.RemoteSizes{KeySlots: 65536, Areas: 1, Notifications: 1}, 65535 * 64}, {funi.RemoteSizes{KeySlots: 1, Areas: 1024, Notifications: 1}, 1023 * 20},
+		{funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1024}, 1023 * 200}, {funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1 << 20}, (1<<20 - 1) * 4}} {
+		if got := engine.RemoteBytes(c.with) - engine.RemoteBytes(small); got < c.more || got > c.more+c.more/4+1<<18 {
+			t.Errorf("%+v takes %d bytes more than %+v, want some %d", c.with, got, small, c.more)
+		}
+	}
+	sizes := funi.RemoteSizes{KeySlots: 16, Areas: 16, Notifications: 1024}
+	r := newRemoteBed(t, setup{cards: 2, remote: sizes, net: near})
+	for node := range 2 {
+		r.exposes(node, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights}) // lines for answers
+	}
+	for number := range uint16(funi.MaxChains) {
+		r.sets(0, funi.Chain{Number: number, First: true})
+	}
+	r.completes(0, 1, operation(arctic.RemoteAdd, windowAt, 1)) // records
+	if held, counted := r.ctx[0].RemoteHeld(), engine.RemoteBytes(sizes); held > counted || held < counted*85/100 {
+		t.Errorf("the card holds %d bytes, and %d are counted", held, counted)
+	}
+	r.ends()
+}

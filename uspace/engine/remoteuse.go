@@ -2,7 +2,25 @@ package engine
 
 // This file is what the owner of the card sees of a context's remote memory (keyslot.go, area.go).
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// RemoteBytes returns how many bytes a card may come to hold for the remote memory of a context besides what it shares with the process: key slots, areas, the
+// ring's entries, lines for answers, records of operations and what they have come to, and chains with their lines. Most of it is allocated when it is first
+// used. Zero sizes have none.
+func RemoteBytes(s funi.RemoteSizes) int64 {
+	if s == (funi.RemoteSizes{}) {
+		return 0
+	}
+	records := int64(min(s.Notifications, funi.MaxRequests))
+	return int64(s.KeySlots)*int64(unsafe.Sizeof(keySlot{})) + int64(s.Areas)*int64(unsafe.Sizeof(area{})) + int64(s.Notifications)*4 +
+		int64(unsafe.Sizeof(answers{})) + records*int64(unsafe.Sizeof(request{})+2+unsafe.Sizeof(completion{})) +
+		int64(unsafe.Sizeof(chains{})) + funi.MaxChains*int64(unsafe.Sizeof(chain{}))
+}
 
 // RemoteUse is how much remote memory a context has asked for, what of it is open, and what was refused of others.
 type RemoteUse struct {

@@ -47,6 +47,7 @@ type request struct {
 	total      int    // bytes of the answer
 	asked, got int
 	memory     []byte // where a get's answer goes; nil: answer
+	into       uint32 // the address of that
 	answer     [funi.MaxAnswer]byte
 	failure    arctic.Reason // of the first member that failed, of a multicast
 
@@ -147,8 +148,15 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 		return 0, reason, true
 	}
 	asks := o.Asked()
-	long := o.Operation == arctic.RemotePut && o.Source != 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes
-	if long && x.long.free[l].head == nil {
+	crosses := c.crossesPage(&o)
+	long := o.Operation == arctic.RemotePut && (crosses || o.Source != 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes)
+	if long && x.long == nil {
+		x.long = newLong(x) // it has no segments: the data is in the slot
+	}
+	switch {
+	case crosses && !long && o.Operation != arctic.RemoteGet:
+		return 0, arctic.ReasonOperand, true
+	case long && x.long.free[l].head == nil:
 		return 0, arctic.ReasonNone, false
 	}
 	var ln *line
@@ -172,7 +180,7 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 		c.beginWindowPut(x, l, h, s, w, words, &o, memory, q)
 		return 0, arctic.ReasonNone, true
 	case o.Operation == arctic.RemoteGet:
-		q.total, q.memory = o.Length, memory
+		q.total, q.memory, q.into = o.Length, memory, o.Source
 		x.remote.requests.asking[l].push(q)
 		c.askMore(x, l, retrieveBatch)
 		return 0, arctic.ReasonNone, true
@@ -188,7 +196,7 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *funi.Slot) int {
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
-	if reason != arctic.ReasonNone || o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || x.asking(l) {
+	if reason != arctic.ReasonNone || o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || x.asking(l) || x.card.crossesPage(&o) {
 		return 0
 	}
 	var q *request
@@ -345,9 +353,9 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 	return n, false
 }
 
-// pieceOf returns how many bytes the next packet of a get asks for: a whole block of a frame, or the rest if that fits a packet.
+// pieceOf returns how many bytes the next packet of a get asks for: a whole block of a frame, or the rest, of the pages or of all, if that fits a packet.
 func (c *Card) pieceOf(x *Context, q *request) int {
-	left := q.total - q.asked
+	left := min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))
 	if left <= arctic.MaxResponseBytes {
 		return left
 	}

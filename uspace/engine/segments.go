@@ -78,7 +78,7 @@ func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
 				continue // do has ended some
 			}
 			t := x.long.records[l][i]
-			if x.needsSource(t) && t.from >= s.Base && uint64(t.from-s.Base) < uint64(len(s.Memory)) {
+			if x.needsSource(t) && !(t.put != nil && t.put.inSlot) && t.from >= s.Base && uint64(t.from-s.Base) < uint64(len(s.Memory)) {
 				do(t)
 			}
 		}

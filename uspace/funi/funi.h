@@ -67,7 +67,8 @@
  *
  * Remote memory. A program may give keys to parts of its memory; whoever has one writes there, and the program that owns it
  * does nothing for that: see "remote memory" below, funi_attach_remote, funi_sendmsg and example/keyed.c. Others may also read it and
- * change it by atomic operations: see "windows", funi_expose_window and example/structures.c.
+ * change it by atomic operations: see "windows", funi_expose_window and example/structures.c. One message or write may go to many nodes: see
+ * "chains", funi_multicast and example/chain.c.
  *
  * The end. funi_close waits until what this process has sent has arrived. It cannot know what others still
  * want to send it: their messages would come back to them. So a job ends with a barrier: nobody closes before everybody has
@@ -157,6 +158,14 @@
 #define FUNI_MAX_REQUESTS 1024 /* operations that are not complete */
 #define FUNI_MAX_ANSWER 32     /* bytes */
 #define FUNI_MAX_ADDRESS ((UINT64_C(1) << 48) - 1)
+#define FUNI_MAX_CHAINS 64         /* that a context is a member of */
+#define FUNI_MAX_NEXT 4            /* nodes to which a member sends copies */
+#define FUNI_MAX_NAMED 6           /* nodes that a funi_delivery names */
+#define FUNI_MAX_MULTICAST_WORDS 18
+#define FUNI_MAX_MULTICAST_BYTES 56 /* of a put along a chain */
+#define FUNI_CHAIN_FIRST 0x80000000u /* bits of word 1 */
+#define FUNI_CHAIN_LEAVES 0x40000000u
+#define FUNI_MULTICAST_PUT 0x80000000u
 
 /* Bits of a slot's header. */
 #define FUNI_TRANSFER_BIT 0x80000000u
@@ -177,7 +186,7 @@ enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2, FUNI_KEYED = 4 };
 
 enum funi_remote_operation {
 	FUNI_REMOTE_PUT = 0, FUNI_OPEN_KEY_SLOT = 256, FUNI_CLOSE_KEY_SLOT = 257, FUNI_OPEN_AREA = 258, FUNI_CLOSE_AREA = 259,
-	FUNI_RESET_AREA = 260, FUNI_SUSPEND_WINDOW = 262, FUNI_RESUME_WINDOW = 263,
+	FUNI_RESET_AREA = 260, FUNI_SET_CHAIN = 261, FUNI_SUSPEND_WINDOW = 262, FUNI_RESUME_WINDOW = 263, FUNI_MULTICAST = 264,
 	FUNI_OPERATE = 128 /* and a funi_operation */
 };
 
@@ -229,6 +238,7 @@ enum funi_reason {
 	FUNI_REASON_LOCKED = 77,          /* another node has locked the window; or, when it is unlocked, has this one not */
 	FUNI_REASON_ALIGNMENT = 78,       /* the address is no multiple of the element's size */
 	FUNI_REASON_OPERATION = 79,       /* no such operation, or not on such elements */
+	FUNI_REASON_CHAIN = 83,           /* the node is no member of the chain, or expects another number of members behind it */
 	/* and from this process's own: */
 	FUNI_REASON_REMOTE_REQUEST = 139, /* the request block is none, or this card has no remote memory */
 	FUNI_REASON_NOT_OPENED = 140,     /* it is open already, or not open, or there is not that much memory or credit */
@@ -640,7 +650,7 @@ static inline void funi_take_back(struct funi_context *c)
 		if (r.header >> 30 != 1)
 			return;
 		funi_store(&c->page->return_tail.word, ++c->returns);
-		if (type >= FUNI_OPERATE && type <= (uint32_t)FUNI_OPERATE + FUNI_OP_UNLOCK) {
+		if ((type >= FUNI_OPERATE && type <= (uint32_t)FUNI_OPERATE + FUNI_OP_UNLOCK) || type == FUNI_MULTICAST) {
 			c->remote->refused++;
 			funi_complete(c->remote, r.word, r.reason, NULL);
 		} else if (r.word != 0 && m->handle == r.word)
@@ -1148,8 +1158,8 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots);
 
 /* funi_attach of a context that can open remote memory, which counts in what the daemon lets the user have: 64 bytes for each
- * notification and each area, and what the card has for each: 32 for a key slot, 20 for an area, 2 for a notification. -EINVAL:
- * the sizes are none. */
+ * notification and each area, and what the card may come to hold: 64 for a key slot, 20 for an area, 4 for a notification, some 230 for each operation
+ * that may be under way (as many as notifications, at most 1024), and some 210 KiB for chains and answers. -EINVAL: the sizes are none. */
 static inline int funi_attach_remote(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
 				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
@@ -1510,10 +1520,10 @@ static inline int funi_remote_fail(struct funi_context *c, int code, const char 
 	(void)snprintf(c->error, sizeof c->error, "%s: %s", what,
 		       code == -EOPNOTSUPP ? "the context has no remote memory; attach with funi_attach_remote" :
 		       code == -EFAULT     ? "the memory is in no segment that has the right for it; register it" :
-		       code == -EMSGSIZE   ? "it is longer than its ticket or an operation allows, or has more than 11 words of metadata" :
+		       code == -EMSGSIZE   ? "it is longer than its ticket, an operation or a chain allows, or has more than 11 words of metadata" :
 		       code == -ENOBUFS    ? "no room; let the card run (funi_wait), or close what is not needed" :
 		       code == -ENOENT     ? "no such key, area or handle, or one of more than 1024 requests ago" :
-		       code == -EINVAL     ? "an address beyond 48 bits, rights that there are not, or an operation that is none" : strerror(-code));
+		       code == -EINVAL     ? "an address beyond 48 bits, rights that there are not, or an operation, key or chain that is none" : strerror(-code));
 	return code;
 }
 
@@ -1575,24 +1585,40 @@ static inline void funi_put_key(uint32_t *slot, uint64_t key)
 	slot[FUNI_REMOTE_KEY_WORD + 1] = (uint32_t)(key >> 32);
 }
 
+/* Makes a number the next that is taken: 0 if it is not free. */
+static inline int funi_want_number(struct funi_numbers *s, uint16_t v)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		uint16_t *at = &s->free[(s->first + i) & (s->slots - 1)], *first = &s->free[s->first];
+		if (*at == v) {
+			*at = *first;
+			*first = v;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Opens a key slot with a key; *key: 0: a new one. */
 static inline int funi_open_key_slot(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t at, uint32_t rights, uint32_t credit,
 				     uint64_t *key, uint32_t *handle)
 {
 	const char *what = "exposing memory";
 	uint32_t address, *s;
 	uint64_t secret = 0;
-	*key = 0;
 	if (c->remote == NULL)
 		return funi_remote_fail(c, -EOPNOTSUPP, what);
 	struct funi_numbers *free = &c->remote->key_slots;
 	if (bytes == 0 || (address = funi_address(c, memory, bytes, FUNI_KEYED)) == 0)
 		return funi_remote_fail(c, -EFAULT, what);
-	if (free->n == 0 || (s = funi_begin_block(c, FUNI_OPEN_KEY_SLOT, 0)) == NULL)
+	if (free->n == 0 || (*key != 0 && !funi_want_number(free, (uint16_t)*key)) || (s = funi_begin_block(c, FUNI_OPEN_KEY_SLOT, 0)) == NULL)
 		return funi_remote_fail(c, -ENOBUFS, what);
-	if (getrandom(&secret, 6, 0) != 6)
-		return funi_remote_fail(c, -errno, what);
 	uint16_t n = free->free[free->first];
-	*key = secret << 16 | n;
+	if (*key == 0) {
+		if (getrandom(&secret, 6, 0) != 6)
+			return funi_remote_fail(c, -errno, what);
+		*key = secret << 16 | n;
+	}
 	funi_put_key(s, *key);
 	s[FUNI_REMOTE_OFFSET_WORD] = address;
 	s[FUNI_REMOTE_LENGTH_WORD] = bytes;
@@ -1614,6 +1640,7 @@ static inline int funi_open_key_slot(struct funi_context *c, const void *memory,
  * follows the handle is for funi_message_status; NULL: nobody asks. */
 static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key, uint32_t *handle)
 {
+	*key = 0;
 	return funi_open_key_slot(c, memory, bytes, 0, 0, 0, key, handle);
 }
 
@@ -1966,16 +1993,33 @@ struct funi_trailer { /* what a put does when all its data is there */
 	uint64_t signal_key, signal_address, value;
 };
 
+/* Whether a window can be so. */
+static inline int funi_is_window(uint32_t bytes, uint64_t address, uint32_t rights, uint32_t notifications)
+{
+	return rights != 0 && (rights & ~15u) == 0 && address <= FUNI_MAX_ADDRESS && (uint64_t)bytes <= FUNI_MAX_ADDRESS + 1 - address &&
+	       (notifications == 0 || (rights & FUNI_MAY_NOTIFY) != 0);
+}
+
 /* Opens a window over memory in a segment with FUNI_KEYED, with an address of its first byte for others, of 48 bits, funi_window_rights, and
  * how many notifications of puts may be unread. When the status of the handle is FUNI_SENT others may use it. Its end is
  * funi_revoke: when the status of that is FUNI_SENT nobody changes or reads the memory any more. Errors as funi_expose has them, and -EINVAL. */
 static inline int funi_expose_window(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
 				     uint32_t notifications, uint64_t *key, uint32_t *handle)
 {
-	if (rights == 0 || (rights & ~15u) != 0 || (uint64_t)bytes > FUNI_MAX_ADDRESS + 1 - address || address > FUNI_MAX_ADDRESS ||
-	    (notifications > 0 && (rights & FUNI_MAY_NOTIFY) == 0))
+	*key = 0;
+	if (!funi_is_window(bytes, address, rights, notifications))
 		return funi_remote_fail(c, -EINVAL, "exposing a window");
 	return funi_open_key_slot(c, memory, bytes, address, rights, notifications, key, handle);
+}
+
+/* funi_expose_window with a key that was agreed on, whose lower 16 bits are the number of a key slot: members of a chain have windows with the same key.
+ * It is as secret as whoever agreed on it, and not 0. -ENOBUFS also if that key slot has a key, or is none of the context's. */
+static inline int funi_expose_window_as(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
+					uint32_t notifications, uint64_t key, uint32_t *handle)
+{
+	if (key == 0 || !funi_is_window(bytes, address, rights, notifications))
+		return funi_remote_fail(c, -EINVAL, "exposing a window");
+	return funi_open_key_slot(c, memory, bytes, address, rights, notifications, &key, handle);
 }
 
 static inline int funi_change_window(struct funi_context *c, uint32_t operation, uint64_t key, uint32_t *handle, const char *what)
@@ -2009,18 +2053,21 @@ static inline uint64_t funi_operating(const struct funi_context *c)
 	return c->remote->issued - c->remote->refused - __atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
 }
 
+/* Whether there is room for another operation: 0, -EOPNOTSUPP or -ENOBUFS. */
+static inline int funi_may_operate(struct funi_context *c)
+{
+	if (c->remote == NULL)
+		return -EOPNOTSUPP;
+	funi_look(c);
+	const uint64_t open = funi_operating(c);
+	return open >= FUNI_MAX_REQUESTS || open + c->remote->behind + c->remote->credit >= c->remote->sizes.notifications ? -ENOBUFS : 0;
+}
+
 /* Reserves and begins the block of an operation; NULL, and why in code. */
 static inline uint32_t *funi_begin_operation(struct funi_context *c, const struct funi_target *t, uint32_t operation, uint32_t flags, int told,
 					     const char *what, int *code)
 {
-	struct funi_remote *r = c->remote;
-	*code = r == NULL ? -EOPNOTSUPP : t->address > FUNI_MAX_ADDRESS ? -EINVAL : 0;
-	if (*code == 0) {
-		funi_look(c);
-		const uint64_t open = funi_operating(c);
-		if (open >= FUNI_MAX_REQUESTS || open + r->behind + r->credit >= r->sizes.notifications)
-			*code = -ENOBUFS;
-	}
+	*code = c->remote != NULL && t->address > FUNI_MAX_ADDRESS ? -EINVAL : funi_may_operate(c);
 	uint32_t *s = *code == 0 ? funi_begin_block(c, FUNI_OPERATE + operation, t->node) : NULL;
 	if (s == NULL) {
 		*code = funi_remote_fail(c, *code != 0 ? *code : -ENOBUFS, what);
@@ -2259,6 +2306,167 @@ static inline int funi_unlock(struct funi_context *c, const struct funi_target *
 			return n;
 	}
 	return funi_change_lock(c, t, FUNI_OP_UNLOCK, begin, milliseconds);
+}
+
+/* ---- chains: one message, or one write, to many nodes ----
+ *
+ * A chain is a tree of nodes: each says from which node it takes copies and to which nodes its card sends them on. Whoever sends along it sends one
+ * copy, to the first member; the cards of the members do the rest, and answer the sender.
+ *
+ *	// nodes 0, 1 and 2 make chain 5                                         // any node of the job
+ *	struct funi_chain at = { .number = 5, .first = 1, .nexts = 1,
+ *				 .next = { { 1, 2 } } };                      // of node 0: node 1, and 2 members from there on
+ *	struct funi_chain at = { .number = 5, .parent = 0, .nexts = 1,
+ *				 .next = { { 2, 1 } } };                      // of node 1
+ *	struct funi_chain at = { .number = 5, .parent = 1 };                  // of node 2
+ *	funi_join(&c, &at, NULL);                                             funi_multicast(&c, 0, 5, 3, type, words, 2, &handle);
+ *	... funi_receive: a message of that type from the sender ...          funi_await(&c, handle, NULL, 0, -1);
+ *	                                                                      funi_delivered(&c, handle, &d);
+ *
+ * Rules:
+ *   - Without a failure every member has it, once: a message in its request queue, from the node that has sent along the chain, or data in its window
+ *     (funi_multicast_put), which all members have opened with the same key (funi_expose_window_as).
+ *   - A member that refuses, or cannot be reached, is named with the funi_reason, and who comes after it has it neither. With FUNI_REASON_SILENT and no
+ *     member named some of which nothing was heard may have it.
+ *   - A member takes copies from its parent only, and only if they are to reach as many members as it knows of. So no copy goes round in a loop.
+ *   - A member has room for 4 multicasts of a chain at once; more wait at who sends them, and no other chain with them.
+ *   - A multicast counts as an operation: -ENOBUFS, funi_await, funi_quiet and NULL for the handle as with windows. The context has remote memory, if only
+ *     one key slot, area and notification more than it uses.
+ *   - Multicasts are not ordered: who wants the second to come after the first awaits the first.
+ *
+ * The Go package uspace/rma is the same; example/chain.c is a program. */
+
+struct funi_next { /* a node that a member sends copies to */
+	uint16_t node, members; /* from there on, that node included */
+};
+
+struct funi_chain { /* what a member knows of a chain */
+	uint16_t number; /* below FUNI_MAX_CHAINS */
+	int first;       /* the first member, which takes what any node of the job sends along the chain */
+	uint16_t parent; /* of another member: the node from which it takes copies */
+	uint32_t nexts;  /* of next */
+	struct funi_next next[FUNI_MAX_NEXT];
+};
+
+struct funi_broken { /* where a chain is broken */
+	uint16_t node;
+	uint32_t reason; /* funi_reason */
+};
+
+struct funi_delivery { /* what a multicast has come to */
+	uint32_t delivered, failed; /* members */
+	uint32_t named;             /* nodes that did not take it: the first FUNI_MAX_NAMED of them are in broken */
+	struct funi_broken broken[FUNI_MAX_NAMED];
+};
+
+/* Makes this node a member of a chain, in place of what it was of that before. When the status of the handle is FUNI_SENT the card takes multicasts along it;
+ * it is FUNI_FAILED with FUNI_REASON_NOT_OPENED if two next nodes are the same or have no members. -EINVAL: numbers beyond the bounds; -ENOBUFS, -EOPNOTSUPP. */
+static inline int funi_join(struct funi_context *c, const struct funi_chain *chain, uint32_t *handle)
+{
+	const char *what = "joining a chain";
+	uint32_t *s;
+	if (c->remote == NULL)
+		return funi_remote_fail(c, -EOPNOTSUPP, what);
+	if (chain->number >= FUNI_MAX_CHAINS || chain->nexts > FUNI_MAX_NEXT)
+		return funi_remote_fail(c, -EINVAL, what);
+	if ((s = funi_begin_block(c, FUNI_SET_CHAIN, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	s[FUNI_REMOTE_AREA_WORD] = chain->number | chain->nexts << 16 | (chain->first ? FUNI_CHAIN_FIRST : 0);
+	s[FUNI_REMOTE_COUNT_WORD] = chain->first ? 0 : chain->parent;
+	for (uint32_t i = 0; i < FUNI_MAX_NEXT; i++)
+		s[FUNI_REMOTE_DATA_WORD + i] = i < chain->nexts ? chain->next[i].node | (uint32_t)chain->next[i].members << 16 : 0;
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Ends being a member; what the card has taken before, it sends on. The status of the handle is FUNI_FAILED with FUNI_REASON_NOT_OPENED if it was none. -EINVAL,
+ * -ENOBUFS, -EOPNOTSUPP. */
+static inline int funi_leave(struct funi_context *c, uint16_t number, uint32_t *handle)
+{
+	const char *what = "leaving a chain";
+	uint32_t *s;
+	if (c->remote == NULL)
+		return funi_remote_fail(c, -EOPNOTSUPP, what);
+	if (number >= FUNI_MAX_CHAINS)
+		return funi_remote_fail(c, -EINVAL, what);
+	if ((s = funi_begin_block(c, FUNI_SET_CHAIN, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	s[FUNI_REMOTE_AREA_WORD] = number | FUNI_CHAIN_LEAVES;
+	memset(s + FUNI_REMOTE_DATA_WORD, 0, FUNI_MAX_NEXT * sizeof *s);
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Sends along a chain from its first member on what stands in data, of that many bytes. */
+static inline int funi_send_along(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint32_t flags, const struct funi_target *t,
+				  const void *data, size_t length, uint32_t *handle, const char *what)
+{
+	uint32_t h, *s;
+	int code = funi_may_operate(c);
+	if (code == 0 && (s = funi_begin_block(c, FUNI_MULTICAST, first)) == NULL)
+		code = -ENOBUFS;
+	if (code != 0)
+		return funi_remote_fail(c, code, what);
+	s[FUNI_REMOTE_AREA_WORD] = chain | flags;
+	if (t != NULL) {
+		s[3] = (uint32_t)(t->address >> 32);
+		funi_put_key(s, t->key);
+		s[FUNI_REMOTE_OFFSET_WORD] = (uint32_t)t->address;
+	}
+	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
+	s[FUNI_REMOTE_COUNT_WORD] = members;
+	if (length > 0) {
+		s[FUNI_REMOTE_DATA_WORD + (length - 1) / 4] = 0; /* what the last word has beyond the data */
+		memcpy(s + FUNI_REMOTE_DATA_WORD, data, length);
+	}
+	h = s[FUNI_REMOTE_COOKIE_WORD];
+	memset(c->remote->asked[h % FUNI_REMEMBERED].answer, 0, FUNI_MAX_ANSWER);
+	funi_end_operation(c, s, 1, handle);
+	return 0;
+}
+
+/* Sends a message of a type up to 511 and of up to FUNI_MAX_MULTICAST_WORDS words along a chain that begins at a node and has that many members, each of which
+ * finds it in its request queue, from this node. -EINVAL: no such chain or type; -EMSGSIZE, -ENOBUFS, -EOPNOTSUPP. */
+static inline int funi_multicast(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint32_t type, const uint32_t *words,
+				 uint32_t n, uint32_t *handle)
+{
+	const char *what = "sending along a chain";
+	if (chain >= FUNI_MAX_CHAINS || members == 0 || type > FUNI_MAX_TYPE || n > FUNI_MAX_MULTICAST_WORDS)
+		return funi_remote_fail(c, n > FUNI_MAX_MULTICAST_WORDS ? -EMSGSIZE : -EINVAL, what);
+	return funi_send_along(c, first, chain, members, type << 16, NULL, words, n * sizeof *words, handle, what);
+}
+
+/* Writes up to FUNI_MAX_MULTICAST_BYTES bytes into the window with a key of each member of a chain, at an address that the window has. Errors as funi_multicast
+ * has them. */
+static inline int funi_multicast_put(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint64_t key, uint64_t address,
+				     const void *data, size_t length, uint32_t *handle)
+{
+	const char *what = "putting along a chain";
+	const struct funi_target t = { first, key, address };
+	if (chain >= FUNI_MAX_CHAINS || members == 0 || address > FUNI_MAX_ADDRESS || length > FUNI_MAX_MULTICAST_BYTES)
+		return funi_remote_fail(c, length > FUNI_MAX_MULTICAST_BYTES ? -EMSGSIZE : -EINVAL, what);
+	return funi_send_along(c, first, chain, members, FUNI_MULTICAST_PUT, &t, data, length, handle, what);
+}
+
+/* What a multicast has come to for which funi_await has returned 0 or -EREMOTEIO: 0, -EINPROGRESS if it is not complete, or -ENOENT. */
+static inline int funi_delivered(struct funi_context *c, uint32_t handle, struct funi_delivery *d)
+{
+	const struct funi_asked *m = c->remote != NULL ? &c->remote->asked[handle % FUNI_REMEMBERED] : NULL;
+	uint32_t w[FUNI_MAX_ANSWER / 4];
+	memset(d, 0, sizeof *d);
+	if (m == NULL || handle == 0 || m->handle != handle)
+		return funi_remote_fail(c, -ENOENT, "looking for a handle");
+	if (m->operation == 1)
+		return funi_remote_fail(c, -EINPROGRESS, "asking for what is not complete");
+	memcpy(w, m->answer, sizeof w);
+	d->delivered = w[0] & 0xffff;
+	d->failed = w[0] >> 16;
+	d->named = w[1] & 0xffff;
+	for (uint32_t i = 0; i < d->named && i < FUNI_MAX_NAMED; i++) {
+		d->broken[i].node = (uint16_t)w[2 + i];
+		d->broken[i].reason = w[2 + i] >> 16 & 0xff;
+	}
+	return 0;
 }
 
 /* ---- the end ---- */

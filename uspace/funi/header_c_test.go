@@ -50,7 +50,11 @@ func constants() map[string]uint64 {
 		"FUNI_OPEN_AREA": uint64(funi.OpenArea), "FUNI_CLOSE_AREA": uint64(funi.CloseArea), "FUNI_RESET_AREA": uint64(funi.ResetArea),
 		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_NOTIFICATIONS": funi.MaxNotifications, "FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
 		"FUNI_OPERATE": uint64(funi.Operate), "FUNI_SUSPEND_WINDOW": uint64(funi.SuspendWindow), "FUNI_RESUME_WINDOW": uint64(funi.ResumeWindow),
-		"FUNI_U8": uint64(arctic.Uint8), "FUNI_U16": uint64(arctic.Uint16), "FUNI_U32": uint64(arctic.Uint32), "FUNI_U64": uint64(arctic.Uint64),
+		"FUNI_SET_CHAIN": uint64(funi.SetChain), "FUNI_MULTICAST": uint64(funi.Multicast), "FUNI_MAX_CHAINS": funi.MaxChains, "FUNI_MAX_NEXT": funi.MaxNext, "FUNI_MAX_NAMED": funi.MaxNamed,
+		"FUNI_MAX_MULTICAST_WORDS": arctic.MaxMulticastWords, "FUNI_MAX_MULTICAST_BYTES": arctic.MaxMulticastBytes,
+		"FUNI_CHAIN_FIRST": chainFlags(func(s *funi.Slot) { s.SetChain(&funi.Chain{First: true}, 0) }), "FUNI_CHAIN_LEAVES": chainFlags(func(s *funi.Slot) { s.SetLeaveChain(0, 0) }),
+		"FUNI_MULTICAST_PUT": chainFlags(func(s *funi.Slot) { s.SetMulticast(0, &funi.MulticastRequest{Put: true}) }),
+		"FUNI_U8":            uint64(arctic.Uint8), "FUNI_U16": uint64(arctic.Uint16), "FUNI_U32": uint64(arctic.Uint32), "FUNI_U64": uint64(arctic.Uint64),
 		"FUNI_I8": uint64(arctic.Int8), "FUNI_I16": uint64(arctic.Int16), "FUNI_I32": uint64(arctic.Int32), "FUNI_I64": uint64(arctic.Int64),
 		"FUNI_F32": uint64(arctic.Float32), "FUNI_F64": uint64(arctic.Float64),
 		"FUNI_MAY_READ": uint64(funi.RightRead), "FUNI_MAY_WRITE": uint64(funi.RightWrite), "FUNI_MAY_OPERATE": uint64(funi.RightAtomic), "FUNI_MAY_NOTIFY": uint64(funi.RightNotify),
@@ -95,7 +99,7 @@ func constants() map[string]uint64 {
 			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY",
 			arctic.ReasonKeySlot, "KEY_SLOT", arctic.ReasonRange, "RANGE", arctic.ReasonArea, "AREA", arctic.ReasonNoBuffer, "NO_BUFFER",
 			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST", arctic.ReasonNotOpened, "NOT_OPENED",
-			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT", arctic.ReasonOperation, "OPERATION",
+			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT", arctic.ReasonOperation, "OPERATION", arctic.ReasonChain, "CHAIN",
 			arctic.ReasonWindow, "WINDOW", arctic.ReasonOperand, "OPERAND"},
 		"OP_": {arctic.RemotePut, "PUT", arctic.RemoteGet, "GET", arctic.RemoteWrite, "WRITE", arctic.RemoteRead, "READ", arctic.RemoteAdd, "ADD",
 			arctic.RemoteAnd, "AND", arctic.RemoteOr, "OR", arctic.RemoteXor, "XOR", arctic.RemoteMin, "MIN", arctic.RemoteMax, "MAX", arctic.RemoteProd, "PROD",
@@ -171,6 +175,13 @@ func trailerFlags(t arctic.Trailer) uint64 {
 	return uint64(w[0])
 }
 
+// chainFlags returns the flags of a block of chains.
+func chainFlags(compose func(*funi.Slot)) uint64 {
+	var s funi.Slot
+	compose(&s)
+	return uint64(s[funi.RemoteAreaWord])
+}
+
 func seedBytes(s rats.Seed) []byte { b := s.Encode(); return b[:] }
 
 // remoteTexts are seeds and request blocks for remote memory.
@@ -220,6 +231,20 @@ func remoteTexts() map[string][]byte {
 			Fetch: true, Bytes: 2, Operands: data[:4]}})),
 		"silent add": block(operation(16, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Float32, Ack: true,
 			Bytes: 12, Operands: data[:12]}, Silent: true})),
+		"join": block(func(s *funi.Slot) {
+			s.SetChain(&funi.Chain{Number: 63, Parent: 0xfffe, Next: []funi.Next{{Node: 0x102, Members: 0x304}, {Node: 0xffff, Members: 1}}}, 18)
+		}),
+		"join first": block(func(s *funi.Slot) { s.SetChain(&funi.Chain{Number: 3, First: true}, 19) }),
+		"leave":      block(func(s *funi.Slot) { s.SetLeaveChain(3, 20) }),
+		"multicast": block(func(s *funi.Slot) {
+			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 0xfffe, Cookie: 21, Message: 511, Data: data[:12]})
+		}),
+		"multicast put": block(func(s *funi.Slot) {
+			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 7, Cookie: 22, Put: true, Key: seed.Key, Address: 0xabcd_1234_5678, Data: data})
+		}),
+		"open window as": block(func(s *funi.Slot) {
+			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660002, Base: 0x2004, Bytes: 100, Rights: funi.RightWrite}, 23)
+		}),
 		"read": block(operation(17, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead, Element: arctic.Int64, Bytes: 8}})),
 		"write": block(func(s *funi.Slot) {
 			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1005, Area: 0x304, Cookie: 7, Data: data[:12]})
@@ -290,6 +315,15 @@ static void windows(uint32_t *memory)
 	block("compare and swap", funi_atomic(&c, &t, FUNI_OP_COMPARE_SWAP, FUNI_U16, data, 2, &h));
 	block("silent add", funi_atomic(&c, &t, FUNI_OP_ADD, FUNI_F32, data, 12, NULL));
 	block("read", funi_atomic(&c, &t, FUNI_OP_READ, FUNI_I64, NULL, 8, &h));
+	const struct funi_chain chain = { 63, 0, 0xfffe, 2, { { 0x102, 0x304 }, { 0xffff, 1 } } }, first = { 3, 1, 77, 0, { { 0, 0 } } };
+	uint32_t words[3];
+	memcpy(words, data, 12);
+	block("join", funi_join(&c, &chain, &h));
+	block("join first", funi_join(&c, &first, NULL));
+	block("leave", funi_leave(&c, 3, NULL));
+	block("multicast", funi_multicast(&c, 0x102, 5, 0xfffe, 511, words, 3, &h));
+	block("multicast put", funi_multicast_put(&c, 0x102, 5, 7, t.key, t.address, data, 13, &h));
+	block("open window as", funi_expose_window_as(&c, memory + 1, 100, 0, FUNI_MAY_WRITE, 0, UINT64_C(0x1122334455660002), NULL));
 }
 
 /* What a context without a card composes. */

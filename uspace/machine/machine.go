@@ -57,6 +57,7 @@ func Limit(c *engine.Config, p *hwprofiles.Profile) {
 	set(&c.Train, p.Card.TrainPackets)
 	set(&c.AckEvery, p.Card.AcknowledgeEveryFrames)
 	set(&c.TransferWords, p.Card.TransferWords)
+	set(&c.RemotePage, p.Card.RemotePageBytes)
 	c.Blocks = c.Blocks && p.Card.Blocks
 }
 

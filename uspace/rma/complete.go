@@ -115,29 +115,30 @@ func (e *Endpoint) finish(cookie uint32, r Result) {
 		return
 	}
 	r.ID = ID(cookie)
-	if m := &e.ops.told[cookie%funi.MaxRequests]; m.id == r.ID && !m.done {
+	if m := e.ops.record(r.ID); m.id == r.ID && !m.done {
 		m.done, m.result = true, r
 		e.ops.done.push(r.ID)
 	}
 }
 
-// Next takes what became of the operation that was complete first, or returns false. What Wait has told it does not tell.
+// Next takes what became of the operation that was complete first, or returns false. What Wait has told it does not tell. When 1,024
+// operations with an ID are under way or not yet told, another takes the place of the one that has been complete longest.
 func (e *Endpoint) Next(r *Result) bool {
 	e.Poll()
 	id := e.ops.done.pop()
 	if id == 0 {
 		return false
 	}
-	m := &e.ops.told[id%funi.MaxRequests]
+	m := e.ops.record(id)
 	*r = m.result
-	*m = record{}
+	e.ops.give(m)
 	return true
 }
 
 // Wait lets the card run until an operation is complete, and returns what became of it; its error is the Result's, too. Errors besides are ErrID,
 // and those of drive, after which the operation is still under way.
 func (e *Endpoint) Wait(id ID) (Result, error) {
-	m := &e.ops.told[id%funi.MaxRequests]
+	m := e.ops.record(id)
 	if id == 0 || m.id != id {
 		return Result{}, fmt.Errorf("waiting for operation %d: %w", id, ErrID)
 	}
@@ -148,7 +149,7 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 	}
 	r := m.result
 	e.ops.done.drop(id)
-	*m = record{}
+	e.ops.give(m)
 	return r, r.Err
 }
 

@@ -5,7 +5,7 @@
 //	endpoint.go   Endpoint, windows: Expose, Revoke, Suspend, Resume
 //	operation.go  Put, PutNow, Get, Apply, CompareSwap
 //	lock.go       Lock, TryLock, Unlock
-//	multicast.go  Join, Leave, Multicast: chains
+//	multicast.go  Join, Leave, Multicast, StartMulticast: chains
 //	complete.go   Poll, Next, Wait, Quiet, Fence; notifications of others' puts
 //	error.go      what fails, and why
 //
@@ -30,6 +30,9 @@
 //     that waits ends with the error of the drive function.
 //   - Tables are bounded: funi.RemoteSizes of the context says how many windows and entries of the ring there are, and at most 1,024 operations
 //     are under way. A process that does not Poll delays its own operations and those puts with notifications that it has given credit for.
+//
+// Chains: one message or put goes to many nodes, from card to card; the sender sends one copy and hears what it has come to (Multicast; funi/multicast.go). example
+// and example/chain are programs.
 //
 // An Endpoint belongs to one goroutine, that of its interface. Nothing here has a goroutine or looks at a clock, so it runs in virtual time
 // (package sim) as on a card of its own or a daemon's (package funet). Packages am and rats may use another context of the process.

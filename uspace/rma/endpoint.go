@@ -77,6 +77,7 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 	}
 	e := &Endpoint{iface: iface, random: random, drive: drive, slots: make([]uint64, sizes.KeySlots)}
 	e.ops.limit = min(sizes.Notifications, funi.MaxRequests)
+	e.ops.begin()
 	if _, err := io.ReadFull(random, e.life[:]); err != nil {
 		return nil, fmt.Errorf("rma: drawing a number for locks: %w", err)
 	}

@@ -40,17 +40,32 @@ func (e *Endpoint) chain(what string, number uint16, compose func(*funi.Slot, ui
 // *Error the delivery says how many have it and names the nodes at which the chain is broken; if that is Doubtful, some of which nothing was heard may have
 // it, too. Other errors are ErrTooLong and those of drive. The Cookie of m is the endpoint's to choose.
 func (e *Endpoint) Multicast(first uint16, m funi.MulticastRequest) (funi.Delivery, error) {
+	id, err := e.StartMulticast(first, m)
+	if err != nil {
+		return funi.Delivery{}, err
+	}
+	r, err := e.Wait(id)
+	return r.Delivery(), err
+}
+
+// StartMulticast is Multicast without the wait: Wait or Next tell what became of it, and Result.Delivery what it has come to. Data is copied at
+// once. Errors are ErrTooLong and those of drive.
+func (e *Endpoint) StartMulticast(first uint16, m funi.MulticastRequest) (ID, error) {
 	if !m.Valid() {
-		return funi.Delivery{}, fmt.Errorf("sending along chain %d: %w", m.Chain, ErrTooLong)
+		return 0, fmt.Errorf("sending along chain %d: %w", m.Chain, ErrTooLong)
 	}
 	s, id, cookie, err := e.record("sending along a chain", first, false, false)
 	if err != nil {
-		return funi.Delivery{}, err
+		return 0, err
 	}
 	m.Cookie = cookie
 	s.SetMulticast(first, &m)
 	e.iface.Commit(funi.Request)
 	e.ops.issued++
-	r, err := e.Wait(id)
-	return (&funi.Notification{Answer: r.Answer}).Delivery(), err
+	return id, nil
+}
+
+// Delivery returns what a multicast has come to.
+func (r *Result) Delivery() funi.Delivery {
+	return (&funi.Notification{Answer: r.Answer}).Delivery()
 }

@@ -45,19 +45,67 @@ type operations struct {
 	limit    int    // how many may be
 	issued   uint64 // that the card completes
 	told     [funi.MaxRequests]record
-	next     ID
+	free     numbers       // of told
 	done     order         // IDs that are complete and not yet told
 	failed   error         // the first failure of a silent operation since Quiet
 	refused  arctic.Reason // of the last command; arctic.ReasonNone: it was carried out
 	returned uint64        // operations that the card gave back without a completion
 }
 
-// record is an operation with an ID.
+// record is an operation with an ID, whose rest by funi.MaxRequests is the record's number.
 type record struct {
 	id     ID // 0: free
+	next   ID // of the operation that has it next
 	done   bool
 	node   uint16
 	result Result
+}
+
+// numbers are those of free records. The one that has been free longest is taken first, so that an ID comes again late.
+type numbers struct {
+	list     [funi.MaxRequests]uint16
+	first, n int
+}
+
+func (f *numbers) push(i uint16) {
+	f.list[(f.first+f.n)%len(f.list)] = i
+	f.n++
+}
+
+// pop takes a number; there is one.
+func (f *numbers) pop() uint16 {
+	i := f.list[f.first]
+	f.first = (f.first + 1) % len(f.list)
+	f.n--
+	return i
+}
+
+// begin makes all records free.
+func (n *operations) begin() {
+	for i := range n.told {
+		n.told[i].next = ID(i)
+		n.free.push(uint16(i))
+	}
+	n.told[0].next = funi.MaxRequests // 0 is no ID
+}
+
+// record returns that of an ID, whether it is its or not.
+func (n *operations) record(id ID) *record { return &n.told[id%funi.MaxRequests] }
+
+// take gives a free record to an operation on a node; there is one.
+func (n *operations) take(node uint16) ID {
+	r := &n.told[n.free.pop()]
+	r.id, r.node = r.next, node
+	if r.next = (r.next + funi.MaxRequests) & idMask; r.next == 0 {
+		r.next = funi.MaxRequests
+	}
+	return r.id
+}
+
+// give makes a record free again.
+func (n *operations) give(r *record) {
+	n.free.push(uint16(r.id % funi.MaxRequests))
+	*r = record{next: r.next}
 }
 
 // Result is what became of an operation.
@@ -191,15 +239,8 @@ func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, si
 // record waits until there is room for an operation, and returns a slot for it, its ID, 0 if it is silent, and its cookie.
 func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
-	var r *record
-	if !silent {
-		if n.next = n.next&idMask + 1; n.next > idMask {
-			n.next = 1
-		}
-		r = &n.told[n.next%funi.MaxRequests]
-	}
 	e.Poll()
-	for ordered && e.open() > 0 || e.open() >= n.limit || r != nil && r.id != 0 && !r.done {
+	for ordered && e.open() > 0 || e.open() >= n.limit || !silent && n.free.n == 0 && !n.forget() {
 		if err := e.step(); err != nil {
 			return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 		}
@@ -208,15 +249,20 @@ func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *fu
 		return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 	}
 	cookie = silentCookie | uint32(node)
-	if r != nil {
-		if r.id != 0 {
-			n.done.drop(r.id) // nobody asked what became of it
-		}
-		id = n.next
-		*r = record{id: id, node: node}
+	if !silent {
+		id = n.take(node)
 		cookie = uint32(id)
 	}
 	return s, id, cookie, nil
+}
+
+// forget frees the record of the operation that has been complete longest and of which nobody has asked what became of it, or returns false.
+func (n *operations) forget() bool {
+	id := n.done.pop()
+	if id != 0 {
+		n.give(n.record(id))
+	}
+	return id != 0
 }
 
 // open returns how many operations are not complete.

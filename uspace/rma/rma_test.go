@@ -488,3 +488,59 @@ func TestNone(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Rule: an operation that takes long delays no others, however many there are, and what became of it is told (Next): records go to others when they are
+// free, not in turn.
+func TestLongOperationIsTold(t *testing.T) {
+	var windows [2]*rma.Window
+	ready, resume, over := false, false, false
+	run(t, 2, sim.EthernetConfig{Seed: 1}, func(n *node) (err error) {
+		if n.number == 1 {
+			for i := range windows {
+				if windows[i], err = n.Expose(n.memory[64*i:64*i+64], rma.Options{Address: at}); err != nil {
+					return err
+				}
+			}
+			if err := n.Suspend(windows[0]); err != nil {
+				return err
+			}
+			ready = true
+			if err := n.until("it may go on", func() bool { return resume }); err != nil {
+				return err
+			}
+			if err := n.Resume(windows[0]); err != nil {
+				return err
+			}
+			return n.until("the other is done", func() bool { return over })
+		}
+		defer func() { over = true }()
+		if err := n.until("the windows", func() bool { return ready }); err != nil {
+			return err
+		}
+		long, err := n.Add(windows[0].Target(1), 5)
+		if err != nil {
+			return err
+		}
+		r := rma.Result{}
+		for i := range uint64(3 * funi.MaxRequests) {
+			id, err := n.Add(windows[1].Target(1), 1)
+			if err != nil {
+				return err
+			}
+			if err := n.until("an answer", func() bool { return n.Next(&r) }); err != nil {
+				return err
+			}
+			if r.ID != id || r.Err != nil || r.Uint64() != i {
+				return fmt.Errorf("operation %d: %+v", i, r)
+			}
+		}
+		resume = true
+		if err := n.until("the answer that took long", func() bool { return n.Next(&r) }); err != nil {
+			return err
+		}
+		if r.ID != long || r.Err != nil {
+			return fmt.Errorf("the long operation, %d: %+v", long, r)
+		}
+		return nil
+	})
+}

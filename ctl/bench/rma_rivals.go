@@ -1,0 +1,220 @@
+// What operations on another process's memory stand beside: UCX's tests, one-sided operations of MPI by a program of our own, and
+// libfabric's tests. Those that are absent are named in the report.
+
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RMARival is what was found of one that operations stand beside, medians over the rounds. Where it has no such figure there is none.
+type RMARival struct {
+	Name  string             `json:"name"`               // "ucx", "openmpi", "fabtests"
+	P50   map[string]float64 `json:"p50_us,omitempty"`   // by operation, as in RMAOperation
+	Ratio map[string]float64 `json:"ratio_to,omitempty"` // FUNet's P50 by this one's
+	Puts  *float64           `json:"put_1m_gbit_per_s"`  // blocks of RMABlock
+	Gets  *float64           `json:"get_1m_gbit_per_s"`  // the same
+	Note  string             `json:"note,omitempty"`     // why it is absent, or how it failed
+}
+
+// Figures of a rival's that are no operation of 8 bytes.
+const (
+	rivalPuts = "put_1m"
+	rivalGets = "get_1m"
+)
+
+// rival runs all that it can of what is compared, in one contender.
+type rival struct {
+	name    string
+	needs   []tool
+	prepare func(context.Context, *session) error // once; may be nil
+	run     func(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error)
+
+	found map[string][]float64 // by what was measured, of each round in which it was
+	c     *contender           // nil: absent
+	note  string
+}
+
+// rivals returns those beside UCX's round trips, which RMA has from the beginning.
+func rivals() []*rival {
+	return []*rival{
+		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context, s *session) error { return mpicc(ctx, s, "rma", rmaSource) }, run: runRMAMPI},
+		{name: "ucx", needs: ucxNeeds, run: runUCXBlocks},
+		{name: "fabtests", needs: []tool{{"fi_rma_bw", "fabtests, which libfabric's source has and Debian has not"}, taskset}, run: runFabtests},
+	}
+}
+
+// contend makes a rival a contender, if it is there.
+func (v *rival) contend(ctx context.Context, c *comparison, s *session, r *RMAReport) {
+	if v.note = absent(v.needs); v.note != "" {
+		return
+	}
+	if v.prepare != nil {
+		if err := c.within(ctx, func(ctx context.Context) error { return v.prepare(ctx, s) }); err != nil {
+			v.note = err.Error()
+			return
+		}
+	}
+	v.found = map[string][]float64{}
+	v.c = &contender{name: v.name, spared: failures, run: func(ctx context.Context) (float64, error) {
+		found, err := v.run(ctx, s, r)
+		if err != nil {
+			return 0, err
+		}
+		var any float64
+		for what, figure := range found {
+			v.found[what] = append(v.found[what], figure)
+			any = max(any, figure)
+		}
+		return any, nil
+	}}
+}
+
+// report says what was found.
+func (v *rival) report(r *RMAReport) RMARival {
+	e := RMARival{Name: v.name, Note: v.note, Puts: median(v.found[rivalPuts]), Gets: median(v.found[rivalGets])}
+	if v.c != nil && v.c.err != nil {
+		e.Note = v.c.err.Error()
+	}
+	for _, op := range r.Ops {
+		p50 := median(v.found[op.Op])
+		if p50 == nil {
+			continue
+		}
+		if e.P50 == nil {
+			e.P50, e.Ratio = map[string]float64{}, map[string]float64{}
+		}
+		e.P50[op.Op], e.Ratio[op.Op] = *p50, nanos(op.P50 / *p50)
+	}
+	return e
+}
+
+//go:embed mpi/rma.c
+var rmaSource []byte
+
+// runRMAMPI runs the program of one-sided operations between hosts 0 and 1. Process 1 waits in MPI, which carries the operations out.
+func runRMAMPI(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error) {
+	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(r.UCXExchanges), strconv.Itoa(rivalBlocks), strconv.Itoa(RMADepth))
+	if err != nil {
+		return nil, err
+	}
+	return parseRMAMPI(text)
+}
+
+// rivalBlocks is how many blocks a rival moves each way.
+const rivalBlocks = 200
+
+var rmaLine = regexp.MustCompile(`(?m)^(put|get|add|swap|puts|gets) (?:us: p50|Gbit/s:) ([0-9.]+)$`)
+
+// parseRMAMPI reads the lines that rma.c prints.
+func parseRMAMPI(text string) (map[string]float64, error) {
+	found := map[string]float64{}
+	for _, m := range rmaLine.FindAllStringSubmatch(text, -1) {
+		figure, err := strconv.ParseFloat(m[2], 64)
+		if err != nil || figure <= 0 {
+			return nil, fmt.Errorf("the MPI program printed %q, which is no result", m[0])
+		}
+		what := m[1]
+		switch what {
+		case "puts":
+			what = rivalPuts
+		case "gets":
+			what = rivalGets
+		}
+		found[what] = figure
+	}
+	if len(found) != 6 {
+		return nil, fmt.Errorf("the MPI program printed %d of 6 results: %.80q", len(found), text)
+	}
+	return found, nil
+}
+
+// runUCXBlocks writes blocks; ucx_perftest has no test of many reads at once.
+func runUCXBlocks(ctx context.Context, s *session, _ *RMAReport) (map[string]float64, error) {
+	text, err := s.ucxBatch(ctx, fmt.Sprintf("puts -t ucp_put_bw -s %d -n %d -w %d\n", RMABlock, rivalBlocks, RMADepth))
+	if err != nil {
+		return nil, err
+	}
+	return parseUCXBlocks(text)
+}
+
+// parseUCXBlocks reads the CSV of ucp_put_bw: overall_bw is in units of 2^20 bytes a second.
+func parseUCXBlocks(text string) (map[string]float64, error) {
+	column := -1
+	for line := range strings.Lines(text) {
+		f, err := csv.NewReader(strings.NewReader(line)).Read()
+		if err != nil {
+			continue // warnings of the library, which may have any form
+		}
+		if i := slices.Index(f, "overall_bw"); i >= 0 {
+			column = i
+		} else if column >= 0 && column < len(f) && f[0] == "puts" {
+			if bw, err := strconv.ParseFloat(f[column], 64); err == nil && bw > 0 {
+				return map[string]float64{rivalPuts: nanos(bw * (1 << 20) * 8 / 1e9)}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("ucx_perftest printed no overall_bw: %.80q", text)
+}
+
+// runFabtests writes and reads blocks by libfabric's own test, over TCP.
+func runFabtests(ctx context.Context, s *session, _ *RMAReport) (map[string]float64, error) {
+	found := map[string]float64{}
+	for what, op := range map[string]string{rivalPuts: "write", rivalGets: "read"} {
+		port := s.newPort()
+		common := []string{"fi_rma_bw", "-p", "tcp;ofi_rxm", "-e", "rdm", "-o", op, "-S", strconv.Itoa(RMABlock), "-I", strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(RMADepth)}
+		text, err := s.exchange(ctx, "tcp", port, nil, append(slices.Clone(common), "-B", strconv.Itoa(port)), append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1)))
+		if err != nil {
+			return nil, err
+		}
+		if found[what], err = parseFabtests(text); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// parseFabtests reads the table of fi_rma_bw, whose column MB/sec is in units of 10^6 bytes, and returns Gbit/s.
+func parseFabtests(text string) (float64, error) {
+	column := -1
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if column >= 0 && column < len(f) {
+			if mb, err := strconv.ParseFloat(f[column], 64); err == nil && mb > 0 {
+				return nanos(mb * 8 / 1e3), nil
+			}
+		}
+		if i := slices.Index(f, "MB/sec"); i >= 0 {
+			column = i
+		}
+	}
+	return 0, fmt.Errorf("fi_rma_bw printed no MB/sec: %.80q", text)
+}
+
+// write prints a rival's figures for people.
+func (v *RMARival) write(b *strings.Builder) {
+	var words []string
+	for _, op := range slices.Sorted(maps.Keys(v.P50)) {
+		words = append(words, fmt.Sprintf("%s %.2f us (x %.3f)", op, v.P50[op], v.Ratio[op]))
+	}
+	for _, blocks := range []struct {
+		what   string
+		figure *float64
+	}{{"put", v.Puts}, {"get", v.Gets}} {
+		if blocks.figure != nil {
+			words = append(words, fmt.Sprintf("%s of 1 MiB %.2f Gbit/s", blocks.what, *blocks.figure))
+		}
+	}
+	if v.Note != "" {
+		words = append(words, v.Note)
+	}
+	fmt.Fprintf(b, "%s: %s\n", v.Name, strings.Join(words, ", "))
+}

@@ -1,0 +1,100 @@
+package tests
+
+// This file does what the README says about moving a process to another card.
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// lines returns the command lines of a section of the README, without their comments, for a lab of another name.
+func lines(t *testing.T, section, name string) (commands []string) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(readme), "\n### "+section+"\n")
+	if !found {
+		t.Fatalf("the README has no section %q", section)
+	}
+	text, _, _ = strings.Cut(text, "\n### ")
+	for line := range strings.Lines(text) {
+		if words, ok := strings.CutPrefix(line, "    "); ok {
+			words, _, _ = strings.Cut(words, "  #")
+			words = strings.NewReplacer("lab up", "lab up "+name, "lab down", "lab down "+name, "--lab ", "--lab="+name+" ", "lab-lab", "lab-"+name).Replace(strings.TrimSpace(words) + " ")
+			commands = append(commands, strings.TrimSpace(words))
+		}
+	}
+	return commands
+}
+
+// TestMoveAsInReadme: the commands of the README move a process of a job to another card, and the job, which verifies each exchange, goes on.
+func TestMoveAsInReadme(t *testing.T) {
+	name := "t" + unique()
+	t.Cleanup(func() { // the last resort of a test that fails
+		_ = lab.Down(name)
+	})
+	bin := filepath.Join(filepath.Dir(file(t, "")), "bin")
+	if err := os.Symlink(filepath.Dir(command), bin); err != nil {
+		t.Fatal(err)
+	}
+	commands := lines(t, "Moving a process to another card", name)
+	socket := ""
+	shell := func(line string) *exec.Cmd {
+		cmd := exec.Command("sh", "-c", socket+line)
+		cmd.Dir = filepath.Dir(bin)
+		return cmd
+	}
+	take := func(begins string) string {
+		t.Helper()
+		for i, line := range commands {
+			if strings.HasPrefix(line, begins) {
+				commands = append(commands[:i:i], commands[i+1:]...)
+				return line
+			}
+		}
+		t.Fatalf("the README has no %q: %q", begins, commands)
+		return ""
+	}
+	does := func(line string) string {
+		t.Helper()
+		return start(t, shell(line), nil).ok()
+	}
+	does(take("bin/funet lab up"))
+	running := take("bin/funet run")
+	job := start(t, shell("exec "+strings.Replace(strings.TrimSuffix(running, "&"), "1000000", "100000", 1)), nil)
+	socket = take("S=") + "; "
+	here, move, there := take("bin/funet context list"), take("bin/funet context move"), take("bin/funet context list")
+	eventually(t, "the node is there", func() bool {
+		out, _ := shell(here).CombinedOutput()
+		return strings.Contains(string(out), "on the card")
+	})
+	if out := does(take("bin/funet status")); !strings.Contains(out, "/run/funet-labs/lab-"+name+"/host-1.sock") {
+		t.Errorf("the status does not say where the daemons listen: %s", out)
+	}
+	if out := does(move); out != "node 1 of group 1 is on card 2 now\n" {
+		t.Errorf("it printed %q", out)
+	}
+	if out := does(here); strings.Contains(out, "on the card") {
+		t.Errorf("where it was there is still: %s", out)
+	}
+	if out := does(there); strings.Count(out, "on the card") != 2 {
+		t.Errorf("where it is there are: %s", out)
+	}
+	// What the table says of refusals.
+	start(t, shell(strings.Replace(move, "move 0", "move 77", 1)), nil).fails("no context 77")
+	start(t, shell("bin/funet context move 0 --socket $S/host-0.sock --to $S/host-0.sock"), nil).fails("in use already")
+	if out := job.ok(); !strings.Contains(out, "100000 exchanges, every one verified") {
+		t.Errorf("the job printed %s", out)
+	}
+	does(take("bin/funet lab down"))
+	if len(commands) > 0 {
+		t.Errorf("nobody has tried %q", commands)
+	}
+}
