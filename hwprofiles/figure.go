@@ -112,7 +112,7 @@ func (f *figure) want() string {
 	case *[]int:
 		return fmt.Sprintf("a list of at most %d rising whole numbers from %d to %d, such as [1, 4, 8], or []", maxBursts, f.min, f.max)
 	default:
-		return "any or hypercube"
+		return "any, hypercube or crossbar"
 	}
 }
 
@@ -159,7 +159,7 @@ func (f *figure) good(p *Profile) bool {
 			}
 		}
 	case *Topology:
-		return *v == "" || *v == Hypercube
+		return *v == "" || *v == Hypercube || *v == Crossbar
 	}
 	return true
 }

@@ -159,7 +159,7 @@ func (t *text) set(to any, n *strictyaml.Node) (ok bool) {
 		}
 	case *Topology:
 		s, err := n.Text()
-		if ok = err == nil && (s == "any" || s == string(Hypercube)); ok && s != "any" {
+		if ok = err == nil && (s == "any" || s == string(Hypercube) || s == string(Crossbar)); ok && s != "any" {
 			*to = Topology(s)
 		}
 	}

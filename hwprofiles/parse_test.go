@@ -52,7 +52,7 @@ func TestFiguresRefused(t *testing.T) {
 		{"bursts: [1, 4, 8]", "bursts: [1, 4.5]", "23:11", `bus.bursts is a list, want a list of at most 16 rising`},
 		{"bursts: [1, 4, 8]", "bursts: [" + strings.Repeat("1, ", 17) + "]", "23:11", `bus.bursts is a list, want a list of at most 16`},
 		{"lines: 8 ", "lines: 8.5", "28:10", `card.lines is 8.5, want a whole number, 0 (no limit) or 2 to 4096`},
-		{"topology: hypercube", "topology: torus", "54:13", `network.topology is the text "torus", want any or hypercube`},
+		{"topology: hypercube", "topology: torus", "54:13", `network.topology is the text "torus", want any, hypercube or crossbar`},
 		// Out of range.
 		{"clock_mhz: 40 ", "clock_mhz: 100000.001", "11:14", `cpu.clock_mhz is 100000.001, want`},
 		{"read_cycles: 27.2", "read_cycles: 1000000.1", "15:25", `cpu.uncached_read_cycles is 1000000.1, want`},

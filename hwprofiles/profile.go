@@ -21,7 +21,8 @@ type Profile struct {
 	// Costs are measured costs of whole calls, in cycles of the CPU's clock, for a machine
 	// that is compared with and not modelled.
 	Costs []Cost
-	// Steps are what a paper says that parts of its machine take, for tables that are made of them; nothing runs by them.
+	// Steps are what a paper says that parts of its machine take: tables are made of them, and a machine whose card and library have all
+	// of theirs runs by them (package machine).
 	Steps []Step
 
 	// Sources says where a figure is from, by its key in the file such as "cpu.clock_mhz";
@@ -141,8 +142,12 @@ type Options struct {
 // the file has as "any".
 type Topology string
 
-// Hypercube is the topology of thesis 6.1.4.
-const Hypercube Topology = "hypercube"
+const (
+	// Hypercube is the topology of thesis 6.1.4.
+	Hypercube Topology = "hypercube"
+	// Crossbar is one switch that all cards are at, of up to 8 (HPL-95-86 4.2).
+	Crossbar Topology = "crossbar"
+)
 
 // Cost is the measured cost of one call.
 type Cost struct {

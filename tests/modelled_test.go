@@ -219,3 +219,30 @@ func TestHostTooSlow(t *testing.T) {
 		t.Errorf("the host kept the profile: late %v %%, largest %v us, still %v %%", *r.Host.Late, *r.Host.Largest, *r.Host.Still)
 	}
 }
+
+// TestRatsModelled: with profile hamlyn tagged writes take in real time no less than what both libraries and sending cards do, and the round trip in
+// virtual time stands beside them, which is what the steps of HPL-95-86 add up to; a profile that models nothing has none, and programs of active
+// messages are refused, as the paper has no times for them.
+func TestRatsModelled(t *testing.T) {
+	type result struct {
+		P50     float64  `json:"rtt_p50_us"`
+		Virtual *float64 `json:"virtual_rtt_p50_us"`
+		Diff    *float64 `json:"diff_to_virtual_percent"`
+		Profile string   `json:"profile"`
+		Host    *host    `json:"host"`
+	}
+	args := []string{"rats", "--lab", "2", "--count", "500", "--warm-up", "50", "--xdp", "generic", "--json"}
+	r := decode[result](t, funet(t, append(args, "--profile", "hamlyn")...).ok())
+	if r.Host.check(t); r.Profile != "hamlyn" || r.Virtual == nil || r.Diff == nil {
+		t.Fatalf("got %+v", r)
+	}
+	const software, sending, steps = 1.619, 2.225, 17.888 // us: of table 1, of table 3, and of both there and back with the tag's bytes
+	if r.P50 < 2*(software+sending) || math.Abs(*r.Virtual/steps-1) > 0.01 || math.Abs(100*(r.P50 / *r.Virtual - 1)-*r.Diff) > 1e-6 {
+		t.Errorf("%v us, in virtual time %v, %v %%", r.P50, *r.Virtual, *r.Diff)
+	}
+	if r := decode[result](t, funet(t, args...).ok()); r.Virtual != nil || r.Host != nil || r.P50 <= 0 {
+		t.Errorf("natively: %+v", r)
+	}
+	funet(t, "pingpong", "--lab", "2", "--xdp", "generic", "--profile", "hamlyn").fails("no times for active messages")
+	funet(t, "rats", "--lab", "2", "--bytes", "57").fails("--bytes")
+}

@@ -25,6 +25,7 @@ import (
 	"github.com/funet/funet/ctl/measure"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/ctl/rats"
 	"github.com/funet/funet/ctl/usage"
 )
 
@@ -71,7 +72,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(), program.Socket(), program.Forward(), program.Rats(), program.RMA(),
+	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), rats.RealCommand(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(), program.Socket(), program.Forward(), program.Rats(), program.RMA(),
 		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1"))
 	c.AddCommand(topicCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)

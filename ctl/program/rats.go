@@ -16,8 +16,10 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
@@ -34,11 +36,17 @@ const (
 )
 
 const (
+	tagsMemory = 4096
+	tagsWindow = 64 // tags that may be unread
+
 	ratsBase   = 0x1000_0000
 	ratsMemory = 4 << 20
 	// ratsLast is the tag or word that ends the program.
 	ratsLast = math.MaxUint32
 )
+
+// ratsSizes are what a process can open.
+var ratsSizes = funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}
 
 // RatsResult is the JSON document of one node; node 0 has times of round trips in microseconds.
 type RatsResult struct {
@@ -73,7 +81,7 @@ func Rats() *cobra.Command {
 			if o.Do == RatsTags {
 				most = rats.MaxTagged
 			}
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, most), InRange("--count", o.Count, 1, math.MaxInt32-1), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, most), o.check())
 			if err != nil {
 				return err
 			}
@@ -93,15 +101,37 @@ func Rats() *cobra.Command {
 	return c
 }
 
+// RatsOnLab makes the round trips between the hosts of a lab of the flags' own and returns what node 0 found, of how well both hosts kept a
+// profile the worse, and the profile.
+func RatsOnLab(ctx context.Context, f *Flags, o RatsOptions) (*RatsResult, *hwprofiles.Profile, error) {
+	if err := cmp.Or(o.check(), f.Check()); err != nil {
+		return nil, nil, err
+	}
+	if f.Lab < 2 {
+		return nil, nil, errors.New("--lab: round trips are between two hosts of a lab; add --lab 2")
+	}
+	all, err := onLab[RatsResult](ctx, f, RatsProgram, o.Arguments())
+	if err != nil {
+		return nil, nil, err
+	}
+	all[0].Host.add(all[1].Host)
+	return &all[0], f.machine, nil
+}
+
+// check refuses counts that no run has.
+func (o RatsOptions) check() error {
+	return cmp.Or(InRange("--count", o.Count, 1, math.MaxInt32-1), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
+}
+
 // ratsNode is one node.
 type ratsNode struct {
 	RatsOptions
-	ctx     context.Context
-	carrier funet.Carrier
-	m       *rats.Manager
-	peer    uint16
-	first   bool // this is node 0
-	wait    time.Duration
+	drive func() error // lets the card run, and says why it cannot any more
+	now   func() int64 // in nanoseconds
+	m     *rats.Manager
+	peer  uint16
+	first bool // this is node 0
+	wait  time.Duration
 }
 
 // open opens the process's place and runs.
@@ -120,7 +150,7 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 	if err != nil {
 		return nil, err
 	}
-	fo.Remote = funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}
+	fo.Remote = ratsSizes
 	carrier, place, err := fo.Carrier(ctx)
 	if err != nil {
 		return nil, err
@@ -146,7 +176,11 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 		return r, nil
 	}
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
-	node := &ratsNode{RatsOptions: o, ctx: ctx, carrier: carrier, m: m, peer: uint16(1 - place.Node), first: place.Node == 0, wait: f.Wait}
+	n.Own, _ = carrier.(*card.Card)
+	if n.Own != nil {
+		e.Pace(n.Own.CPU())
+	}
+	node := &ratsNode{RatsOptions: o, drive: driven(ctx, carrier), now: carrier.Now, m: m, peer: uint16(1 - place.Node), first: place.Node == 0, wait: f.Wait}
 	if err := do(node, h); err != nil {
 		return nil, err
 	}
@@ -154,21 +188,31 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 		t := RoundTrips(h)
 		r.P50, r.P99 = t.P50, t.P99
 	}
+	r.Host = n.host()
 	return r, nil
 }
 
 // until drives the card until done.
 func (n *ratsNode) until(done func() bool) error {
-	for i := 0; !done(); i++ {
-		n.carrier.Drive()
-		n.m.Poll()
-		if i&1023 == 0 {
-			if err := cmp.Or(context.Cause(n.ctx), n.carrier.Err()); err != nil {
-				return err
-			}
+	for !done() {
+		if err := n.drive(); err != nil {
+			return err
 		}
+		n.m.Poll()
 	}
 	return nil
+}
+
+// driven returns what drives a carrier, and looks now and then whether anything has ended.
+func driven(ctx context.Context, c funet.Carrier) func() error {
+	i := 0
+	return func() error {
+		c.Drive()
+		if i++; i&1023 == 0 {
+			return cmp.Or(context.Cause(ctx), c.Err())
+		}
+		return nil
+	}
 }
 
 // exchange gives the other node a seed and returns the other's, by initial requests.
@@ -184,7 +228,7 @@ func (n *ratsNode) exchange(s *rats.Server, key rats.Key, mine rats.Seed) (their
 	var q *rats.Inquiry
 	var pending []rats.Request
 	told, heard := false, false
-	end := time.Now().Add(n.wait)
+	end := n.now() + int64(n.wait)
 	err = errors.Join(n.until(func() bool {
 		if r, ok := s.Recv(); ok {
 			pending = append(pending, r)
@@ -200,12 +244,12 @@ func (n *ratsNode) exchange(s *rats.Server, key rats.Key, mine rats.Seed) (their
 				return true
 			}
 		}
-		answer, ok, _, failed := q.RecvReply(n.carrier.Now())
+		answer, ok, _, failed := q.RecvReply(n.now())
 		switch {
 		case failed != nil: // the other node is not there yet
 			q.Close()
 			q = nil
-			if time.Now().After(end) {
+			if n.now() > end {
 				err = failed
 				return true
 			}
@@ -245,14 +289,14 @@ func (n *ratsNode) rounds(h *hdrhistogram.Histogram, say, hear func(i uint32) er
 			}
 		}
 	}
-	begin := time.Now()
+	begin := n.now()
 	for i := range uint32(n.WarmUp + n.Count) {
 		if err := errors.Join(say(i), hear(i)); err != nil {
 			return err
 		}
-		end := time.Now()
+		end := n.now()
 		if int(i) >= n.WarmUp {
-			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(end - begin) // longer than the histogram reaches is as good as its end
 		}
 		begin = end
 	}
@@ -279,11 +323,11 @@ func (n *ratsNode) tags(h *hdrhistogram.Histogram) error {
 	if err != nil {
 		return err
 	}
-	memory, err := n.m.Alloc(4096)
+	memory, err := n.m.Alloc(tagsMemory)
 	if err != nil {
 		return err
 	}
-	target, err := n.m.NewTarget(memory, 64)
+	target, err := n.m.NewTarget(memory, tagsWindow)
 	if err != nil {
 		return err
 	}

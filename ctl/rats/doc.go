@@ -10,7 +10,6 @@
 //
 //   - No total is an input: printed.csv is only compared with.
 //   - The paper measured none of its tables end to end: 1 and 2 count compiled code, 3 to 5 a simulator's cycles. So the sums are of steps here,
-//     too, and no packet is sent. The engine's modelled cards carry remote writes, but with one time for a packet, and not Hamlyn's
-//     for each kind and step.
+//     too, and no packet is sent. What messages take on a machine of these steps, in virtual and in real time, is `funet rats` (real.go).
 //   - A total that the paper has wrong is marked, and says what is wrong with it; such cells do not count for the worst.
 package rats

@@ -33,6 +33,9 @@ const (
 	// MaxRemoteBytes is the most metadata and data of a packet in bytes, without a block.
 	MaxRemoteBytes = (MaxPayloadWords - remoteWords) * WordSize
 
+	// RemoteHeadSize is how many bytes stand before metadata and data.
+	RemoteHeadSize = remoteWords * WordSize
+
 	remoteWords = 5 // before metadata and data
 	// remoteBlockBytes is how much longer the packet of a remote write with a block is than that of a transfer.
 	remoteBlockBytes = (remoteWords - 1) * WordSize

@@ -69,7 +69,8 @@ var ofProgram = [...]funi.Register{funi.RPSQHead, funi.RQSQHead, funi.RPRQTail, 
 // model makes the card's machine, before its ports and its engine.
 func (k *Card) model(m *machine.Machine) {
 	p := &modelled{wall: k.wall, arrived: k.receives, next: 0, hist: hdrhistogram.New(1, int64(time.Minute), 2)}
-	p.cpu = timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{Now: func() int64 { return p.at }, Until: p.until})
+	p.cpu = timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{Now: func() int64 { return p.at }, Until: p.until,
+		Wait: p.idle})
 	p.step = func(now int64) int64 { return k.engine.Step(now) }
 	p.vain = func() {
 		if w := k.minder.wish.Load(); w != nil {
@@ -97,10 +98,7 @@ func holdOff(c *engine.Config, b *timing.Bus) time.Duration {
 // port puts the model's link around a port.
 func (p *modelled) port(inner port.Port, m *machine.Machine) port.Port {
 	l := m.Link()
-	// The program sees a packet no sooner than a transaction for it and one for the head
-	// register have ended.
-	back := time.Duration(2 * m.Bus().Transaction(1))
-	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: firstWire, Back: back})
+	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: firstWire, Back: m.Works()})
 	p.ports = append(p.ports, w)
 	return w
 }
@@ -117,6 +115,16 @@ func (p *modelled) until(at int64) {
 			return
 		}
 	}
+}
+
+// idle lets time pass until the processor's has come to the given one, or the host's: a program that only waits need not make up for what looking took
+// the host. Where that was long, because the host was elsewhere, it counts as a charge that was late.
+func (p *modelled) idle(at int64) {
+	now := p.wall()
+	if lag := now - at; p.heard && lag > int64(LateLimit) {
+		p.late.note(p.hist, lag)
+	}
+	p.until(max(at, now))
 }
 
 // passed ends a charge that was to end at the given time.

@@ -234,7 +234,7 @@ func (c *Config) link() link.Config {
 		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,
 	}
 	if t := c.Timing; t != nil {
-		n.Dispatch, n.Transmit = t.Dispatch, t.Transmit
+		n.Dispatch, n.Transmit, n.Timed = t.Dispatch, t.Transmit, t.Card != nil
 	}
 	return n
 }

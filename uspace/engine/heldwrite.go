@@ -58,7 +58,12 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 			return false // advance makes the card step again when a transfer is over
 		}
 	}
-	if s.Load(funi.RemoteSourceWord) == 0 {
+	inSlot := s.Load(funi.RemoteSourceWord) == 0
+	if u.card != nil {
+		u.fetch(w, inSlot, data)
+		return true
+	}
+	if inSlot {
 		u.slot(w, min(funi.RemoteDataWord+words+wordsOf(data), funi.SlotWords))
 		return true
 	}
@@ -83,8 +88,13 @@ func (u *units) heldWrite(w *unit, x *Context, p arctic.Packet, h *arctic.Packet
 		u.add(w, 1) // it was carried out already
 		return
 	}
+	notifies := r.Counted && x.remote.areas[r.Area].counter+r.Delta == 0
+	if u.card != nil {
+		u.place(w, &r, notifies)
+		return
+	}
 	u.split(w, max(wordsOf(len(r.Metadata)+len(r.Data)), 1))
-	if r.Counted && x.remote.areas[r.Area].counter+r.Delta == 0 {
+	if notifies {
 		u.split(w, noteWords)
 		u.add(w, 1)
 	}

@@ -1,7 +1,7 @@
 package engine
 
 // This file is the time that the Network Packet Preprocessor takes (thesis 5.6.2) when the
-// card is that of a modelled machine: Timing.Preprocess. With zero frames are taken as in
+// card is that of a modelled machine: Timing.Preprocess, or Timing.Card. With neither frames are taken as in
 // card.go.
 //
 // It works on one frame at a time, as long as Preprocess for each of its packets, and then
@@ -51,7 +51,9 @@ func (c *Card) nextFrame() bool {
 			continue
 		}
 		u.frame, u.until = c.received[0], c.now
-		if f, err := arctic.Parse(u.frame); err == nil {
+		if t := c.units.card; t != nil {
+			u.until += arrives(t, u.frame)
+		} else if f, err := arctic.Parse(u.frame); err == nil {
 			u.until += int64(f.Packets()) * u.takes
 		}
 		return true

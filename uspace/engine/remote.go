@@ -84,6 +84,7 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slo
 	}
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
 	n := encodePut(ln, s, w, &r, memory)
+	c.timeWrite(ln, w[funi.RemoteSourceWord] == 0, int(w[funi.RemoteLengthWord]), putWords(w)*arctic.WordSize, true)
 	c.launch(x, l, ln, arctic.KindRemote, n)
 	return int(ln.Size), arctic.ReasonNone, true
 }
@@ -291,6 +292,7 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		n++
 		if len(t.source) == 0 {
 			r.Metadata, r.Data, r.Delta = m.metadata[:m.words*arctic.WordSize], t.lastSource, m.count
+			c.timeWrite(ln, false, len(r.Data), len(r.Metadata), true)
 			c.launchPut(x, l, ln, &r)
 			break
 		}
@@ -305,6 +307,7 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		t.source = t.source[size:]
 		m.offset += uint32(size)
 		ln.Part = true
+		c.timeWrite(ln, false, size, 0, false)
 		c.launchPut(x, l, ln, &r)
 	}
 	if m.waits() && t.failed == arctic.ReasonNone {

@@ -92,7 +92,7 @@ func (c *Card) stepTimed() {
 	c.runUnits() // what ends now may leave in this step
 	c.link.SendTimed()
 	c.link.Flush()
-	if c.units.receive.takes > 0 {
+	if c.units.receive.takes > 0 || c.units.card != nil {
 		c.runReceive()
 	} else {
 		for i := range c.cfg.Ports {

@@ -57,6 +57,9 @@ type Timing struct {
 	// with a frame before it is on the link (5.6.3), and Preprocess how long the Network
 	// Packet Preprocessor is with a packet before it is accepted or rejected (5.6.2).
 	Dispatch, Transmit, Preprocess time.Duration
+	// Card is what remote writes take, each kind and step by itself, on a card of which that is known (HPL-95-86, tables 3 and 4); nil: what
+	// every packet takes. Frames without packets take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
+	Card *timing.Card
 }
 
 // check refuses what no unit could work with.
@@ -65,6 +68,9 @@ func (t *Timing) check() error {
 		min(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) < 0 ||
 		max(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) > longest {
 		return fmt.Errorf("timing needs a bus, bursts that rise from 1 to at most 16 words, and durations from 0 to %v", longest)
+	}
+	if t.Card != nil && !checkCard(t.Card) {
+		return fmt.Errorf("times of remote writes are from 0 to a second, and so are those of a byte")
 	}
 	return nil
 }
@@ -83,6 +89,9 @@ type unit struct {
 	done   int              // how many of them have ended or begun
 	until  int64            // busy until then; 0: waits for the bus
 	setup  int64            // before the first transaction
+	lead   int64            // likewise, of the packet that it works on
+	tail   int64            // after the last
+	direct bool             // it has no transactions, and needs none
 	at     int              // the packet's index in the receive FIFO
 }
 
@@ -91,9 +100,10 @@ type units struct {
 	receive  receiveUnit
 	bus      *timing.Bus
 	sizes    []int
-	slots    []int // those that move words of slots
-	unmarked bool  // Timing.HeadUnwritten
-	group    int   // Timing.GroupWords
+	slots    []int        // those that move words of slots
+	unmarked bool         // Timing.HeadUnwritten
+	group    int          // Timing.GroupWords
+	card     *timing.Card // Timing.Card
 	retrieve unit
 	deliver  unit
 	second   bool  // the Delivery Unit asks for the bus first
@@ -107,7 +117,7 @@ func newUnits(cfg *Config) *units {
 	if t.QueueBurst > 0 {
 		slots = slices.DeleteFunc(slices.Clone(slots), func(words int) bool { return words > t.QueueBurst })
 	}
-	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1), retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
+	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1), card: t.Card, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
 		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
 }
 
@@ -207,6 +217,11 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 			u.next = min(u.next, w.until)
 			return moved
 		}
+		if w.until != 0 && w.done == w.n && w.tail > 0 {
+			w.until = c.now + w.tail
+			w.tail = 0
+			continue
+		}
 		if w.until != 0 && w.done == w.n {
 			w.until = 0
 			c.move(w)
@@ -218,10 +233,20 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 			if !c.assign(w) {
 				return moved
 			}
-			if w.setup > 0 {
-				w.until = c.now + w.setup
+			if w.lead > 0 {
+				w.until = c.now + w.lead
 				continue
 			}
+		}
+		if w.n == 0 && w.tail > 0 {
+			w.until = c.now + w.tail
+			w.tail = 0
+			continue
+		}
+		if w.n == 0 {
+			c.move(w)
+			moved = true
+			continue
 		}
 		at, granted := u.bus.Card(c.now, int(w.bursts[w.done]))
 		if !granted {
@@ -267,7 +292,7 @@ func (c *Card) assign(w *unit) bool {
 	for i := range c.awake {
 		x := c.awake[(u.turn+i)%len(c.awake)]
 		for _, l := range arctic.ByPriority {
-			w.n, w.done, w.queue = 0, 0, 0
+			w.n, w.done, w.queue, w.lead, w.tail, w.direct = 0, 0, 0, w.setup, 0, false
 			if w == &u.retrieve && c.retrievable(x, l) || w == &u.deliver && c.deliverable(x, l) {
 				u.engage(w, x, l)
 				u.turn += i + 1
@@ -329,7 +354,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 			u.message(w, h.Length())
 		}
 	}
-	return w.n > 0
+	return w.n > 0 || w.direct
 }
 
 // deliverable notes the transactions of the next packet of a receive FIFO. It returns

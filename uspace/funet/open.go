@@ -13,6 +13,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
 )
 
 // Options say what to open where the environment does not, and how. The zero value is that of a program which funet run,
@@ -94,6 +95,9 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	_, _ = rand.Read(seed[:]) // it never fails
 	e, err := newEndpoint(c, node, nodes, binary.LittleEndian.Uint64(seed[:]), end, o.OnError)
 	if k, ok := c.(*card.Card); ok && err == nil && k.CPU() != nil {
+		if !k.CPU().PricesMessages() {
+			return nil, errors.Join(timing.ErrMessages, c.Close(0))
+		}
 		e.am.Pace(k.CPU()) // a modelled machine's
 	}
 	if err == nil && o.Rejoin {

@@ -4,7 +4,7 @@
 // the engine nor package timing knows profiles.
 //
 // A profile says one of three things. With bus, processor and network it is a model: New
-// makes the objects of package timing. Without any of them, as native, it leaves a host
+// makes the objects of package timing; instead of figures it may have steps (steps.go), each a time of its own, as hamlyn does. Without any of them, as native, it leaves a host
 // as fast as it is, and only its limits count. A profile with some of them makes no machine:
 // cm5 has the measured costs of whole calls, not of their parts.
 package machine
@@ -28,7 +28,10 @@ var ErrParts = errors.New("it has no bus, no processor or no network")
 func Modelled(p *hwprofiles.Profile) (bool, error) {
 	switch {
 	case len(p.Steps) > 0: // whatever else it has, its times are there
-		return false, fmt.Errorf("profile %s: %w, only steps that tables are made of (funet sim rats, funet sim ni); use one that has, such as sbus-arctic", p.Name, ErrParts)
+		if _, err := ofSteps(p); err != nil {
+			return false, err
+		}
+		return true, nil
 	case p.Bus.Clock != 0 && p.CPU.Clock != 0 && p.Network.Clock != 0:
 		return true, nil
 	case len(p.Costs) > 0:
@@ -63,6 +66,7 @@ func Limit(c *engine.Config, p *hwprofiles.Profile) {
 type Machine struct {
 	profile *hwprofiles.Profile
 	bus     *timing.Bus
+	steps   *stepped // nil: its times are the profile's figures
 }
 
 // New makes a machine of a profile that is Modelled; others give ErrParts.
@@ -73,7 +77,11 @@ func New(p *hwprofiles.Profile) (*Machine, error) {
 		return nil, fmt.Errorf("profile %s: %w; use one that has, such as sbus-arctic", p.Name, ErrParts)
 	}
 	bus := timing.NewBus(p.Bus.Clock.Duration(p.Bus.TransactionCycles), p.Bus.Clock.Duration(p.Bus.WordCycles))
-	return &Machine{profile: p, bus: bus}, nil
+	m := &Machine{profile: p, bus: bus}
+	if len(p.Steps) > 0 {
+		m.steps, _ = ofSteps(p) // which Modelled has looked at
+	}
+	return m, nil
 }
 
 // Bus returns the bus that the machine's card and processor share.
@@ -94,12 +102,15 @@ func (m *Machine) Tune(c *engine.Config) {
 		Delivery:  bus.Duration(p.Units.DeliveryCycles),
 		Transmit:  network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
 	}
+	if m.steps != nil {
+		c.Timing.Card = &m.steps.card
+	}
 }
 
 // CPU returns what the machine's processor takes.
 func (m *Machine) CPU() timing.CPUConfig {
 	p := m.profile
-	return timing.CPUConfig{
+	c := timing.CPUConfig{
 		Cycle: p.CPU.Clock.Duration(p.CPU.InstructionCycles),
 		Store: p.CPU.Clock.Duration(p.CPU.UncachedWriteCycles),
 		Stall: max(0, p.CPU.Clock.Duration(p.CPU.UncachedReadCycles)-p.Bus.Transaction(1)),
@@ -109,6 +120,10 @@ func (m *Machine) CPU() timing.CPUConfig {
 			LookMisses: p.Options.LookMisses,
 		},
 	}
+	if m.steps != nil {
+		c.Rats = m.steps.rats
+	}
+	return c
 }
 
 // whole returns cycles without their tenths, which a count of instructions does not have.
@@ -116,7 +131,7 @@ func whole(c hwprofiles.Cycles) int { return int(c / hwprofiles.Cycle) }
 
 // Link is the network as a card with nothing but the links of its neighbours sees it.
 type Link struct {
-	// Word is how long a link takes for 32 bits.
+	// Word is how long a link takes for 32 bits; 0: the cards count that.
 	Word time.Duration
 	// Latency is how long the head of a packet takes from a card to that of a neighbour,
 	// through two routers (thesis 6.1.4: a hypercube, with a card at each router).
@@ -125,9 +140,21 @@ type Link struct {
 
 // Link returns the links of the machine's network.
 func (m *Machine) Link() Link {
+	if m.steps != nil {
+		return Link{Latency: m.steps.latency}
+	}
 	n := &m.profile.Network
 	return Link{
 		Word:    n.Clock.Duration(hwprofiles.Cycle * 2 / hwprofiles.Cycles(n.HalfwordsPerCycle)),
 		Latency: n.Clock.Duration(2*n.RouterCycles + 3*n.WireCycles),
 	}
+}
+
+// Works returns how long a card of the machine works at least on a frame that has arrived before its program sees anything of it.
+func (m *Machine) Works() time.Duration {
+	if m.steps == nil {
+		return time.Duration(2 * m.bus.Transaction(1)) // one for the packet and one for the head register
+	}
+	c := &m.steps.card
+	return time.Duration(c.Arrives(0, 0)+m.bus.Transaction(1)) + c.Notify.Duration(0, 0)
 }

@@ -133,6 +133,7 @@ func (p *Port) Recv() (d Datagram, ok bool) {
 	}
 	d = p.queue[0]
 	p.queue = slices.Delete(p.queue, 0, 1)
+	p.m.hands(datagramPrice)
 	return d, true
 }
 

@@ -34,7 +34,8 @@ type Endpoint struct {
 	keys     []key // index the key slot
 	keySlots numbers
 	areas    numbers
-	sends    sends
+	sent     sends
+	pace     pace
 	// OtherNotes takes entries of the notification ring that are not of areas: of operations on windows (funi/operation.go); nil: there are none.
 	OtherNotes func(*funi.Notification)
 	// Others takes requests that came back and are not of remote memory; nil: there are none.
@@ -198,7 +199,7 @@ func (e *Endpoint) Returned(r funi.Returned) bool {
 		if e.owned != nil {
 			e.owned(r)
 		}
-	} else if m := e.sends.at(r.Word); m != nil {
+	} else if m := e.sent.at(r.Word); m != nil {
 		m.reason = r.Reason
 	}
 	return true

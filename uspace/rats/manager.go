@@ -10,6 +10,7 @@ package rats
 import (
 	"fmt"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -134,6 +135,7 @@ func (m *Manager) Unused() int { return m.heap.unused }
 // whether anything was there. NextReady says to which instances something has happened.
 func (m *Manager) Poll() (some bool) {
 	if len(m.waiting)+len(m.later)+len(m.onLanes) == 0 && !m.iface.Brought(m.lost) { // as mostly, while somebody waits
+		m.looksInVain()
 		return len(m.ready) > m.looked
 	}
 	return m.poll()
@@ -141,12 +143,12 @@ func (m *Manager) Poll() (some bool) {
 
 func (m *Manager) poll() (some bool) {
 	m.look()
-	retired := m.sends.retired
+	retired := m.sent.retired
 	m.Endpoint.Poll()
 	if lost := m.iface.ReturnsLost(); lost != m.lost {
 		m.lost = lost
 		m.lostTo.update(m.iface)
-		m.sends.suspect(&m.lostTo)
+		m.sent.suspect(&m.lostTo)
 		for i := range m.places {
 			if what := m.places[i].what; what != nil {
 				what.what.suspect(&m.lostTo)
@@ -156,6 +158,9 @@ func (m *Manager) poll() (some bool) {
 	n := &m.record
 	left := m.iface.Remote().Notifications // whoever sends all the time does not keep the process here
 	for ; left > 0 && m.NextRecord(n); left-- {
+		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil {
+			m.takes(i.what, !some)
+		}
 		some = true
 		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil { // the card's word, bounded all the same
 			i.what.arrived(n)
@@ -163,6 +168,9 @@ func (m *Manager) poll() (some bool) {
 	}
 	if left > 0 {
 		m.free(retired)
+	}
+	if !some {
+		m.looksInVain()
 	}
 	m.clearLanes(retired)
 	m.waiting, m.turns = m.turns[:0], m.waiting
@@ -287,6 +295,7 @@ func (i *instance) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	if err != nil {
 		panic(fmt.Sprintf("rats: an instance sends what cannot be sent: %v", err))
 	}
+	i.m.Endpoint.sends(i.what, p.Source == 0, len(data), len(metadata)*arctic.WordSize)
 	_, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) {
 		p.Cookie = cookie
 		s.SetPut(t.Node, &p)

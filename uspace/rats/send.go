@@ -61,7 +61,7 @@ func (s *sends) at(n uint32) *send {
 
 // look notes which slots were retired.
 func (e *Endpoint) look() {
-	e.sends.retired = e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
+	e.sent.retired = e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
 }
 
 // suspect notes which messages may have come back.
@@ -76,12 +76,12 @@ func (s *sends) suspect(l *lostReturns) {
 // launch commits a request that compose makes of a slot, and remembers it.
 func (e *Endpoint) launch(compose func(s *funi.Slot, cookie uint32)) (Handle, error) {
 	e.look()
-	h := e.sends.next + 1
+	h := e.sent.next + 1
 	if h == ownerCookie {
 		h = remembered // 0 is none
 	}
-	m := &e.sends.list[h%remembered]
-	if m.handle != 0 && m.at > e.sends.retired {
+	m := &e.sent.list[h%remembered]
+	if m.handle != 0 && m.at > e.sent.retired {
 		return 0, ErrFull
 	}
 	at, ok := e.commit(uint32(h), compose)
@@ -89,7 +89,7 @@ func (e *Endpoint) launch(compose func(s *funi.Slot, cookie uint32)) (Handle, er
 		return 0, ErrFull
 	}
 	*m = send{handle: h, at: at}
-	e.sends.next = h
+	e.sent.next = h
 	return h, nil
 }
 
@@ -123,6 +123,7 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	if err != nil {
 		return 0, err
 	}
+	e.sends(nil, p.Source == 0, len(data), len(metadata)*arctic.WordSize)
 	h, err := e.launch(func(s *funi.Slot, cookie uint32) {
 		p.Cookie = cookie
 		s.SetPut(t.Node, &p)
@@ -130,7 +131,7 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	if err != nil {
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, err)
 	}
-	m := e.sends.at(uint32(h))
+	m := e.sent.at(uint32(h))
 	m.inSlot, m.node = p.Source == 0, t.Node
 	return h, nil
 }
@@ -157,13 +158,13 @@ func (e *Endpoint) put(t Ticket, offset uint32, data []byte, metadata []uint32, 
 // Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.
 func (e *Endpoint) Status(h Handle) (Status, arctic.Reason, error) {
 	e.look()
-	m := e.sends.at(uint32(h))
+	m := e.sent.at(uint32(h))
 	switch {
 	case m == nil:
 		return Failed, NoReason, ErrHandle
 	case m.reason != NoReason || m.lost:
 		return Failed, m.reason, nil
-	case m.at <= e.sends.retired:
+	case m.at <= e.sent.retired:
 		return Sent, NoReason, nil
 	case m.inSlot:
 		return Copied, NoReason, nil

@@ -143,6 +143,7 @@ func (t *Target) get(want func(Tag) bool) (g Tag, ok bool) {
 		l := g.link
 		l.held--
 		l.read++
+		t.m.hands(tagPrice)
 		l.consider()
 		return g, true
 	}

@@ -32,6 +32,8 @@ type ArcticConfig struct {
 	// packets: on the papers' network a packet was its own frame, and FUNet's frame header does not travel (design idea
 	// 7).
 	Bare bool
+	// Weightless: words take no time on links, because the cards count them in what they take to send.
+	Weightless bool
 	// OneLevel switches the second priority level off: no buffer is reserved and no
 	// packet goes before an older one. It is there to show the deadlock of thesis 2.10.
 	OneLevel bool
@@ -138,6 +140,9 @@ func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
 		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
 	}
 	*f = flit{route: a.top.Route(p.number, to), words: int64(size+3) / 4}
+	if a.cfg.Weightless {
+		f.words = 0
+	}
 	if high {
 		f.level = 1
 	}

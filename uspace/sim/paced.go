@@ -9,6 +9,7 @@ import (
 
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
 )
 
@@ -16,10 +17,16 @@ import (
 // program, with queues of the given number of slots. The profile must have a network and a bus. Only what has a cost in
 // the profile takes time.
 func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
-	if _, err := machine.New(p); err != nil {
+	return NewPacedRemote(p, nodes, slots, funi.RemoteSizes{}, program)
+}
+
+// NewPacedRemote is NewPacedCluster of processes with remote memory of the sizes.
+func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteSizes, program Program) (*Cluster, error) {
+	m, err := machine.New(p)
+	if err != nil {
 		return nil, fmt.Errorf("simulating: %w", err)
 	}
-	top, err := pacedTopology(nodes)
+	top, err := pacedTopology(p, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +40,12 @@ func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (
 			Transmit: 4 * nodes, Bare: true,
 		},
 		Nodes: nodes, Slots: slots,
+	}
+	o.Remote = remote
+	if n.Clock == 0 { // the network is one latency, and the rest is the cards' (hwprofiles.Step)
+		cycle := p.Bus.Clock.Duration(hwprofiles.Cycle)
+		o.Arctic.Cycle, o.Arctic.Wire, o.Arctic.Weightless = cycle, 1, true
+		o.Arctic.FlowThrough = max(int(m.Link().Latency/cycle)-2, 1) // a wire to the switch, and one from there
 	}
 	var machines []*machine.Machine
 	o.Tune = func(c *engine.Config) {
@@ -50,9 +63,12 @@ func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (
 	return k, nil
 }
 
-// pacedTopology is a hypercube with a card at each router. Routers of four ports make one
+// pacedTopology is one crossbar, if the profile says so; else a hypercube with a card at each router. Routers of four ports make one
 // of eight nodes at most, and the thesis does not say how its 32 were wired, so the
 // routers have eight, and the latency of the profile's.
-func pacedTopology(nodes int) (*Topology, error) {
+func pacedTopology(p *hwprofiles.Profile, nodes int) (*Topology, error) {
+	if p.Network.Topology == hwprofiles.Crossbar {
+		return Hypercube(8, 0, nodes)
+	}
 	return Hypercube(8, bits.Len(uint(nodes-1)), 1)
 }

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/funet/funet/uspace/am"
@@ -220,6 +221,9 @@ func (p *Process) Pace(c timing.CPUConfig, bus *timing.Bus) {
 	})
 }
 
+// CPU returns the processor of a modelled machine, which the program's library charges, or nil.
+func (p *Process) CPU() *timing.CPU { return p.cpu }
+
 // Interface returns the process's end of its context.
 func (p *Process) Interface() *funi.Interface { return p.iface }
 
@@ -245,6 +249,8 @@ func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
 	e, err := am.New(p.iface, int(p.context.Node()), nodes, p.Drive, p.world.lives)
 	switch {
 	case err != nil || p.cpu == nil:
+	case !p.cpu.PricesMessages():
+		return nil, fmt.Errorf("making an endpoint: %w", timing.ErrMessages)
 	case p.prices != nil:
 		e.PaceMeasured(p.cpu, *p.prices)
 	default:

@@ -10,6 +10,9 @@ type Clock struct {
 	Now func() int64
 	// Until lets time pass: in virtual time the program gives way, in real time it spins.
 	Until func(at int64)
+	// Wait is Until for a processor that has nothing to do but wait: in real time, where a look may take the host longer than the model, it goes
+	// on at the host's time if that is later. nil: Until does.
+	Wait func(at int64)
 }
 
 // CPUConfig says what a processor takes (thesis 6.1.1).
@@ -20,6 +23,8 @@ type CPUConfig struct {
 	Stall time.Duration
 	// Library holds what the code of package am takes on this machine, beside the prices of its operations.
 	Library Library
+	// Rats holds what the library Rats takes, in times of its own; zero: it has none.
+	Rats Rats
 }
 
 // Library says how the message library of a modelled machine is written (thesis 6.1.2, 6.2.1, appendices A and C). The zero
@@ -40,6 +45,7 @@ type CPU struct {
 	bus   *Bus
 	clock Clock
 	owed  int64 // time charged that has not passed yet
+	part  int64 // picoseconds of it below one nanosecond
 }
 
 // NewCPU makes a processor on the bus.
@@ -48,12 +54,40 @@ func NewCPU(c CPUConfig, bus *Bus, clock Clock) *CPU { return &CPU{c: c, bus: bu
 // Library returns how the library of the machine is written.
 func (c *CPU) Library() *Library { return &c.c.Library }
 
+// Rats returns what the library Rats takes on the machine.
+func (c *CPU) Rats() *Rats { return &c.c.Rats }
+
+// PricesRats reports whether the machine has times for the library Rats.
+func (c *CPU) PricesRats() bool { return c.c.Rats != Rats{} }
+
+// PricesMessages reports whether the machine has times for messages of words (package am). One whose times are all of remote writes has none.
+func (c *CPU) PricesMessages() bool { return c.c.Rats == Rats{} || c.c.Cycle > 0 }
+
 // Deliveries returns how many bursts of the card into a receive queue the bus has carried, by level.
 func (c *CPU) Deliveries(level int) uint32 { return c.bus.Deliveries(level) }
 
 // Work charges instructions of one cycle each. The time passes with the next Load, Store
 // or Settle, because until then nobody can tell.
 func (c *CPU) Work(cycles int) { c.owed += int64(cycles) * int64(c.c.Cycle) }
+
+// Spend charges picoseconds, none of which is lost. The time passes as with Work.
+func (c *CPU) Spend(ps int64) {
+	c.part += ps
+	c.owed += c.part / picosecond
+	c.part %= picosecond
+}
+
+// Idle lets at least so many picoseconds pass, and what was charged, in which the program only waits.
+func (c *CPU) Idle(ps int64) {
+	c.Spend(ps)
+	if c.clock.Wait == nil {
+		c.Settle()
+	} else if c.owed > 0 {
+		at := c.clock.Now() + c.owed
+		c.owed = 0
+		c.clock.Wait(at)
+	}
+}
 
 // Settle lets the time pass that was charged.
 func (c *CPU) Settle() {

@@ -59,7 +59,7 @@ func New(cfg Config) *End {
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
 	e.resumes = Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
-	if cfg.Dispatch > 0 || cfg.Transmit > 0 {
+	if cfg.Dispatch > 0 || cfg.Transmit > 0 || cfg.Timed {
 		e.timed = newTimedSend(&e.cfg)
 	}
 	last := cfg.Card

@@ -2,7 +2,11 @@ package link
 
 // This file is the line: a packet that its owner hands over, and gets back settled.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+)
 
 // Line holds one packet in wire format. From Queue on it is the link's, until it comes back as settled
 // (NextSettled); then it is the owner's again. Its owner sets the exported fields before Queue. Of a line that the link has
@@ -25,6 +29,9 @@ type Line struct {
 	// Chain is 1 plus the number of the chain that the packet goes along, 0 for one of none, at most 64. A chain's lines have a stream of
 	// their own: what waits for room on one chain must not stop another. With Answer it is a copy that a member sends on.
 	Chain uint8
+	// Takes is how long the Transmit Scheduler of a modelled machine works on the packet besides Config.Transmit, and Behind how long it is busy
+	// after the packet has left (timed.go). They are the owner's, and stay as they are while the line is the link's.
+	Takes, Behind time.Duration
 	// Settled says what became of it, and Reason why, once it comes back.
 	Settled Settled
 	Reason  arctic.Reason
@@ -63,8 +70,11 @@ func (ln *Line) Next() *Line { return ln.next }
 // Cut takes from a line that is in flight what of its block is not in the frame, because nobody wants it any more.
 func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
-// Clear forgets block and part of a line that came back.
-func (ln *Line) Clear() { ln.Block, ln.Part, ln.Answer, ln.Chain, ln.piece = nil, false, false, 0, 0 }
+// Clear forgets block, part and times of a line that came back.
+func (ln *Line) Clear() {
+	ln.Block, ln.Part, ln.Answer, ln.Chain, ln.piece = nil, false, false, 0, 0
+	ln.Takes, ln.Behind = 0, 0
+}
 
 // Lines is a FIFO of lines, each of which is on one at most: they are linked through the line itself. Of a line that the
 // link has not got, its owner may make use of that, too. The zero value is empty.

@@ -2,7 +2,8 @@ package link
 
 // This file is the time that the Dispatch Unit and the Transmit Scheduler take (thesis
 // 5.2.4, 5.6.3) when the card is that of a modelled machine: Timing.Dispatch and
-// Timing.Transmit. With both zero frames leave as in dispatch.go.
+// Timing.Transmit. With both zero frames leave as in dispatch.go. On a card whose packets have times of their own
+// (Config.Timed) the Transmit Scheduler works that long besides, may be busy behind them, and acknowledgments leave at once.
 //
 // The Dispatch Unit works on one frame at a time, as long as Dispatch for each packet of
 // its train, and then puts it into the Send Queue: its lines are outstanding, its sequence
@@ -36,6 +37,7 @@ type timedSend struct {
 	sending bool
 	peer    *peer
 	sent    int64 // busy until then
+	free    int64 // nor does it begin with the next frame before then (Line.Behind)
 
 	next int64 // when one of them next has something to do, or Never
 }
@@ -65,6 +67,9 @@ func (e *End) SendTimed() {
 		return
 	}
 	e.timed.next = Never
+	if e.cfg.Timed && e.ackNow != nil {
+		e.acknowledge(true)
+	}
 	for again := true; again; {
 		again = e.runTransmit()
 		again = e.runDispatch() || again
@@ -74,7 +79,7 @@ func (e *End) SendTimed() {
 // sendsNow reports whether a unit that is free has something to do.
 func (e *End) sendsNow() bool {
 	u := e.timed
-	return e.ackNow != nil && !u.sending ||
+	return e.ackNow != nil && (!u.sending && u.free <= e.now || e.cfg.Timed) ||
 		(e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil) && !u.busy && u.n < len(u.queue)
 }
 
@@ -239,11 +244,24 @@ func (e *End) chooseFrame() bool {
 	for u.n > 0 && u.at(0).frame() == nil {
 		u.drop()
 	}
-	u.peer = e.takeOwed()
+	if u.free > e.now {
+		if u.n > 0 {
+			u.next = min(u.next, u.free)
+		}
+		return false
+	}
+	if !e.cfg.Timed {
+		u.peer = e.takeOwed()
+	}
 	if u.peer == nil && u.n == 0 {
 		return false
 	}
 	u.sending, u.sent = true, e.now+u.transmit
+	if e.cfg.Timed {
+		for ln := u.at(0).frame().train; ln != nil; ln = ln.next {
+			u.sent += int64(ln.Takes)
+		}
+	}
 	return true
 }
 
@@ -286,6 +304,12 @@ func (e *End) sendChosen() bool {
 		}
 		q.flow.lost--
 		fr.queued = false
+		if e.cfg.Timed {
+			u.free = e.now
+			for ln := fr.train; ln != nil; ln = ln.next {
+				u.free += int64(ln.Behind)
+			}
+		}
 	}
 	u.drop()
 	return true

@@ -66,6 +66,7 @@ type Port struct {
 	first  int // of what is held
 	held   int
 	lent   int
+	told   int // of what is held, the first: it had arrived when the card was stepped last
 	pulled [Held][]byte
 }
 
@@ -154,18 +155,22 @@ func (p *Port) Send() { p.inner.Flush() }
 // is now idle for.
 func (p *Port) Advance(now, host int64) {
 	p.now, p.host = max(p.now, now), host
+	for p.told < p.held && p.ring[(p.first+p.told)%Held].at <= p.now {
+		p.told++
+	}
 	p.transmit(p.now)
 }
 
 // Next returns when a frame can leave or be received, as far as is known, which may be
-// past; the end of int64 if none is.
+// past; the end of int64 if none is. A frame that had arrived at the last Advance is not told of again: a card
+// that works on another takes it when that is done.
 func (p *Port) Next() int64 {
 	next := int64(never)
 	if p.waiting[0].n+p.waiting[1].n > 0 {
 		next = p.busy
 	}
-	if p.held > p.lent {
-		next = min(next, p.ring[(p.first+p.lent)%Held].at)
+	if at := max(p.lent, p.told); p.held > at {
+		next = min(next, p.ring[(p.first+at)%Held].at)
 	}
 	return next
 }
@@ -245,5 +250,5 @@ func (p *Port) Pull(now, host int64) {
 // Release takes lent frames back.
 func (p *Port) Release() {
 	p.first, p.held = (p.first+p.lent)%Held, p.held-p.lent
-	p.lent = 0
+	p.lent, p.told = 0, max(p.told-p.lent, 0)
 }

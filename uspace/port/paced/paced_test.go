@@ -332,3 +332,40 @@ func (q *quiet) Receive(frames [][]byte) int {
 	return 1
 }
 func (q *quiet) Release() { q.frame = nil }
+
+// Rule: a card that works on a frame is not told again and again of the next, which has arrived meanwhile: it would be stepped for ever at one time. It
+// is told of each once, and takes the next when it is free.
+func TestBusyCardIsToldOnce(t *testing.T) {
+	in := new(plug)
+	p := New(in, Config{Wire: 1})
+	for i := range 3 {
+		in.in = append(in.in, frame(arctic.Request, uint32(i), 10))
+	}
+	p.Advance(1000, 1000)
+	p.Pull(1000, 1000)
+	if next := p.Next(); next > 1000 {
+		t.Fatalf("three frames have arrived, and the card is told to look at %d", next)
+	}
+	var one [1][]byte
+	p.Advance(1000, 1000)
+	if n := p.Receive(one[:]); n != 1 {
+		t.Fatalf("%d frames", n)
+	}
+	if next := p.Next(); next != never {
+		t.Errorf("a card that works on the first is told to look at %d", next)
+	}
+	for i := range 3 {
+		if got := sequence(one[0]); got != uint32(i) {
+			t.Errorf("frame %d came instead of %d", got, i)
+		}
+		p.Release()
+		if n := p.Receive(one[:]); n != 1 && i < 2 {
+			t.Fatalf("%d frames when the card is free", n)
+		}
+	}
+	in.in = append(in.in, frame(arctic.Request, 3, 10))
+	p.Pull(1100, 1100)
+	if next := p.Next(); next > 1100 {
+		t.Errorf("the card is told of a new frame at %d", next)
+	}
+}

@@ -1,0 +1,113 @@
+package machine
+
+// This file is a machine whose times are steps (hwprofiles.Step), as HPL-95-86 has them of Hamlyn: of its card for each kind of packet, and of
+// its library for each call.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// stepped is what the steps of a profile say.
+type stepped struct {
+	card    timing.Card
+	rats    timing.Rats
+	latency time.Duration // of the switch
+}
+
+// ofSteps returns what the steps of a profile say, or ErrParts if they are not those of a card and its library.
+func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
+	r := reader{p: p}
+	if p.Bus.Clock == 0 || p.CPU.Clock == 0 {
+		return nil, r.lacks("a bus and a processor")
+	}
+	for _, s := range p.Steps {
+		if s.Of == "host" && s.Name == "instruction" && s.Unit == "cpu_cycles" {
+			r.instruction = int64(s.Base)
+		}
+	}
+	const host, sender, receiver, send, notify = "host", "sender", "receiver", "send packet", "notify host"
+	var s stepped
+	s.card = timing.Card{
+		Direct: timing.Sends{Send: r.sum("direct", sender, "on", send), Notify: r.sum("direct", sender, "off", notify)},
+		DMA:    timing.Sends{Start: r.sum("dma", sender, "on", "start data to card"), Send: r.sum("dma", sender, "on", send), Notify: r.sum("dma", sender, "off", notify)},
+		Arrive: r.sum("direct", receiver, "on", "link to interface"),
+		Notify: r.sum("direct", receiver, "off", notify),
+	}
+	s.latency = r.sum("direct", "switch", "on", "switch").Duration(0, 0)
+	call := func(of, side string, names ...string) timing.Call {
+		return timing.Call{On: r.sum(of, side, "on", names...), Off: r.sum(of, side, "off", names...)}
+	}
+	s.rats = timing.Rats{
+		Tagged: timing.Sending{
+			Direct: call("tagged-direct", sender, "tagged_write::write", "sendmsg"),
+			DMA:    call("tagged-dma", sender, "tagged_write::write", "sendmsg"),
+		},
+		Datagram: timing.Sending{
+			Direct: timing.Call{On: r.sum("datagram-direct", sender, "on", "send", "sendmsg"), Off: r.sum("datagram-direct", sender, "off", "sendmsg")},
+			DMA:    timing.Call{On: r.sum("datagram-dma", sender, "on", "send", "sendmsg"), Off: r.sum("datagram-dma", sender, "off", "sendmsg")},
+		},
+		TaggedPoll: call("tagged", receiver, "poll"), TaggedArrival: r.sum("tagged", receiver, "on", "process_arrival"), GetTag: call("tagged", receiver, "get_tag"),
+		DatagramPoll: call("datagram", receiver, "poll"), DatagramArrival: r.sum("datagram", receiver, "on", "process_arrival"), Recv: call("datagram", receiver, "recv"),
+	}
+	if r.missing != "" {
+		return nil, r.lacks(r.missing)
+	}
+	return &s, nil
+}
+
+// reader adds steps up, and remembers the first that it does not find.
+type reader struct {
+	p           *hwprofiles.Profile
+	instruction int64 // cycles of the processor, in the unit of hwprofiles.Share
+	missing     string
+}
+
+func (r *reader) lacks(what string) error {
+	return fmt.Errorf("profile %s: %w that its steps are of: %s; use one that has, such as sbus-arctic or hamlyn", r.p.Name, ErrParts, what)
+}
+
+// sum adds up steps of one side.
+func (r *reader) sum(of, side, path string, names ...string) (total timing.Span) {
+	for _, name := range names {
+		found := false
+		for _, s := range r.p.Steps {
+			if s.Of != of || s.Side != side || s.Path != path || s.Name != name {
+				continue
+			}
+			found = true
+			total.Base += r.picoseconds(s.Unit, s.Base)
+			total.DataByte += r.picoseconds(s.Unit, s.DataByte)
+			total.MetadataByte += r.picoseconds(s.Unit, s.MetadataByte)
+		}
+		if !found && r.missing == "" {
+			r.missing = fmt.Sprintf("%q of %s, %s, %s the path", name, of, side, path)
+		}
+	}
+	return total
+}
+
+// picoseconds returns how long instructions or cycles take, to the nearest. Check has bounded them.
+func (r *reader) picoseconds(unit string, v hwprofiles.Share) int64 {
+	const aCycle = 1_000_000_000 // ps at 1 kHz
+	one := int64(hwprofiles.One)
+	switch unit {
+	case "instructions":
+		return rounded(int64(v)*r.instruction/one*(aCycle/one), int64(r.p.CPU.Clock))
+	case "cpu_cycles":
+		return rounded(int64(v)*(aCycle/one), int64(r.p.CPU.Clock))
+	case "cycles":
+		return rounded(int64(v)*(aCycle/one), int64(r.p.Bus.Clock))
+	case "ns":
+		return int64(v) * 1000 / one
+	}
+	if r.missing == "" {
+		r.missing = "steps in " + unit
+	}
+	return 0
+}
+
+func rounded(a, b int64) int64 { return (a + b/2) / b }
