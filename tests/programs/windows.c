@@ -68,6 +68,9 @@ static int owner(void)
 	CHECK(word == 5 * 7); /* the signals */
 	CHECK(funi_suspend(&card, key, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == 0);
 	CHECK(tell(5, 0) == 0 && hear(6, NULL) == 0);
+	while (!funi_notified(&card, &n))
+		CHECK(funi_wait(&card, WAIT) > 0);
+	CHECK(n.kind == FUNI_NOTE_FAULT && n.source == 1 && n.key_slot == (uint16_t)key && n.address == at + 16);
 	memcpy(&word, memory + 16, 8);
 	CHECK(word == 0);
 	CHECK(funi_resume(&card, key, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == 0);

@@ -2036,7 +2036,9 @@ static inline int funi_change_window(struct funi_context *c, uint32_t operation,
 	return 0;
 }
 
-/* Has operations on a window wait at their senders, until funi_resume or funi_revoke. -ENOENT, -ENOBUFS. */
+/* Has operations on a window wait at their senders, until funi_resume or funi_revoke, or fail with FUNI_REASON_WITHHELD when it takes too long. Of the
+ * first of them a window with credit tells by a notification (FUNI_NOTE_FAULT), which has to be read as all have: completions of this process's own
+ * operations come in the same ring. -ENOENT, -ENOBUFS. */
 static inline int funi_suspend(struct funi_context *c, uint64_t key, uint32_t *handle)
 {
 	return funi_change_window(c, FUNI_SUSPEND_WINDOW, key, handle, "suspending a window");
