@@ -239,6 +239,7 @@ enum funi_reason {
 	FUNI_REASON_ALIGNMENT = 78,       /* the address is no multiple of the element's size */
 	FUNI_REASON_OPERATION = 79,       /* no such operation, or not on such elements */
 	FUNI_REASON_CHAIN = 83,           /* the node is no member of the chain, or expects another number of members behind it */
+	FUNI_REASON_WITHHELD = 85,        /* the window has been suspended for longer than its host lets others wait */
 	/* and from this process's own: */
 	FUNI_REASON_REMOTE_REQUEST = 139, /* the request block is none, or this card has no remote memory */
 	FUNI_REASON_NOT_OPENED = 140,     /* it is open already, or not open, or there is not that much memory or credit */

@@ -99,7 +99,7 @@ func constants() map[string]uint64 {
 			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY",
 			arctic.ReasonKeySlot, "KEY_SLOT", arctic.ReasonRange, "RANGE", arctic.ReasonArea, "AREA", arctic.ReasonNoBuffer, "NO_BUFFER",
 			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST", arctic.ReasonNotOpened, "NOT_OPENED",
-			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT", arctic.ReasonOperation, "OPERATION", arctic.ReasonChain, "CHAIN",
+			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT", arctic.ReasonOperation, "OPERATION", arctic.ReasonChain, "CHAIN", arctic.ReasonWithheld, "WITHHELD",
 			arctic.ReasonWindow, "WINDOW", arctic.ReasonOperand, "OPERAND"},
 		"OP_": {arctic.RemotePut, "PUT", arctic.RemoteGet, "GET", arctic.RemoteWrite, "WRITE", arctic.RemoteRead, "READ", arctic.RemoteAdd, "ADD",
 			arctic.RemoteAnd, "AND", arctic.RemoteOr, "OR", arctic.RemoteXor, "XOR", arctic.RemoteMin, "MIN", arctic.RemoteMax, "MAX", arctic.RemoteProd, "PROD",
