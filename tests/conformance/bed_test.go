@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -57,7 +54,7 @@ func newBed(t testing.TB, kind string) *bed {
 	b := &bed{t: t, kind: kind, lab: l}
 	var options [2]socket.Options
 	if kind == daemons {
-		for node, c := range hostdaemons.Start(t, l, funid(t), gid) {
+		for node, c := range hostdaemons.Start(t, l, hostdaemons.Build(t, "../.."), gid) {
 			options[node].Attach = &c
 		}
 	} else {
@@ -79,18 +76,6 @@ func newBed(t testing.TB, kind string) *bed {
 		b.open(node, options[node])
 	}
 	return b
-}
-
-// funid builds the daemon's program.
-func funid(t testing.TB) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "funid")
-	build := exec.Command("go", "build", "-o", path, "github.com/funet/funet/ctl/funid")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0") // as make builds it
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building funid: %v\n%s", err, out)
-	}
-	return path
 }
 
 // open opens a stack.

@@ -61,7 +61,7 @@ func TestForwardedGRPC(t *testing.T) {
 			t.Fatalf("building %s: %v\n%s", path, err, out)
 		}
 	}
-	f := &forwarded{t, l, dir, hostdaemons.Start(t, l, funid(t), gid)}
+	f := &forwarded{t, l, dir, hostdaemons.Start(t, l, hostdaemons.Build(t, "../.."), gid)}
 	profile := func(name string) string { return filepath.Base(dir) + "/profiles/" + name }
 
 	server := f.start(1, "server", "-port="+forwardPort, "-test_name="+profile("server"))

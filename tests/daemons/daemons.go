@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,6 +41,18 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 		sockets = append(sockets, path)
 	}
 	return job(t, sockets, gid)
+}
+
+// Build makes the program funid, for as long as the test runs. dir is the folder of the project.
+func Build(t testing.TB, dir string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "funid")
+	build := exec.Command("go", "build", "-o", path, "./ctl/funid")
+	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0") // as make builds it
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building funid: %v\n%s", err, out)
+	}
+	return path
 }
 
 // Start is Run with the program funid, a process on each host.

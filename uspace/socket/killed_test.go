@@ -83,7 +83,7 @@ func TestPeerIsKilled(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	nodes := daemons.Run(t, l, gid)
+	nodes := daemons.Start(t, l, daemons.Build(t, "../.."), gid)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), victimVariable+"="+fmt.Sprint(gid, " ", nodes[1].Node, " ", nodes[1].Token.Text(), " ", nodes[1].Socket))
 	cmd.Stderr = os.Stderr
