@@ -17,12 +17,12 @@ import (
 
 // RMARival is what was found of one that operations stand beside, medians over the rounds. Where it has no such figure there is none.
 type RMARival struct {
-	Name  string             `json:"name"`               // "ucx", "openmpi", "fabtests"
-	P50   map[string]float64 `json:"p50_us,omitempty"`   // by operation, as in RMAOperation
-	Ratio map[string]float64 `json:"ratio_to,omitempty"` // FUNet's P50 by this one's
-	Puts  *float64           `json:"put_1m_gbit_per_s"`  // blocks of RMABlock
-	Gets  *float64           `json:"get_1m_gbit_per_s"`  // the same
-	Note  string             `json:"note,omitempty"`     // why it is absent, or how it failed
+	Name  string             `json:"name"`                     // "ucx", "openmpi", "fabtests"
+	P50   map[string]float64 `json:"p50_us,omitempty"`         // by operation, as in RMAOperation
+	Ratio map[string]float64 `json:"ratio_to_rival,omitempty"` // FUNet's P50 by this one's
+	Puts  *float64           `json:"put_1m_gbit_per_s"`        // blocks of RMABlock
+	Gets  *float64           `json:"get_1m_gbit_per_s"`        // the same
+	Note  string             `json:"note,omitempty"`           // why it is absent, or how it failed
 }
 
 // Figures of a rival's that are no operation of 8 bytes.
@@ -47,7 +47,7 @@ type rival struct {
 func rivals() []*rival {
 	return []*rival{
 		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context, s *session) error { return mpicc(ctx, s, "rma", rmaSource) }, run: runRMAMPI},
-		{name: "ucx", needs: ucxNeeds, run: runUCXBlocks},
+		{name: "ucx_put_bw", needs: ucxNeeds, run: runUCXBlocks},
 		{name: "fabtests", needs: []tool{{"fi_rma_bw", "fabtests, which libfabric's source has and Debian has not"}, taskset}, run: runFabtests},
 	}
 }

@@ -13,7 +13,7 @@ import (
 // What mpi/rma.c, ucx_perftest 1.13 and fi_rma_bw print; the last as fabtests' source says (shared.c, show_perf).
 const (
 	printedRMA = "put us: p50 10.145\nget us: p50 17.166\nadd us: p50 17.336\nswap us: p50 17.396\nputs Gbit/s: 47.048\ngets Gbit/s: 34.957\n"
-	printedUCX = "/tmp/ub,iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\nputs, 200,0.160,1417.310,1417.310,705.56,705.56,706,706\n"
+	printedUCX = "batch,iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\nputs, 200,0.160,1417.310,1417.310,705.56,705.56,706,706\n"
 	printedBW  = "bytes   iters   total       time     MB/sec    usec/xfer   Mxfers/sec\n1m      200     200m        0.15s   1398.10     750.00       0.00\n"
 )
 

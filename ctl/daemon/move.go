@@ -194,10 +194,10 @@ func (d *Daemon) signUp(a *attachment, to uint16) {
 	a.job.signs = append(a.job.signs, sign{a.ctx, a.node, a.account, a.conn.rule})
 }
 
-// dropSign forgets a sign of a job that has ended, or is about to, and gives back what it cost. It reports whether there is one.
-func (d *Daemon) dropSign(j *job, is func(sign) bool) bool {
+// dropSign forgets the first sign of a job that wanted accepts, and gives back what it cost; ending its context is the part of the caller. It reports whether there was one.
+func (d *Daemon) dropSign(j *job, wanted func(sign) bool) bool {
 	d.mu.Lock()
-	i := slices.IndexFunc(j.signs, is)
+	i := slices.IndexFunc(j.signs, wanted)
 	if i < 0 {
 		d.mu.Unlock()
 		return false

@@ -191,7 +191,8 @@ func (s *Stack) await(w *waiter, cancel <-chan struct{}) {
 	case <-w.wake: // from before
 	default:
 	}
-	// Whom the last message made runnable runs before anybody polls, or who leads, and always has news soon, would keep lock and processor.
+	// Goroutines that the last message made runnable run before anybody polls. Without that a leader whose news always comes soon
+	// would keep the lock and the processor.
 	s.giveWay(runtime.Gosched)
 	if !s.leading && s.err == nil && !w.news {
 		s.lead(w, cancel)
