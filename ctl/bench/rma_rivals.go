@@ -17,7 +17,7 @@ import (
 
 // RMARival is what was found of one that operations stand beside, medians over the rounds. Where it has no such figure there is none.
 type RMARival struct {
-	Name  string             `json:"name"`                     // "ucx", "openmpi", "fabtests"
+	Name  string             `json:"name"`                     // "openmpi", "ucx_put_bw", "fabtests"
 	P50   map[string]float64 `json:"p50_us,omitempty"`         // by operation, as in RMAOperation
 	Ratio map[string]float64 `json:"ratio_to_rival,omitempty"` // FUNet's P50 by this one's
 	Puts  *float64           `json:"put_1m_gbit_per_s"`        // blocks of RMABlock
