@@ -1,6 +1,7 @@
 package conformance
 
-// This file runs the service and the client of gRPC's own benchmarks (google.golang.org/grpc/benchmark) over FUNet and over TCP.
+// This file runs the service and the client of gRPC's own benchmarks (google.golang.org/grpc/benchmark) over FUNet and over TCP. The services are
+// processes of their own, as on two hosts: in one process the goroutines of both ends would share the processors of one Go runtime.
 
 import (
 	"context"
@@ -36,10 +37,11 @@ type grpcFigures struct {
 
 // Rule: gRPC's benchmark runs over our listener and dialer without an error (designs/hamlyn.md, "Done when"). How it compares with TCP is printed.
 func TestGRPC(t *testing.T) {
-	b := newBed(t, veth)
+	b := emptyBed(t, veth)
+	b.open(0)
 	var figures [2]grpcFigures
 	for i, w := range []way{b.funet(), b.tcp()} {
-		figures[i].client = grpcOver(t, w)
+		figures[i].client = grpcOver(b, w)
 	}
 	for range grpcRounds {
 		for i := range figures {
@@ -56,20 +58,19 @@ func TestGRPC(t *testing.T) {
 
 // Rule: the same through daemons.
 func TestGRPCThroughDaemons(t *testing.T) {
-	f := grpcFigures{client: grpcOver(t, newBed(t, daemons).funet())}
+	b := emptyBed(t, daemons)
+	b.open(0)
+	f := grpcFigures{client: grpcOver(b, b.funet())}
 	f.round(t)
 	report(t, "grpc_daemons", map[string]float64{"p50_us": f.p50[0], "calls_per_s_64": f.rate[0]})
 }
 
-// grpcOver starts the service and returns a client.
-func grpcOver(t *testing.T, w way) testgrpc.BenchmarkServiceClient {
+// grpcOver starts the service on host 1, in a process of its own, and returns a client.
+func grpcOver(b *bed, w way) testgrpc.BenchmarkServiceClient {
+	t := b.t
 	t.Helper()
-	l, err := w.listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(benchmark.StartServer(benchmark.ServerInfo{Type: "protobuf", Listener: l}))
-	c := benchmark.NewClientConn("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+	address := b.serve(w)
+	c := benchmark.NewClientConn("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return w.dial(ctx, "", address) }))
 	t.Cleanup(func() { c.Close() })
 	client := testgrpc.NewBenchmarkServiceClient(c)
