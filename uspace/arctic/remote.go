@@ -108,11 +108,13 @@ func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
 		return false
 	}
 	word := binary.LittleEndian.Uint32(b[12:])
-	*r = Remote{
-		Block: h.Type&remoteBlock != 0, Counted: word&counted != 0, Area: uint16(word >> 16),
-		Key: binary.LittleEndian.Uint64(b), Offset: binary.LittleEndian.Uint32(b[8:]), Delta: binary.LittleEndian.Uint32(b[16:]),
-	}
+	r.Block, r.Counted, r.Area = h.Type&remoteBlock != 0, word&counted != 0, uint16(word>>16)
+	r.Key, r.Offset, r.Delta = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[16:])
 	b = b[remoteWords*WordSize:]
+	if r.Block {
+		r.Metadata, r.Data = nil, nil
+		return len(b) == 0 && word&(remoteZeros|0xf<<8|0xf) == 0
+	}
 	pad, metadata := int(word>>8&0xf), int(word&0xf)*WordSize
 	if word&remoteZeros != 0 || pad > remoteMost || metadata > MaxRemoteMetadata*WordSize || metadata+pad > len(b) || pad > 0 && metadata+WordSize > len(b) {
 		return false
@@ -123,7 +125,7 @@ func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
 		}
 	}
 	r.Metadata, r.Data = b[:metadata:metadata], b[metadata:len(b)-pad]
-	return !r.Block || len(b) == 0
+	return true
 }
 
 // MaxRemoteBlock is MaxBlock for a packet of KindRemote.

@@ -55,13 +55,14 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 		}
 		return arctic.ReasonKeySlot
 	}
-	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(r.keySlots[n].memory)) {
+	s := &r.keySlots[n]
+	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(s.memory)) {
 		return arctic.ReasonRange
 	}
-	if s := &r.keySlots[n]; s.suspended {
+	if s.suspended {
 		return c.miss(x, s, n, h.Source, s.address+uint64(w.Offset))
 	}
-	if reason := r.keySlots[n].permits(h.Source, funi.RightWrite); reason != arctic.ReasonNone {
+	if reason := s.permits(h.Source, funi.RightWrite); reason != arctic.ReasonNone {
 		return reason
 	}
 	holds := !x.fifo[h.Level].bypass

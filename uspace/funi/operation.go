@@ -176,14 +176,12 @@ func (s *Slot) SetOperation(node uint16, o *Operation) {
 
 // setBytes writes bytes into the words from one on, the last filled up with zeros.
 func (s *Slot) setBytes(n int, b []byte) {
-	for ; len(b) >= arctic.WordSize; n++ {
-		arctic.Words(s[n:n+1], b)
-		b = b[arctic.WordSize:]
-	}
-	if len(b) > 0 {
+	words := len(b) / arctic.WordSize
+	arctic.Words(s[n:n+words], b)
+	if b = b[words*arctic.WordSize:]; len(b) > 0 {
 		var last [arctic.WordSize]byte
 		copy(last[:], b)
-		arctic.Words(s[n:n+1], last[:])
+		arctic.Words(s[n+words:n+words+1], last[:])
 	}
 }
 

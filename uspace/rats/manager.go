@@ -291,16 +291,20 @@ func (m *Manager) cameBack(r funi.Returned) {
 
 // send launches a message of an instance. It returns false if the send queue is full; the message must be one that SendMsg takes.
 func (i *instance) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) bool {
-	p, err := i.m.put(t, offset, data, metadata, counted)
-	if err != nil {
+	var p funi.Put
+	if err := i.m.put(&p, &t, offset, data, metadata, counted); err != nil {
 		panic(fmt.Sprintf("rats: an instance sends what cannot be sent: %v", err))
 	}
 	i.m.Endpoint.sends(i.what, p.Source == 0, len(data), len(metadata)*arctic.WordSize)
-	_, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) {
-		p.Cookie = cookie
-		s.SetPut(t.Node, &p)
-	})
-	return ok
+	i.m.look()
+	s := i.m.iface.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	p.Cookie = i.cookie()
+	s.SetPut(t.Node, &p)
+	i.m.iface.Commit(funi.Request)
+	return true
 }
 
 // expose gives a key to memory that Alloc returned.

@@ -119,8 +119,8 @@ func (e *Endpoint) Write(t Ticket, offset uint32, data []byte) (Handle, error) {
 }
 
 func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) (Handle, error) {
-	p, err := e.put(t, offset, data, metadata, counted)
-	if err != nil {
+	var p funi.Put
+	if err := e.put(&p, &t, offset, data, metadata, counted); err != nil {
 		return 0, err
 	}
 	e.sends(nil, p.Source == 0, len(data), len(metadata)*arctic.WordSize)
@@ -136,23 +136,24 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	return h, nil
 }
 
-// put makes the request of a message.
-func (e *Endpoint) put(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) (p funi.Put, err error) {
+// put makes the request of a message in p, which is empty.
+func (e *Endpoint) put(p *funi.Put, t *Ticket, offset uint32, data []byte, metadata []uint32, counted bool) error {
 	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || len(metadata) > arctic.MaxRemoteMetadata {
-		return p, fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
+		return fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
 	}
-	p = funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata, Data: data}
-	if len(data)+len(metadata)*arctic.WordSize > arctic.MaxRemoteBytes {
-		address, ok := e.segments.Address(data, funi.Source)
-		if !ok {
-			return p, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
-		}
-		p.Source, p.Length, p.Data = address, len(data), nil
-		if !p.Valid() {
-			return p, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
-		}
+	p.Key, p.Offset, p.Area, p.Counted, p.Count, p.Metadata = t.Key, t.Offset+offset, t.Area, counted, t.Count, metadata
+	if len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes {
+		p.Data = data
+		return nil
 	}
-	return p, nil
+	address, ok := e.segments.Address(data, funi.Source)
+	if !ok {
+		return fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
+	}
+	if p.Source, p.Length = address, len(data); !p.Valid() {
+		return fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
+	}
+	return nil
 }
 
 // Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.

@@ -180,7 +180,8 @@ func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
 	}
 	w, err := with.words(&to, len(data))
 	if err == nil {
-		_, err = s.m.put(to.Ticket, 0, data, w, true)
+		var p funi.Put
+		err = s.m.put(&p, &to.Ticket, 0, data, w, true)
 	}
 	if err != nil || !s.sendAny(to.Ticket, data, w) {
 		return false, err

@@ -127,27 +127,33 @@ func (t *Target) Revoke(s Seed) bool {
 }
 
 // GetTag returns the oldest unread tag, or false if there is none.
-func (t *Target) GetTag() (Tag, bool) { return t.get(func(Tag) bool { return true }) }
+func (t *Target) GetTag() (Tag, bool) {
+	if len(t.tags) == 0 { // as mostly, while somebody waits
+		return Tag{}, false
+	}
+	return t.take(0), true
+}
 
 // GetSpecificTag returns the oldest unread tag of that value, or false if there is none.
 func (t *Target) GetSpecificTag(tag uint32) (Tag, bool) {
-	return t.get(func(g Tag) bool { return g.Tag == tag })
-}
-
-func (t *Target) get(want func(Tag) bool) (g Tag, ok bool) {
 	for i := range t.tags {
-		if g = t.tags[i]; !want(g) {
-			continue
+		if t.tags[i].Tag == tag {
+			return t.take(i), true
 		}
-		t.tags = append(t.tags[:i], t.tags[i+1:]...)
-		l := g.link
-		l.held--
-		l.read++
-		t.m.hands(tagPrice)
-		l.consider()
-		return g, true
 	}
 	return Tag{}, false
+}
+
+// take takes a tag out of those that are unread.
+func (t *Target) take(i int) Tag {
+	g := t.tags[i]
+	t.tags = append(t.tags[:i], t.tags[i+1:]...)
+	l := g.link
+	l.held--
+	l.read++
+	t.m.hands(tagPrice)
+	l.consider()
+	return g
 }
 
 // Close revokes all seeds and frees the memory. Tags that were not read are gone.
@@ -300,7 +306,8 @@ func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 		return 0, fmt.Errorf("writing %d parts: %w", len(parts), ErrFull)
 	}
 	for _, p := range parts {
-		if _, err := w.m.put(w.peer, p.Offset, p.Data, nil, false); err != nil {
+		var q funi.Put
+		if err := w.m.put(&q, &w.peer, p.Offset, p.Data, nil, false); err != nil {
 			return 0, err
 		}
 	}
