@@ -14,6 +14,8 @@ type multicast struct {
 	// Times until the last member has 32 bytes: members one after the other, and writes whose way over the sender's bus is the slowest part.
 	ChainNS  float64 `json:"chain_ns"`
 	WritesNS float64 `json:"writes_ns"`
+	// Counted is what the engine's cards send for the same, in a cluster (counted.go).
+	Counted counted `json:"counted"`
 }
 
 func (m *model) multicast(members int) multicast {

@@ -19,7 +19,11 @@ func report1(t *testing.T, profile string) *report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.report(true)
+	r, err := m.report(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // Rule: every term and total that was printed without a slip is the model's within 1 %; those that were not printed are the ones that follow from the
@@ -81,6 +85,20 @@ func TestMulticast(t *testing.T) {
 		k := c.Members
 		if c.ChainPackets != k+1 || c.WritesPackets != 2*k || c.ChainCopies != 1 || c.WritesCopies != k || c.ChainNS > c.WritesNS+1e-6 {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// Rule (2.2.1, 3.3.1.3): the engine's cards send as many packets for it as there are in the model: one copy on the sender's link, k hops and 1 answer, against
+// 2k. What acknowledges frames is counted, and is no packet.
+func TestCountedMulticast(t *testing.T) {
+	for _, c := range report1(t, "tokyo").Multicast {
+		n := c.Counted
+		if n.ChainPackets != c.ChainPackets || n.WritesPackets != c.WritesPackets || n.ChainCopies != c.ChainCopies || n.WritesCopies != c.WritesCopies {
+			t.Errorf("to %d members: counted %+v, the model has %+v", c.Members, n, c)
+		}
+		if n.ChainAcknowledgments == 0 || n.WritesAcknowledgments == 0 {
+			t.Errorf("to %d members: nothing was acknowledged: %+v", c.Members, n)
 		}
 	}
 }

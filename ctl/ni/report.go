@@ -52,7 +52,8 @@ func Command() *cobra.Command {
 		Short: "Make the figures of the Tokyo network interface out of its bus and link, beside what was printed",
 		Long: `Make the terms and totals of a remote write on the testbed of the Tokyo network interface (1997) out of its bus and the
 steps of its link, beside those that the thesis printed; where one of those is a slip, it says which. Then the packets of a
-chained multicast stand beside those of writes to each member. No message is sent for this.`,
+chained multicast stand beside those of writes to each member, and what the engine's cards send for both in a cluster in virtual
+time: packets, and by themselves the frames without packets that acknowledge others.`,
 		Example: "  funet sim ni --profile tokyo --explain\n  funet sim ni --profile tokyo-text --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -64,7 +65,11 @@ chained multicast stand beside those of writes to each member. No message is sen
 			if err != nil {
 				return usage.Explain(c, err)
 			}
-			return output.Show(asJSON, m.report(explain))
+			r, err := m.report(explain)
+			if err != nil {
+				return err
+			}
+			return output.Show(asJSON, r)
 		},
 	}
 	f := c.Flags()
@@ -75,7 +80,7 @@ chained multicast stand beside those of writes to each member. No message is sen
 }
 
 // report makes all cells.
-func (m *model) report(explain bool) *report {
+func (m *model) report(explain bool) (*report, error) {
 	r := &report{Profile: m.p.Name, explain: explain}
 	add := func(section, what, unit string, printed, model float64, slip, how string) {
 		c := cell{Case: what, Unit: unit, Section: section, Model: model, Slip: slip}
@@ -112,10 +117,15 @@ func (m *model) report(explain bool) *report {
 	words := float64(m.burst)
 	add("4.1.2", "the bus, with 4 clocks beside the words", "Mbyte/s", 67, 1e3*words*word/((accessClocks+words)*m.next), "", "32 bytes in 12 clocks")
 	add("4.1.2", "the bus, with the access of 4.3", "Mbyte/s", 0, 1e3*words*word/m.bus(int(words)*word), "", "32 bytes in a transaction")
-	for _, members := range []int{1, 2, 4, 8, 16} {
-		r.Multicast = append(r.Multicast, m.multicast(members))
+	for _, members := range []int{1, 2, 3, 4, 5, 6, 7, 8, 16} {
+		c := m.multicast(members)
+		var err error
+		if c.Counted, err = count(members); err != nil {
+			return nil, err
+		}
+		r.Multicast = append(r.Multicast, c)
 	}
-	return r
+	return r, nil
 }
 
 // WriteTable prints the report for people.
@@ -139,6 +149,12 @@ func (r *report) WriteTable(w io.Writer) error {
 	for _, c := range r.Multicast {
 		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, c.ChainPackets, c.WritesPackets, c.ChainCopies, c.WritesCopies, c.ChainNS/1e3, c.WritesNS/1e3)
 	}
+	fmt.Fprintf(&b, "\n%-10s %28s %28s %22s\n", "counted", "packets, chain and writes", "sender's copies", "acknowledgments")
+	for _, c := range r.Multicast {
+		n := &c.Counted
+		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14d %7d\n", c.Members, n.ChainPackets, n.WritesPackets, n.ChainCopies, n.WritesCopies, n.ChainAcknowledgments, n.WritesAcknowledgments)
+	}
+	b.WriteString("counted: what cards of the engine send in a cluster; acknowledgments are frames without packets\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -144,6 +144,8 @@
 //	impatient          a multicast is given up while members on its way are full
 //	posing             a first member takes multicasts in others' names
 //	overcounted        reports count more members than there are
+//	unfetched          the data of a multicast takes a modelled machine's Retrieval Unit no time
+//	unqueued           a copy of a multicast takes a modelled machine's Delivery Unit no time
 //	owing              a sign never counts as told what it has told of other nodes
 //	home               any card says where a node is
 //	handed             areas do not move with their context

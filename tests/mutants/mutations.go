@@ -525,6 +525,12 @@ var mutations = []mutation{
 	{"overcounted", "chain.go",
 		`if q.got+n > q.total {`, `if false {`,
 		unit("TestForgedReports")},
+	{"unfetched", "heldwrite.go",
+		`u.slot(w, funi.RemoteDataWord+wordsOf(int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))))`, `u.slot(w, funi.RemoteDataWord)`,
+		unit("TestMulticastsTakeTheirTime")},
+	{"unqueued", "chain.go",
+		`q.n == 0 && q.bypass`, `q.n == 0`,
+		unit("TestMulticastsTakeTheirTime")},
 	{"owing", "forward.go",
 		`		f.before--
 `, ``,

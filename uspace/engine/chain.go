@@ -15,7 +15,9 @@ package engine
 // neither here nor in the link, where it has streams of its own. So chains that cross each other cannot stop each other. A message waits for
 // room in the member's receive FIFO as any does. Lines are the member's, and its account pays for what it sends on.
 //
-// On a modelled machine there are none: its card refuses them (arctic.ReasonOperation), as no table says what they would take.
+// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are. A member's message takes the Delivery Unit what any takes, and
+// what the member sends on leaves when the packet is accepted: from the link to the next, beside the bus (Tokyo, 3.3.1.3), by way of the Dispatch Unit and
+// the Transmit Scheduler. Puts are refused there (arctic.ReasonOperation).
 
 import (
 	"math/bits"
@@ -130,7 +132,7 @@ func (x *Context) inheritChains(of *chains) {
 func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var m funi.MulticastRequest
 	size, ok := funi.ReadMulticast(w, &m)
-	if !ok || x.remote == nil || l != arctic.Request || c.units != nil {
+	if !ok || x.remote == nil || l != arctic.Request || m.Put && c.units != nil {
 		return 0, arctic.ReasonRemoteRequest, true
 	}
 	if m.Put && size > c.inPage(m.Address) {
@@ -169,7 +171,7 @@ func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHead
 	switch {
 	case !p.Multicast(h, &m) || h.Level != arctic.Request:
 		reason = arctic.ReasonRemoteForm
-	case c.units != nil:
+	case m.Put && c.units != nil:
 		reason = arctic.ReasonOperation
 	case x.drain: // the owner takes the context off the card
 		return arctic.ReasonSwitching

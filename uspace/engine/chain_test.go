@@ -79,13 +79,11 @@ func (r *remoteBed) multicasts(from int, first uint16, m funi.MulticastRequest) 
 	return n, n.Delivery()
 }
 
-// has takes the message out of a request queue, and checks that it is the only one.
+// has takes the message out of a request queue, and checks that it is the only one. It may have to wait for the Delivery Unit.
 func (r *remoteBed) has(p *funi.Interface, from, typ uint16, words ...uint32) {
 	r.t.Helper()
+	r.until(time.Millisecond, "a member has the message", func() bool { return p.Receive(funi.Request) != nil })
 	s := p.Receive(funi.Request)
-	if s == nil {
-		r.t.Fatal("a member has no message")
-	}
 	h := s.Header()
 	if s[funi.SourceWord] != uint32(from) || h.Type() != typ || !slices.Equal(s[funi.PayloadWord:funi.PayloadWord+h.Length()], words) {
 		r.t.Fatalf("a member has %x of type %d from node %d", s[:funi.PayloadWord+h.Length()], h.Type(), s[funi.SourceWord])
@@ -107,37 +105,42 @@ func TestMulticast(t *testing.T) {
 		"one":    {},
 	} {
 		for _, cards := range []int{1, 3, 5} {
-			t.Run(fmt.Sprintf("%s on %d cards", name, cards), func(t *testing.T) {
-				route := make([]uint32, 5)
-				for i := range route {
-					route[i] = uint32(i % cards)
-				}
-				r := newRemoteBed(t, setup{cards: cards, remote: moreRemote, route: route})
-				procs := slices.Clone(r.proc)
-				for i := cards; i < 5; i++ {
-					p, _ := r.join(i%cards, gid, uint16(i))
-					procs = append(procs, p)
-				}
-				r.chains(7, 1, c, func(node uint16) *funi.Interface { return procs[node] })
-				members := c.members(1)
-				for i := range uint32(3) {
-					words := []uint32{1, i, 3}
-					n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: members, Cookie: 9 + i, Message: 300, Data: bytesOf(words)})
-					if n.Reason != arctic.ReasonNone || n.Bytes != uint32(members) || d != (funi.Delivery{Delivered: int(members)}) {
-						t.Fatalf("it came to %+v: %v", d, n.Reason)
-					}
-					for node := range procs {
-						if in(c, 1, uint16(node)) {
-							r.has(procs[node], 0, 300, words...)
-						} else if procs[node].Receive(funi.Request) != nil {
-							t.Fatalf("node %d is no member", node)
-						}
-					}
-				}
-				r.ends()
-			})
+			for kind, on := range machines {
+				t.Run(fmt.Sprintf("%s on %d cards, %s", name, cards, kind), func(t *testing.T) { toAll(t, c, cards, on) })
+			}
 		}
 	}
+}
+
+// toAll sends along a chain of five nodes on some cards.
+func toAll(t *testing.T, c tree, cards int, on machine) {
+	route := make([]uint32, 5)
+	for i := range route {
+		route[i] = uint32(i % cards)
+	}
+	r := newRemoteBed(t, setup{cards: cards, remote: moreRemote, route: route, tune: on})
+	procs := slices.Clone(r.proc)
+	for i := cards; i < 5; i++ {
+		p, _ := r.join(i%cards, gid, uint16(i))
+		procs = append(procs, p)
+	}
+	r.chains(7, 1, c, func(node uint16) *funi.Interface { return procs[node] })
+	members := c.members(1)
+	for i := range uint32(3) {
+		words := []uint32{1, i, 3}
+		n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: members, Cookie: 9 + i, Message: 300, Data: bytesOf(words)})
+		if n.Reason != arctic.ReasonNone || n.Bytes != uint32(members) || d != (funi.Delivery{Delivered: int(members)}) {
+			t.Fatalf("it came to %+v: %v", d, n.Reason)
+		}
+		for node := range procs {
+			if in(c, 1, uint16(node)) {
+				r.has(procs[node], 0, 300, words...)
+			} else if procs[node].Receive(funi.Request) != nil {
+				t.Fatalf("node %d is no member", node)
+			}
+		}
+	}
+	r.ends()
 }
 
 func in(c tree, from, node uint16) bool {
@@ -221,30 +224,32 @@ func TestBrokenChain(t *testing.T) {
 			named:  broken{{Node: 3, Reason: arctic.ReasonChain}, {Node: 8, Reason: arctic.ReasonNoRoute}, {Node: 9, Reason: arctic.ReasonNoRoute}},
 			breaks: func(r *remoteBed) { r.leaves(3) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRemoteBed(t, setup{cards: 4, remote: moreRemote})
-			r.chains(7, 1, c.tree, r.byNode)
-			if c.breaks != nil {
-				c.breaks(r)
-			}
-			if c.members == 0 {
-				c.members = c.tree.members(1)
-			}
-			n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5, Data: bytesOf([]uint32{77})})
-			named := slices.Clone(d.Broken[:d.Named])
-			slices.SortFunc(named, func(a, b funi.Broken) int { return int(a.Node) - int(b.Node) })
-			if n.Reason == arctic.ReasonNone || d.Delivered != len(c.has) || d.Failed != c.failed || !slices.Equal(named, c.named) {
-				t.Fatalf("%v, %+v; want %d delivered, %d failed, %v", n.Reason, d, len(c.has), c.failed, c.named)
-			}
-			for node := 1; node < 4; node++ {
-				switch {
-				case slices.Contains(c.has, node):
-					r.has(r.proc[node], 0, 5, 77)
-				case r.cards[node] != nil && r.proc[node].Receive(funi.Request) != nil:
-					t.Errorf("node %d has it", node)
+		for kind, on := range machines {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				r := newRemoteBed(t, setup{cards: 4, remote: moreRemote, tune: on})
+				r.chains(7, 1, c.tree, r.byNode)
+				if c.breaks != nil {
+					c.breaks(r)
 				}
-			}
-		})
+				if c.members == 0 {
+					c.members = c.tree.members(1)
+				}
+				n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5, Data: bytesOf([]uint32{77})})
+				named := slices.Clone(d.Broken[:d.Named])
+				slices.SortFunc(named, func(a, b funi.Broken) int { return int(a.Node) - int(b.Node) })
+				if n.Reason == arctic.ReasonNone || d.Delivered != len(c.has) || d.Failed != c.failed || !slices.Equal(named, c.named) {
+					t.Fatalf("%v, %+v; want %d delivered, %d failed, %v", n.Reason, d, len(c.has), c.failed, c.named)
+				}
+				for node := 1; node < 4; node++ {
+					switch {
+					case slices.Contains(c.has, node):
+						r.has(r.proc[node], 0, 5, 77)
+					case r.cards[node] != nil && r.proc[node].Receive(funi.Request) != nil:
+						t.Errorf("node %d has it", node)
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -263,7 +268,7 @@ func (r *remoteBed) leaves(node int) {
 // Rule: whatever the tables of the members say, nobody has a multicast twice, it ends, and the origin hears so.
 func TestNoChainLoops(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond}})
+		r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: anyMachine(rt), net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond}})
 		for node := range 4 {
 			c := funi.Chain{Number: 7, First: rapid.IntRange(0, 3).Draw(rt, "first") == 0}
 			if !c.First {
@@ -279,6 +284,7 @@ func TestNoChainLoops(t *testing.T) {
 		for first := range uint16(4) {
 			members := uint16(rapid.IntRange(1, 8).Draw(rt, "of"))
 			_, d := r.multicasts(0, first, funi.MulticastRequest{Chain: 7, Members: members, Message: 5, Data: bytesOf([]uint32{uint32(first)})})
+			r.pass(100 * time.Microsecond) // for the Delivery Units
 			has := 0
 			for _, p := range r.proc {
 				if p.Receive(funi.Request) != nil {
@@ -295,6 +301,11 @@ func TestNoChainLoops(t *testing.T) {
 		}
 		r.ends()
 	})
+}
+
+// anyMachine draws one of the machines.
+func anyMachine(rt *rapid.T) machine {
+	return machines[rapid.SampledFrom([]string{"native", "timed"}).Draw(rt, "machine")]
 }
 
 // Rule: two ways to a member, and a way back, are cut where they meet: the second copy finds that it does not come from the member's parent, or is
@@ -436,7 +447,11 @@ func TestFullChainStopsNoOther(t *testing.T) {
 // Rule: members that read slowly hold their chain up, and no other; what crosses them goes on, and when they read all of it comes, once. Each
 // member takes no more than its chain has lines for.
 func TestSlowMemberHoldsItsChainOnly(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 128}, tune: func(c *engine.Config) { c.FIFO = 2 }})
+	onEach(t, slowMembers)
+}
+
+func slowMembers(t *testing.T, on machine) {
+	r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 128}, tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
 	line := func(number uint16, nodes ...uint16) {
 		for i, node := range nodes {
 			c := funi.Chain{Number: number, First: i == 0}

@@ -82,7 +82,7 @@ func TestChainsUnderFaults(t *testing.T) {
 		c := &chainRun{rt: rt, got: map[[3]uint32]int{}, restarts: rapid.Bool().Draw(rt, "restarts")}
 		c.remoteBed = newRemoteBed(t, setup{cards: nodes, slots: 16, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64},
 			net:  wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: faults},
-			tune: func(c *engine.Config) { c.FIFO = 2 }})
+			tune: anyMachine(rt).on(func(c *engine.Config) { c.FIFO = 2 })})
 		c.sent = make([][]bool, nodes)
 		for number := range c.trees {
 			order := rapid.Permutation([]uint16{0, 1, 2, 3, 4}).Draw(rt, "order")

@@ -39,7 +39,7 @@
 //	fault.go      windows that are not present, and who is told of that and of refusals
 //	execute.go    operations on windows: every check, then a line for the answer, then what they do (atomics.go)
 //	response.go   answers, at both ends
-//	chain.go      multicasts: delivered here, then sent on to the members behind, or answered
+//	chain.go      multicasts: delivered here, then sent on to the members behind, or answered; what a modelled machine's units take for that
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
 // (Config.Timing) has units that work on one packet at a time, and the effect of a unit is not seen
@@ -48,7 +48,7 @@
 // context knows which of its packets are under way (Context.retrieving, Context.delivering).
 //
 //	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
-//	heldwrite.go   what remote writes take there, and how those that were accepted wait for the Delivery Unit
+//	heldwrite.go   what remote writes and request blocks take there, and how writes that were accepted wait for the Delivery Unit
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
 //

@@ -5,6 +5,7 @@ package engine
 // It is what XFER's take. Retrieval: the words of the request block with what stands in it, in bursts as any slot's, and the data of one
 // packet from memory. Each further packet of a long write is its data alone. A block that opens, closes or resets is its words. Delivery: the
 // metadata and data of the packet; the one that completes an area costs the words of its notification and the head of the ring besides.
+// The block of a multicast is its words with what stands in it (chain.go).
 //
 // A packet is checked when it is accepted, as ever, because whoever sent it hears of nothing later; so what is checked holds
 // until it is written. Its bytes, its count and its notification are those of the moment when its last burst has ended. Between,
@@ -37,7 +38,7 @@ func (x *Context) takeTurns(l arctic.Level) {
 // opensRemote reports whether the next slot of a send queue is a request block that makes no packet: it needs no line.
 func (x *Context) opensRemote(l arctic.Level) bool {
 	h := funi.Header(x.iface.Slot(l, x.taken[l]).Load(0))
-	return h.Remote() && h.Operation() != funi.RemotePut
+	return h.Remote() && h.Operation() != funi.RemotePut && h.Operation() != funi.Multicast
 }
 
 // wordsOf returns how many words bytes are, the last perhaps not whole.
@@ -46,7 +47,12 @@ func wordsOf(bytes int) int { return (bytes + arctic.WordSize - 1) / arctic.Word
 // request notes the transactions of a request block. It returns false when there is no record for a write of many packets. The process
 // may change the words until they are carried out, so no bound rests on them.
 func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
-	if h.Operation() != funi.RemotePut {
+	switch h.Operation() {
+	case funi.RemotePut:
+	case funi.Multicast:
+		u.slot(w, funi.RemoteDataWord+wordsOf(int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))))
+		return true
+	default:
 		u.slot(w, funi.RemoteDataWord)
 		return true
 	}
