@@ -211,7 +211,7 @@ var mutations = []mutation{
 		case failed, t.put`, `		case failed, t.put`,
 		unit("TestTransfersUnderFaults")},
 	{"retired", "transfer.go",
-		` || t.state == transferRetrieved && x.card.block > 0`, ``,
+		` || t.state == transferRetrieved && x.card.blockOf(t) > 0`, ``,
 		unit("TestSourceIsFreeWhenRetired")},
 	{"held", "segments.go",
 		`	x.readFrom(s, func(*transfer) { busy = true })
