@@ -93,6 +93,12 @@ func (p *Profile) contradiction() (key, why string) {
 		return "card.transfer_words", fmt.Sprintf("card.transfer_words is %d, want a multiple of 4", card.TransferWords)
 	case card.RemotePageBytes&(card.RemotePageBytes-1) != 0:
 		return "card.remote_page_bytes", fmt.Sprintf("card.remote_page_bytes is %d, want a power of two", card.RemotePageBytes)
+	case card.BlockBytes%16 != 0:
+		return "card.block_bytes", fmt.Sprintf("card.block_bytes is %d, want a multiple of 16", card.BlockBytes)
+	case card.BlockBytes != 0 && !card.Blocks:
+		return "card.block_bytes", fmt.Sprintf("card.block_bytes is %d, but card.blocks is false; write true, or 0 bytes", card.BlockBytes)
+	case card.BlockBytes == 0 && card.Blocks && len(p.Steps) > 0:
+		return "card.block_bytes", "card.blocks is true, and the machine's times are steps, of blocks that are no longer than card.block_bytes: write 64 to 1024 bytes"
 	case card.Blocks && card.TransferWords != 0:
 		return "card.blocks", fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
 	case net.Clock != 0 && net.HalfwordsPerCycle == 0:

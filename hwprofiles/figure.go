@@ -54,6 +54,7 @@ var figures = []figure{
 	{"card.fifo_packets", func(p *Profile) any { return &p.Card.FIFOPackets }, 1, 65536, nil},
 	{"card.train_packets", func(p *Profile) any { return &p.Card.TrainPackets }, 1, 64, nil},
 	{"card.blocks", func(p *Profile) any { return &p.Card.Blocks }, 0, 0, nil},
+	{"card.block_bytes", func(p *Profile) any { return &p.Card.BlockBytes }, 64, 1024, nil},
 	{"card.acknowledge_every_frames", func(p *Profile) any { return &p.Card.AcknowledgeEveryFrames }, 1, 32, nil},
 	{"card.transfer_words", func(p *Profile) any { return &p.Card.TransferWords }, 4, 20, nil},
 	{"card.types", func(p *Profile) any { return &p.Card.Types }, 1, 1 << 14, nil},

@@ -52,15 +52,15 @@ func TestFiguresRefused(t *testing.T) {
 		{"bursts: [1, 4, 8]", "bursts: [1, 4.5]", "23:11", `bus.bursts is a list, want a list of at most 16 rising`},
 		{"bursts: [1, 4, 8]", "bursts: [" + strings.Repeat("1, ", 17) + "]", "23:11", `bus.bursts is a list, want a list of at most 16`},
 		{"lines: 8 ", "lines: 8.5", "28:10", `card.lines is 8.5, want a whole number, 0 (no limit) or 2 to 4096`},
-		{"topology: hypercube", "topology: torus", "54:13", `network.topology is the text "torus", want any, hypercube or crossbar`},
+		{"topology: hypercube", "topology: torus", "55:13", `network.topology is the text "torus", want any, hypercube or crossbar`},
 		// Out of range.
 		{"clock_mhz: 40 ", "clock_mhz: 100000.001", "11:14", `cpu.clock_mhz is 100000.001, want`},
 		{"read_cycles: 27.2", "read_cycles: 1000000.1", "15:25", `cpu.uncached_read_cycles is 1000000.1, want`},
 		{"lines: 8 ", "lines: 1", "28:10", `card.lines is 1, want a whole number, 0 (no limit) or 2 to 4096`},
 		{"lines: 8 ", "lines: 4097", "28:10", `card.lines is 4097, want`},
 		{"train_packets: 1", "train_packets: 65", "32:18", `card.train_packets is 65, want a whole number, 0 (no limit) or 1 to 64`},
-		{"transfer_words: 20", "transfer_words: 24", "35:19", `card.transfer_words is 24, want a whole number, 0 (no limit) or 4 to 20`},
-		{"types: 512", "types: 16385", "36:10", `card.types is 16385, want`},
+		{"transfer_words: 20", "transfer_words: 24", "36:19", `card.transfer_words is 24, want a whole number, 0 (no limit) or 4 to 20`},
+		{"types: 512", "types: 16385", "37:10", `card.types is 16385, want`},
 		{"bursts: [1, 4, 8]", "bursts: [1, 8, 4]", "23:11", `bus.bursts is [1, 8, 4], want a list of at most 16 rising`},
 		{"bursts: [1, 4, 8]", "bursts: [0, 1]", "23:11", `bus.bursts is [0, 1], want`},
 		// Figures that contradict each other.
@@ -70,13 +70,16 @@ func TestFiguresRefused(t *testing.T) {
 		{"bursts: [1, 4, 8]", "bursts: []", "23:11", `bus.bursts must begin with 1`},
 		{"reply_lines: 2", "reply_lines: 8", "29:16", `card.reply_lines is 8 of 8 lines, want at least one for each level, or 0 of 0`},
 		{"reply_lines: 2", "reply_lines: 0", "29:16", `card.reply_lines is 0 of 8 lines`},
-		{"remote_page_bytes: 0", "remote_page_bytes: 65", "37:22", `card.remote_page_bytes is 65, want a power of two`},
-		{"remote_page_bytes: 0", "remote_page_bytes: 32", "37:22", `card.remote_page_bytes is 32, want a whole number, 0 (no limit) or 64 to 65536`},
-		{"transfer_words: 20", "transfer_words: 18", "35:19", `card.transfer_words is 18, want a multiple of 4`},
+		{"remote_page_bytes: 0", "remote_page_bytes: 65", "38:22", `card.remote_page_bytes is 65, want a power of two`},
+		{"remote_page_bytes: 0", "remote_page_bytes: 32", "38:22", `card.remote_page_bytes is 32, want a whole number, 0 (no limit) or 64 to 65536`},
+		{"transfer_words: 20", "transfer_words: 18", "36:19", `card.transfer_words is 18, want a multiple of 4`},
 		{"blocks: false", "blocks: true", "33:11", `card.blocks is true, so that transfers fill frames, but card.transfer_words is 20; write false, or 0 words`},
-		{"router_ports: 4", "router_ports: 5", "51:17", `network.router_ports is 5, want 4 or 8`},
-		{"halfwords_per_cycle: 2", "halfwords_per_cycle: 0", "48:24", `network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more`},
-		{"reserved_buffers: 1", "reserved_buffers: 3", "53:21", `network.reserved_buffers is 3 of 3, want at least one for each level`},
+		{"block_bytes: 0", "block_bytes: 512", "34:16", `card.block_bytes is 512, but card.blocks is false; write true, or 0 bytes`},
+		{"block_bytes: 0", "block_bytes: 520", "34:16", `card.block_bytes is 520, want a multiple of 16`},
+		{"block_bytes: 0", "block_bytes: 2048", "34:16", `card.block_bytes is 2048, want a whole number, 0 (no limit) or 64 to 1024`},
+		{"router_ports: 4", "router_ports: 5", "52:17", `network.router_ports is 5, want 4 or 8`},
+		{"halfwords_per_cycle: 2", "halfwords_per_cycle: 0", "49:24", `network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more`},
+		{"reserved_buffers: 1", "reserved_buffers: 3", "54:21", `network.reserved_buffers is 3 of 3, want at least one for each level`},
 		// Keys and sources.
 		{"clock_mhz: 40 ", "clock_ghz: 40", "11:3", `unknown key "clock_ghz", want clock_mhz, instruction_cycles,`},
 		{"clock_mhz: 40 ", "Clock_mhz: 40", "11:3", `unknown key "Clock_mhz", want clock_mhz`},
@@ -89,8 +92,8 @@ func TestFiguresRefused(t *testing.T) {
 		{"name: sbus-arctic", "name: my profile", "7:7", `name "my profile", want at most 32 letters, digits and dashes`},
 		{"name: sbus-arctic", "name: [a]", "7:7", `name is a list, want one value`},
 		{"about: \"", `about: "\n`, "8:8", `about is "\nFUNi on SBus in a 40 MHz`},
-		{"  cpu.clock_mhz: \"", `  cpu.clock: "`, "68:3", `unknown key "cpu.clock", want the keys of figures, such as cpu.clock_mhz, or costs`},
-		{"  cpu.load_double_cycles: \"thesis 6.1.1\"", "  cpu.load_double_cycles: \"\"", "70:27", `the source of cpu.load_double_cycles is "", want one line of at most 200 bytes`},
+		{"  cpu.clock_mhz: \"", `  cpu.clock: "`, "69:3", `unknown key "cpu.clock", want the keys of figures, such as cpu.clock_mhz, or costs`},
+		{"  cpu.load_double_cycles: \"thesis 6.1.1\"", "  cpu.load_double_cycles: \"\"", "71:27", `the source of cpu.load_double_cycles is "", want one line of at most 200 bytes`},
 	} {
 		p, err := Parse("p.yaml", []byte(edited(t, c.old, c.new)))
 		want := fmt.Sprintf("p.yaml:%s: %s", c.at, c.want)
@@ -250,6 +253,11 @@ func agree(t *rapid.T, p *Profile) {
 	less(&p.Network.ReservedBuffers, p.Network.InputBuffers)
 	if p.Card.TransferWords -= p.Card.TransferWords % 4; p.Card.TransferWords != 0 {
 		p.Card.Blocks = false
+	}
+	if p.Card.BlockBytes -= p.Card.BlockBytes % 16; !p.Card.Blocks {
+		p.Card.BlockBytes = 0
+	} else if len(p.Steps) > 0 {
+		p.Card.BlockBytes = max(p.Card.BlockBytes, 64)
 	}
 	p.Card.RemotePageBytes = rapid.SampledFrom([]int{0, 64, 4096, 1 << 16}).Draw(t, "page")
 	p.Network.RouterPorts = rapid.SampledFrom([]int{0, 4, 8}).Draw(t, "ports")

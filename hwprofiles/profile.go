@@ -83,8 +83,11 @@ type Card struct {
 	FIFOPackets int // of the longest form, in the receive FIFO of each level
 
 	TrainPackets int // most packets of a frame; Arctic has no frames and a train is 1
-	// Blocks says that long transfers may fill frames; otherwise they go in packets.
+	// Blocks says that long transfers may fill frames; otherwise they go in packets. A machine whose times are steps sends blocks of remote writes
+	// alone, of BlockBytes.
 	Blocks bool
+	// BlockBytes is the most bytes of a block of a remote write, a multiple of 16.
+	BlockBytes int
 	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each has
 	// its own.
 	AcknowledgeEveryFrames int

@@ -10,6 +10,7 @@
 //
 //   - No total is an input: printed.csv is only compared with.
 //   - The paper measured none of its tables end to end: 1 and 2 count compiled code, 3 to 5 a simulator's cycles. So the sums are of steps here,
-//     too, and no packet is sent. What messages take on a machine of these steps, in virtual and in real time, is `funet rats` (real.go).
+//     too. Beside those of 3 to 5 stands what the same messages take that the engine sends in virtual time (traffic.go): no sum is in that, only each
+//     unit's own time. What round trips take on a machine of these steps, library included, in virtual and in real time, is `funet rats` (real.go).
 //   - A total that the paper has wrong is marked, and says what is wrong with it; such cells do not count for the worst.
 package rats

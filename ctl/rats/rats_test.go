@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/hwprofiles"
+	modelled "github.com/funet/funet/uspace/machine"
 )
 
 func load(t *testing.T, name string) *model {
@@ -77,6 +78,65 @@ func TestStepsMakeTheTables(t *testing.T) {
 	}
 }
 
+// Rule: what the messages of tables 3 to 5 take that are sent in virtual time is what the steps add up to, within 1 %; tables 1 and 2 are of no message.
+func TestTrafficTakesWhatStepsAddUpTo(t *testing.T) {
+	m := load(t, "hamlyn")
+	for table := 1; table <= tables; table++ {
+		r, err := m.table(table, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range r.Cells {
+			if (c.Traffic != nil) != (table >= 3) {
+				t.Errorf("table %d: %s has traffic %v", table, c.Case, c.Traffic)
+			} else if c.Traffic != nil && math.Abs(*c.TrafficDiff) > 1 {
+				t.Errorf("table %d: %s takes %v %s by steps, and %v when it is sent", table, c.Case, c.Model, c.Unit, *c.Traffic)
+			}
+		}
+	}
+}
+
+// Rule: traffic is made of each unit's own time, not of the sums: what is cut into packets of 64 bytes is slower than blocks, which the sums do not know,
+// and a step that somebody waits for shows as often as there are packets that nothing hides.
+func TestTrafficIsSent(t *testing.T) {
+	long := message{bytes: 64 << 10, dma: true, notify: true}
+	took := func(change func(*hwprofiles.Profile)) float64 {
+		t.Helper()
+		m := load(t, "hamlyn")
+		change(m.p)
+		s, err := m.send(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.all
+	}
+	base := took(func(*hwprofiles.Profile) {})
+	if got := took(func(p *hwprofiles.Profile) { p.Card.Blocks, p.Card.BlockBytes = false, 0 }); got < 1.5*base {
+		t.Errorf("in packets of 64 bytes %v cycles, in blocks %v", got, base)
+	}
+	if got := took(func(p *hwprofiles.Profile) { p.Card.BlockBytes = 1024 }); got < base || got > 1.1*base {
+		t.Errorf("in blocks of 1 Kbyte %v cycles, of 512 bytes %v: the bus is the narrowest way, and the last block is longer", got, base)
+	}
+	step := func(name, side string, cycles int) float64 {
+		return took(func(p *hwprofiles.Profile) {
+			for i := range p.Steps {
+				if s := &p.Steps[i]; s.Of == "dma" && s.Name == name && s.Side == side {
+					s.Base += hwprofiles.Share(cycles) * hwprofiles.One
+				}
+			}
+		}) - base
+	}
+	if got := step("start data to card", "sender", 50); math.Abs(got-50) > 0.1 {
+		t.Errorf("starting takes 50 cycles more, the message %v", got)
+	}
+	if got := step("send packet", "sender", 50); got < 50+127*(277+50-288) || got > 50+128*(277+50-288) { // the link is the narrowest way now
+		t.Errorf("sending takes 50 cycles more, the message %v", got)
+	}
+	if got := step("notify host", "sender", 50); math.Abs(got) > 0.1 {
+		t.Errorf("telling the host takes 50 cycles more, the message %v", got)
+	}
+}
+
 // Rule: of what the text concludes all holds but the round trips, which the paper rounds before it doubles them, the bandwidth of pipelined messages,
 // which no reading of Table 4 gives, and that of 4 Kbyte.
 func TestClaims(t *testing.T) {
@@ -110,5 +170,8 @@ func TestOtherProfilesAreRefused(t *testing.T) {
 	}
 	if _, err := load(t, "hamlyn-statemachine").table(3, false); !errors.Is(err, ErrSteps) {
 		t.Errorf("table 3 of the state machines: %v", err)
+	}
+	if _, err := load(t, "hamlyn-statemachine").send(message{bytes: 16}); !errors.Is(err, modelled.ErrParts) {
+		t.Errorf("a message of the state machines: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/hwprofiles"
+	modelled "github.com/funet/funet/uspace/machine"
 )
 
 // printed is what the paper printed as totals, and what is wrong with some.
@@ -38,7 +39,11 @@ type cell struct {
 	// LastDigit says that a time is the model's to one of the last digit that is printed: times were cut off here and rounded there.
 	LastDigit bool   `json:"to_last_digit"`
 	Slip      string `json:"slip"`
-	text      string
+	// Traffic is what the message took that the table is of, sent in virtual time; nil in tables 1 and 2, which are of no message, and where the
+	// profile has not the steps of a card and its library.
+	Traffic     *float64 `json:"traffic"`
+	TrafficDiff *float64 `json:"traffic_to_model_percent"`
+	text        string
 }
 
 // step is a line of --explain.
@@ -57,7 +62,9 @@ type report struct {
 	Cells   []cell  `json:"cells"`
 	Worst   float64 `json:"worst_percent"` // of the cells in instructions or cycles that have no slip
 	WorstUs float64 `json:"worst_us_percent"`
-	Steps   []step  `json:"steps,omitempty"`
+	// WorstTraffic is of the cells that have traffic, to the model.
+	WorstTraffic float64 `json:"worst_traffic_to_model_percent"`
+	Steps        []step  `json:"steps,omitempty"`
 }
 
 // Command is `funet sim rats`.
@@ -73,7 +80,8 @@ func Command() *cobra.Command {
 library Rats (tables 1 and 2), and cycles of the interface card, the bus and the link (tables 3 to 5). Each total
 stands beside the paper's; where the paper's is a slip, it says which.
 
-The paper itself made its tables so, and measured none end to end. No message is sent for them. --claims shows what the
+The paper itself made its tables so, and measured none end to end. Beside tables 3 to 5 stands what their messages take that are sent in virtual
+time, between two cards whose units have the steps (traffic). --claims shows what the
 text concludes, and whether the steps say the same. --plot draws the curves behind that: bandwidth against size, direct I/O
 against DMA, and where the paper prints a figure on one of them; and prints their points.`,
 		Example: `  funet sim rats --table 5 --explain
@@ -157,10 +165,21 @@ func (m *model) table(number int, explain bool) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	messages := map[message]*sent{}
 	for _, w := range all {
 		count, err := m.total(number, &w)
 		if err != nil {
 			return nil, err
+		}
+		var took *sent
+		if number >= 3 {
+			x := messageOf(number, &w)
+			if took = messages[x]; took == nil {
+				if took, err = m.send(x); err != nil && !errors.Is(err, modelled.ErrParts) {
+					return nil, err
+				}
+				messages[x] = took
+			}
 		}
 		unit := m.instruction
 		if w.unit == "cycles" {
@@ -182,6 +201,12 @@ func (m *model) table(number int, explain bool) (*report, error) {
 				c.Slip = "" // only the time is wrong
 			}
 			c.Diff = percent(c.Model, c.Printed)
+			if took != nil {
+				v := took.of(w.side) * x.model / count
+				diff := percent(v, x.model)
+				c.Traffic, c.TrafficDiff = &v, &diff
+				r.WorstTraffic = max(r.WorstTraffic, math.Abs(diff))
+			}
 			c.LastDigit = math.Abs(c.Model-c.Printed) <= 1.0001*lastDigit(x.text)
 			worst := &r.Worst
 			if c.Unit == "us" {
@@ -278,18 +303,22 @@ func (m *model) total(table int, w *row) (float64, error) {
 
 func (r *report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "Table %d of HPL-95-86 out of the steps of profile %s\n\n", r.Table, r.Profile)
-	lines := [][]string{{"case", "unit", "printed", "steps", "diff %", "slip"}}
+	lines := [][]string{{"case", "unit", "printed", "steps", "diff %", "traffic", "to steps %", "slip"}}
 	for _, c := range r.Cells {
 		format := "%.0f"
 		if c.Unit == "us" {
 			format = "%.3f"
 		}
-		lines = append(lines, []string{c.Case, c.Unit, c.text, fmt.Sprintf(format, c.Model), fmt.Sprintf("%+.2f", c.Diff), c.Slip})
+		traffic, diff := "", ""
+		if c.Traffic != nil {
+			traffic, diff = fmt.Sprintf(format, *c.Traffic), fmt.Sprintf("%+.2f", *c.TrafficDiff)
+		}
+		lines = append(lines, []string{c.Case, c.Unit, c.text, fmt.Sprintf(format, c.Model), fmt.Sprintf("%+.2f", c.Diff), traffic, diff, c.Slip})
 	}
 	if err := output.Table(w, lines...); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nworst, slips left out: %.2f %% of a count, %.2f %% of a time\n", r.Worst, r.WorstUs)
+	fmt.Fprintf(w, "\nworst, slips left out: %.2f %% of a count, %.2f %% of a time; traffic %.2f %% from the steps\n", r.Worst, r.WorstUs, r.WorstTraffic)
 	if len(r.Steps) == 0 {
 		return nil
 	}

@@ -120,6 +120,13 @@
 //	credit             an area is notified of more than it has credit for
 //	ahead              notifications that wait for a modelled machine's unit have no part in the credit
 //	behind             closing a key slot comes before writes that were accepted and wait for a modelled machine's unit
+//	started            starting DMA takes no time
+//	stored             direct I/O is fetched over the bus, and started as DMA is
+//	sent               a message's host is told of each packet that has left
+//	metadata           metadata that stand in the record go over the bus besides
+//	unhosted           the card's processor does nothing for a block but take it off the link
+//	unwaited           a block is written as soon as it is accepted, whatever the bus has moved
+//	leftover           a packet takes as long as the write that had its line before
 //	closed             a key slot that is closed stays open
 //	within             the key slots in a segment outlive it
 //	counted            each piece of a block counts

@@ -211,7 +211,7 @@ var mutations = []mutation{
 		case failed, t.put`, `		case failed, t.put`,
 		unit("TestTransfersUnderFaults")},
 	{"retired", "transfer.go",
-		` || t.state == transferRetrieved && x.card.block > 0`, ``,
+		` || t.state == transferRetrieved && x.card.blockOf(t) > 0`, ``,
 		unit("TestSourceIsFreeWhenRetired")},
 	{"held", "segments.go",
 		`	x.readFrom(s, func(*transfer) { busy = true })
@@ -437,6 +437,35 @@ var mutations = []mutation{
 		`		x.card.settleWrites(x) // what was accepted before
 `, ``,
 		unit("TestCloseBehindWritesThatWait")},
+	{"started", "writetime.go",
+		`	w.lead += int64(u.card.DMA.Start.Duration(data, 0))
+`, ``,
+		unit("TestWritesTakeTheStepsOfTheirKind")},
+	{"stored", "writetime.go",
+		`	if inSlot {
+		w.direct`, `	if false {
+		w.direct`,
+		unit("TestWritesTakeTheStepsOfTheirKind")},
+	{"sent", "writetime.go",
+		`	if last {
+		ln.Behind`, `	if true {
+		ln.Behind`,
+		unit("TestMessageOfManyBlocks")},
+	{"metadata", "writetime.go",
+		`	} else {
+		words += len(r.Metadata) / arctic.WordSize
+	}`, `	}
+	words += len(r.Metadata) / arctic.WordSize`,
+		unit("TestWritesTakeTheStepsOfTheirKind")},
+	{"unhosted", "writetime.go",
+		`if each > arctic.MaxRemoteBytes {`, `if false {`,
+		unit("TestWritesTakeTheStepsOfTheirKind")},
+	{"unwaited", "heldwrite.go",
+		`return !q.bypass && (!w.Block || q.blocks != nil && len(w.Data) <= cap(q.blocks[0]))`, `return !q.bypass && !w.Block`,
+		unit("TestWritesTakeTheStepsOfTheirKind")},
+	{"leftover", "context.go",
+		` || l.Takes|l.Behind != 0`, ``,
+		unit("TestMessagesTakeNothingOfWrites")},
 	{"closed", "keyslot.go",
 		`			x.closeKeySlot(&r.keySlots[n])`, `			_ = n`,
 		unit("TestOpenAndCloseInOrder")},
@@ -444,7 +473,7 @@ var mutations = []mutation{
 		`			x.closeKeySlot(k)`, `			_ = k`,
 		unit("TestUnregisterClosesKeySlots")},
 	{"counted", "link/limit.go",
-		`p.CountPiece(n == len(ln.Block))`, `p.CountPiece(true)`,
+		`p.CountPiece(ln.Counts && n == len(ln.Block))`, `p.CountPiece(ln.Counts)`,
 		unit("TestPutWhoseBlocksGoInPieces")},
 	{"unread", "keyslot.go",
 		`if r.areas[n].unread != 0 || credit > uint32(len(r.ring))-r.promised {

@@ -136,13 +136,12 @@ func (p Packet) IsRemote() bool {
 	return p[11]>>6 == byte(KindRemote&3) && p[3]>>6&1 == byte(KindRemote>>2)
 }
 
-// CountPiece says, of a packet of KindRemote with a block, whether its frame carries the last of it. A block that is not to
-// be counted at all has delta 0.
-func (p Packet) CountPiece(last bool) {
+// CountPiece says, of a packet of KindRemote with a block, whether its frame is counted: it carries the last of a block that is to be.
+func (p Packet) CountPiece(counts bool) {
 	if IsOperation(p.Header().Type) { // whose receiver counts nothing
 		return
 	}
-	if last && p.Word(4) != 0 {
+	if counts {
 		p[countedByte] |= countedInIt
 	} else {
 		p[countedByte] &^= countedInIt

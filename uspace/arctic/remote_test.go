@@ -93,16 +93,17 @@ func TestRemoteRefusesOtherForms(t *testing.T) {
 // Rule: of a block that goes in pieces only the last is counted, and one that is not to be counted is not; Advance moves the offset
 // and nothing else; Void leaves what no receiver takes without a block.
 func TestRemoteBlockInPieces(t *testing.T) {
-	for _, delta := range []uint32{0, 1} {
-		p := remotePacket(&arctic.Remote{Block: true, Counted: delta != 0, Area: 9, Key: 7, Offset: 100, Delta: delta})
+	for _, counts := range []bool{false, true} {
+		delta := uint32(0) // as what adds up to 2^32 has
+		p := remotePacket(&arctic.Remote{Block: true, Counted: counts, Area: 9, Key: 7, Offset: 100, Delta: delta})
 		p.CountPiece(false)
 		if got, _ := remoteOf(p); got.Counted {
 			t.Fatalf("the first piece is counted: %+v", got)
 		}
 		p.Advance(1392)
-		p.CountPiece(true)
+		p.CountPiece(counts)
 		got, ok := remoteOf(p)
-		if want := (arctic.Remote{Block: true, Counted: delta != 0, Area: 9, Key: 7, Offset: 1492, Delta: delta}); !ok || got.Counted != want.Counted || got.Offset != want.Offset || got.Key != want.Key || got.Area != want.Area || got.Delta != want.Delta {
+		if want := (arctic.Remote{Block: true, Counted: counts, Area: 9, Key: 7, Offset: 1492, Delta: delta}); !ok || got.Counted != want.Counted || got.Offset != want.Offset || got.Key != want.Key || got.Area != want.Area || got.Delta != want.Delta {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 		before := bytes.Clone(p)

@@ -65,10 +65,10 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 	if reason := s.permits(h.Source, funi.RightWrite); reason != arctic.ReasonNone {
 		return reason
 	}
-	holds := !x.fifo[h.Level].bypass
+	holds := x.fifo[h.Level].holdsForm(w)
 	if !w.Counted {
-		if holds && !w.Block {
-			return x.hold(h.Level, p, true)
+		if holds {
+			return x.holdWrite(h.Level, p, w)
 		}
 		c.carryOut(x, r, n, h, w)
 		return arctic.ReasonNone
@@ -81,7 +81,7 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 		return arctic.ReasonArea
 	}
 	counter, ahead := a.counter+w.Delta, uint32(0)
-	if holds {
+	if !x.fifo[h.Level].bypass {
 		counter, ahead = c.countHeld(x, h.Level, a, w)
 	}
 	if counter == 0 && a.unread+ahead == a.credit {
@@ -93,8 +93,8 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 			return arctic.ReasonQueueFull
 		}
 	}
-	if holds && !w.Block {
-		return x.hold(h.Level, p, true)
+	if holds {
+		return x.holdWrite(h.Level, p, w)
 	}
 	c.carryOut(x, r, n, h, w)
 	return arctic.ReasonNone

@@ -51,6 +51,7 @@ type Card struct {
 	routes     []uint32
 	ownRoutes  bool // routes is not the configuration's
 	block      int  // most bytes of a block, or 0: none
+	writeBlock int  // the same, of a write that an area may count (remote.go)
 	counters   Counters
 	// See tally.go.
 	rejectedHere link.Rejections
@@ -83,7 +84,13 @@ func New(cfg Config) (*Card, error) {
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	if cfg.Blocks {
-		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
+		c.writeBlock = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
+		if cfg.Timing == nil {
+			c.block = c.writeBlock
+		}
+		if cfg.BlockBytes > 0 {
+			c.writeBlock = min(c.writeBlock, cfg.BlockBytes)
+		}
 	}
 	c.absent = &Context{card: c, rejection: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, rejection: arctic.ReasonSourceNode, away: true, detached: true}

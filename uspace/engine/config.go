@@ -83,11 +83,15 @@ type Config struct {
 	FIFO       int // packets that the receive FIFO of a context and level holds
 	Train      int // most packets of a frame, at most arctic.MaxTrain
 	// Blocks lets long transfers fill frames (design idea 7). Without, they travel as
-	// packets of 24 words, as on Arctic.
-	Blocks      bool
+	// packets of 24 words, as on Arctic. With Timing they do that all the same, and so do operations on windows: it is writes to areas that have blocks
+	// there, if Timing.Card says how long their packets take (HPL-95-86, tables 4 and 5).
+	Blocks bool
+	// BlockBytes is the most bytes of a block of a write to an area, a multiple of 16: of Hamlyn 512. 0: a frame has room for no more; but with
+	// Timing it is from 16 to MaxTimedBlock, and each entry of a receive FIFO has room for as many.
+	BlockBytes  int
 	FirstWindow int // frames in flight before anything is known of the path
 
-	// Timing is how long the units take; nil: no time. It does not go with Blocks.
+	// Timing is how long the units take; nil: no time.
 	Timing *Timing
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
@@ -167,8 +171,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: trains of %d packets; use 1 to %d", ErrConfig, c.Train, arctic.MaxTrain)
 	case c.FIFO < 1:
 		return fmt.Errorf("%w: receive FIFO of %d packets; use at least 1", ErrConfig, c.FIFO)
-	case c.Timing != nil && c.Blocks:
-		return fmt.Errorf("%w: units that take time do not send blocks; use Blocks or Timing", ErrConfig)
+	case c.BlockBytes < 0 || c.BlockBytes%arctic.TransferAlign != 0:
+		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d, or 0 for what a frame has room for", ErrConfig, c.BlockBytes, arctic.TransferAlign)
+	case c.Timing != nil && c.Blocks && (c.Timing.Card == nil || c.BlockBytes == 0 || c.BlockBytes > MaxTimedBlock):
+		return fmt.Errorf("%w: units that take time send blocks of %d bytes, of which they have no time; use Timing.Card and %d to %d bytes, or no Blocks",
+			ErrConfig, c.BlockBytes, arctic.TransferAlign, MaxTimedBlock)
 	case c.Timing != nil && c.Timing.check() != nil:
 		return fmt.Errorf("%w: %w", ErrConfig, c.Timing.check())
 	case c.FirstWindow < 1 || c.FirstWindow > Window:

@@ -401,7 +401,7 @@ func (x *Context) allFree() bool {
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
-	if l.Part || l.Answer || l.Block != nil || l.Chain != 0 {
+	if l.Part || l.Answer || l.Block != nil || l.Chain != 0 || l.Takes|l.Behind != 0 {
 		l.Clear()
 		l.kept, l.asked = false, false
 	}

@@ -13,6 +13,7 @@ import (
 // ring; when it is full, packets are rejected.
 type fifo struct {
 	entries [][arctic.MaxPacketSize]byte
+	blocks  [][]byte // behind them, of remote writes on a modelled machine that takes blocks; nil: there is no room for any
 	first   int
 	n       int
 	// bypass: a packet that finds the FIFO empty goes straight to its destination. It is
@@ -28,7 +29,14 @@ func newFIFO(cfg *Config) fifo {
 	if cfg.Timing != nil {
 		entries++
 	}
-	return fifo{entries: make([][arctic.MaxPacketSize]byte, entries), bypass: cfg.Timing == nil}
+	q := fifo{entries: make([][arctic.MaxPacketSize]byte, entries), bypass: cfg.Timing == nil}
+	if cfg.Timing != nil && cfg.Blocks {
+		q.blocks = make([][]byte, entries)
+		for i := range q.blocks {
+			q.blocks[i] = make([]byte, 0, cfg.BlockBytes)
+		}
+	}
+	return q
 }
 
 // accept takes a packet, whose header is h, for the context, with the block behind it if there is one, or
@@ -102,7 +110,7 @@ func (q *fifo) hold(p arctic.Packet) arctic.Reason {
 	if q.n == len(q.entries) {
 		return arctic.ReasonQueueFull
 	}
-	copy(q.entries[(q.first+q.n)%len(q.entries)][:], p)
+	copy(q.entries[q.place(q.n)][:], p)
 	q.n++
 	return arctic.ReasonNone
 }
@@ -138,7 +146,7 @@ func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	h := p.Header()
 	switch h.Kind {
 	case arctic.KindRemote:
-		c.carryOutHeld(x, p, &h)
+		c.carryOutHeld(x, q, at, &h)
 	case arctic.KindTransfer:
 		if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
 			return false
@@ -155,12 +163,19 @@ func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 }
 
 // at returns the packet at an index, 0 the first, with the bytes behind the packet in its entry.
-func (q *fifo) at(i int) arctic.Packet { return q.entries[(q.first+i)%len(q.entries)][:] }
+func (q *fifo) at(i int) arctic.Packet { return q.entries[q.place(i)][:] }
+
+// place returns which entry an index is.
+func (q *fifo) place(i int) int { return (q.first + i) % len(q.entries) }
 
 // remove takes the packet at an index away; those before it move up.
 func (q *fifo) remove(i int) {
 	for ; i > 0; i-- {
 		copy(q.at(i), q.at(i-1))
+		if q.blocks != nil {
+			a, b := q.place(i), q.place(i-1)
+			q.blocks[a], q.blocks[b] = q.blocks[b], q.blocks[a]
+		}
 	}
 	q.first = (q.first + 1) % len(q.entries)
 	q.n--

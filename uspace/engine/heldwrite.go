@@ -9,7 +9,8 @@ package engine
 //
 // A packet is checked when it is accepted, as ever, because whoever sent it hears of nothing later; so what is checked holds
 // until it is written. Its bytes, its count and its notification are those of the moment when its last burst has ended. Between,
-// it waits in its level's receive FIFO. There it passes messages that find no room, and has the entry that is there for parts.
+// it waits in its level's receive FIFO. There it passes messages that find no room, and has the entry that is there for parts. Each entry has
+// room for a block of Config.BlockBytes; a longer one, of a card that is tuned otherwise, is written when it arrives, behind all that waits.
 //
 //   - The credit of an area is shadowed: what the counter will be is that of the packets that wait, one behind the other. Those of an
 //     area wait on one level alone, so they are carried out in the order in which they were counted.
@@ -58,10 +59,13 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	}
 	words := min(int(s.Load(funi.RemoteAreaWord)&0xf), arctic.MaxRemoteMetadata)
 	data := int(min(s.Load(funi.RemoteLengthWord), arctic.MaxRemoteBytes))
-	whole := data+words*arctic.WordSize <= arctic.MaxRemoteBytes
-	if !whole || s.Load(funi.RemoteLengthWord) > arctic.MaxRemoteBytes {
+	if length := s.Load(funi.RemoteLengthWord); data+words*arctic.WordSize > arctic.MaxRemoteBytes || length > arctic.MaxRemoteBytes {
 		if x.long != nil && x.long.free[l].head == nil {
 			return false // advance makes the card step again when a transfer is over
+		}
+		if c := x.card; c.writeBlock > 0 {
+			length := int(min(length, arctic.MaxTransferWords*arctic.WordSize))
+			data = min(length-c.lastBytes(length, words), c.remoteBlockTo(c.route(x.group, h.Node()), c.writeBlock))
 		}
 	}
 	inSlot := s.Load(funi.RemoteSourceWord) == 0
@@ -79,18 +83,22 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 }
 
 // putPart notes the transactions of the next packet of a write of many.
-func (u *units) putPart(w *unit, t *transfer) {
+func (u *units) putPart(w *unit, x *Context, t *transfer) {
 	if len(t.source) > 0 {
-		u.split(w, wordsOf(min(len(t.source), arctic.MaxRemoteBytes)))
+		most := arctic.MaxRemoteBytes
+		if b := x.card.blockOf(t); b > 0 {
+			most = x.card.remoteBlockTo(t.route, b)
+		}
+		u.split(w, wordsOf(min(len(t.source), most)))
 		return
 	}
 	u.split(w, max(wordsOf(len(t.lastSource)), 1)) // its metadata has been read with the slot
 }
 
 // heldWrite notes the transactions of a remote write that waits in a receive FIFO.
-func (u *units) heldWrite(w *unit, x *Context, p arctic.Packet, h *arctic.PacketHeader) {
+func (u *units) heldWrite(w *unit, x *Context, q *fifo, at int, h *arctic.PacketHeader) {
 	var r arctic.Remote
-	if !held(p, h, &r) {
+	if !q.write(at, h, &r) {
 		u.add(w, 1) // it was carried out already
 		return
 	}
@@ -106,21 +114,43 @@ func (u *units) heldWrite(w *unit, x *Context, p arctic.Packet, h *arctic.Packet
 	}
 }
 
-// held decodes the remote write in an entry of a receive FIFO, and reports whether it is still to be carried out.
-func held(p arctic.Packet, h *arctic.PacketHeader, w *arctic.Remote) bool {
-	return h.Kind == arctic.KindRemote && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Remote(h, w)
+// holdsForm reports whether a remote write waits in the FIFO before it is carried out: it does on a modelled machine, if there is room for its block.
+func (q *fifo) holdsForm(w *arctic.Remote) bool {
+	return !q.bypass && (!w.Block || q.blocks != nil && len(w.Data) <= cap(q.blocks[0]))
 }
 
-// carryOutHeld carries out the remote write in an entry of a receive FIFO, once.
-func (c *Card) carryOutHeld(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
+// holdWrite puts a remote write of such a form into a receive FIFO, or says that there is no room.
+func (x *Context) holdWrite(l arctic.Level, p arctic.Packet, w *arctic.Remote) arctic.Reason {
+	q := &x.fifo[l]
+	reason := x.hold(l, p, true)
+	if reason == arctic.ReasonNone && w.Block {
+		b := &q.blocks[q.place(q.n-1)]
+		*b = append((*b)[:0], w.Data...)
+	}
+	return reason
+}
+
+// write decodes the remote write at an index of a receive FIFO, and reports whether it is still to be carried out.
+func (q *fifo) write(i int, h *arctic.PacketHeader, w *arctic.Remote) bool {
+	if h.Kind != arctic.KindRemote || !q.at(i)[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Remote(h, w) {
+		return false
+	}
+	if w.Block {
+		w.Data = q.blocks[q.place(i)]
+	}
+	return true
+}
+
+// carryOutHeld carries out the remote write at an index of a receive FIFO, once.
+func (c *Card) carryOutHeld(x *Context, q *fifo, i int, h *arctic.PacketHeader) {
 	var w arctic.Remote
-	if !held(p, h, &w) {
+	if !q.write(i, h, &w) {
 		return
 	}
 	n, _ := x.remote.keySlot(w.Key) // it is open: what closes it carries this out before
 	c.carryOut(x, x.remote, n, h, &w)
 	h.Length = 0
-	h.Encode(p)
+	h.Encode(q.at(i))
 }
 
 // settleWrites carries out all remote writes of a context that wait in its receive FIFOs.
@@ -128,9 +158,8 @@ func (c *Card) settleWrites(x *Context) {
 	for _, l := range arctic.ByPriority {
 		q := &x.fifo[l]
 		for i := range q.n {
-			p := q.at(i)
-			if h := p.Header(); h.Kind == arctic.KindRemote {
-				c.carryOutHeld(x, p, &h)
+			if h := q.at(i).Header(); h.Kind == arctic.KindRemote {
+				c.carryOutHeld(x, q, i, &h)
 			}
 		}
 	}
@@ -140,7 +169,7 @@ func (c *Card) settleWrites(x *Context) {
 // those will make.
 func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) (counter, notifications uint32) {
 	var before arctic.Remote
-	if other := &x.fifo[1-l]; w.Block || other.holdsWrite(w.Area, 0, &before) < other.n {
+	if other := &x.fifo[1-l]; !x.fifo[l].holdsForm(w) || other.holdsWrite(w.Area, 0, &before) < other.n {
 		c.settleWrites(x) // what waits on the other level might be carried out behind this
 	}
 	counter = a.counter
@@ -156,8 +185,7 @@ func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) 
 // holdsWrite returns the index of the first counted write of an area from an index on, and the write; or how many packets there are.
 func (q *fifo) holdsWrite(area uint16, from int, w *arctic.Remote) int {
 	for i := from; i < q.n; i++ {
-		p := q.at(i)
-		if h := p.Header(); held(p, &h, w) && w.Counted && w.Area == area {
+		if h := q.at(i).Header(); q.write(i, &h, w) && w.Counted && w.Area == area {
 			return i
 		}
 	}

@@ -180,6 +180,14 @@ func (c *Card) blockTo(route uint32) int {
 	return c.block
 }
 
+// blockOf returns the most bytes of the blocks that a transfer may have, 0 if its packets are none.
+func (c *Card) blockOf(t *transfer) int {
+	if t.put != nil && !t.put.window {
+		return c.writeBlock
+	}
+	return c.block
+}
+
 // finish sends the last packets of transfers of the level that are due, at most as many as
 // most says. It returns false when one found no line.
 func (c *Card) finish(x *Context, l arctic.Level, most int) bool {

@@ -5,7 +5,8 @@ package engine
 //
 // The deltas of a write's packets sum up to its count: each but the last has 1, the last the rest. None waits for another, as
 // the receiver counts. A write that fits one packet is copied, as a message is. A longer one has the record of a long transfer,
-// without its last state; on a card that sends blocks its packets are blocks but for the last 1 to 16 bytes.
+// without its last state; on a card that sends blocks its packets are blocks but for the last 1 to 15 bytes, or 16 with metadata: a packet
+// with a block has none.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -204,12 +205,17 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	words := putWords(w)
 	*m = put{key: r.Key, offset: r.Offset, area: r.Area, counted: r.Counted, count: r.Delta, words: words}
 	arctic.PutWords(m.metadata[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
-	last := len(memory) % arctic.TransferAlign
-	if last == 0 {
+	c.makeCurrent(x, l, t, h, w, m, memory, c.lastBytes(len(memory), words))
+	return true
+}
+
+// lastBytes returns how many bytes of a write of many packets its last one has that is no block, 0 if it is one.
+func (c *Card) lastBytes(size, words int) int {
+	last := size % arctic.TransferAlign
+	if last == 0 && (words > 0 || c.writeBlock == 0) {
 		last = arctic.TransferAlign
 	}
-	c.makeCurrent(x, l, t, h, w, m, memory, last)
-	return true
+	return last
 }
 
 // makeCurrent begins a write of many packets, whose last one has some bytes: m says which, and t is its record.
@@ -252,8 +258,8 @@ func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *f
 func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
 	most := arctic.MaxRemoteBytes
-	if c.block > 0 {
-		most = c.remoteBlockTo(t.route)
+	if b := c.blockOf(t); b > 0 {
+		most = c.remoteBlockTo(t.route, b)
 	}
 	room := budget
 	if !x.closing {
@@ -297,18 +303,25 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 			break
 		}
 		size := min(most, len(t.source))
-		if r.Data = t.source[:size]; c.block > 0 {
-			r.Block, r.Data, ln.Block = true, nil, r.Data
+		if r.Data = t.source[:size]; c.writeBlock > 0 {
+			r.Block, r.Data, ln.Block, ln.Counts = true, nil, r.Data, m.counted
 		}
-		if m.counted {
+		last := size == len(t.source) && len(t.lastSource) == 0
+		switch {
+		case m.counted && last:
+			r.Delta = m.count
+		case m.counted:
 			r.Delta = 1
 			m.count--
 		}
 		t.source = t.source[size:]
 		m.offset += uint32(size)
 		ln.Part = true
-		c.timeWrite(ln, false, size, 0, false)
+		c.timeWrite(ln, false, size, 0, last)
 		c.launchPut(x, l, ln, &r)
+		if last {
+			break
+		}
 	}
 	if m.waits() && t.failed == arctic.ReasonNone {
 		t.tailSize = copy(t.tail[:], t.lastSource)
@@ -361,10 +374,10 @@ func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 
-// remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for.
-func (c *Card) remoteBlockTo(route uint32) int {
+// remoteBlockTo returns how many bytes of a remote write's block, at most so many, a frame on a route has room for.
+func (c *Card) remoteBlockTo(route uint32, most int) int {
 	if route != NoRoute && c.link.IsPeer(uint16(route)) {
-		return min(c.block, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))
+		return min(most, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))
 	}
-	return c.block
+	return most
 }

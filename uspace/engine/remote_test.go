@@ -130,7 +130,7 @@ func (r *remoteBed) ends() {
 
 // remoteCards are the cards that rules of remote memory are tried on: that of a modelled machine has a cache of eight lines, too.
 var remoteCards = map[string]func(*engine.Config){
-	"blocks": func(c *engine.Config) { c.Blocks = true }, "packets": func(c *engine.Config) { c.Blocks = false }, "timed": timed, "units": units,
+	"blocks": func(c *engine.Config) { c.Blocks = true }, "packets": func(c *engine.Config) { c.Blocks = false }, "timed": timed, "units": units, "stepped": stepped,
 }
 
 // eachRemote tries a rule between cards and within one, on cards of each kind, on both levels.

@@ -361,7 +361,7 @@ func (c *Card) pieceOf(x *Context, q *request) int {
 	}
 	most := arctic.MaxResponseBytes
 	if c.block > 0 {
-		most = max(min(c.remoteBlockTo(c.route(x.group, q.node)), arctic.MaxGetBytes), most) &^ (arctic.TransferAlign - 1)
+		most = max(min(c.remoteBlockTo(c.route(x.group, q.node), c.block), arctic.MaxGetBytes), most) &^ (arctic.TransferAlign - 1)
 	}
 	return min(most, left&^(arctic.TransferAlign-1))
 }

@@ -194,7 +194,7 @@ func (x *Context) advance(t *transfer) {
 
 // needsSource reports whether the card may still read the source of a transfer.
 func (x *Context) needsSource(t *transfer) bool {
-	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0)
+	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.blockOf(t) > 0)
 }
 
 // finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that needs its source.

@@ -76,8 +76,11 @@ func (t *Timing) check() error {
 }
 
 // maxBursts is the most transactions of a packet, word by word: those of the request block of a remote write with its metadata, and
-// of data.
-const maxBursts = funi.RemoteDataWord + arctic.MaxRemoteMetadata + arctic.MaxPartWords
+// of data, in a packet or as a block of a remote write.
+const maxBursts = funi.RemoteDataWord + arctic.MaxRemoteMetadata + MaxTimedBlock/arctic.WordSize
+
+// MaxTimedBlock is the most bytes of a block on a card whose units take time (Config.BlockBytes).
+const MaxTimedBlock = 1024
 
 // unit is the Retrieval or the Delivery Unit.
 type unit struct {
@@ -330,7 +333,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	case last:
 		u.split(w, arctic.MaxSingleWords)
 	case t != nil && t.put != nil:
-		u.putPart(w, t)
+		u.putPart(w, x, t)
 	case t != nil:
 		u.split(w, min(arctic.MaxPartWords, len(t.source)/arctic.WordSize))
 	default:
@@ -372,7 +375,7 @@ func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	h := p.Header()
 	switch {
 	case h.Kind == arctic.KindRemote:
-		u.heldWrite(w, x, p, &h)
+		u.heldWrite(w, x, q, at, &h)
 		return true
 	case h.Kind != arctic.KindTransfer:
 		u.message(w, int(h.Length))

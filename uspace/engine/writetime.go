@@ -4,10 +4,11 @@ package engine
 // and 4), instead of what heldwrite.go says of all bursts.
 //
 //   - Retrieval. Of direct I/O nothing: the processor stores request and data to the card itself. DMA: what starting takes, once a message,
-//     and the data over the bus.
+//     and the data over the bus, a block's in as many bursts as it takes: while one is sent the next is loaded (table 5).
 //   - Transmission: what sending a packet takes, its bytes onto the link included, so the network has no time for words. Behind the last packet of a
 //     message the card tells its host; nobody waits for that but the next packet.
-//   - Preprocessing: from the link to the card, by what the frame carries. That may be encrypted, so all that is behind the heads counts as data.
+//   - Preprocessing: from the link to the card, by what the frame carries. That may be encrypted, so all that is behind the heads counts as data,
+//     and what is more than a packet holds is a block: what its way to the host takes before the first burst is the card's processor's, too.
 //   - Delivery: the data over the bus, and then the record. It carries the metadata, so those are not moved besides, unless they come
 //     with a packet that does not complete its area.
 //
@@ -70,12 +71,17 @@ func arrives(t *timing.Card, b []byte) int64 {
 	if f.Sealed() {
 		bytes -= arctic.SealSize
 	}
-	return int64(packets) * t.Arrives(max(bytes, 0)/packets, 0)
+	each := max(bytes, 0) / packets
+	takes := t.Arrives(each, 0)
+	if each > arctic.MaxRemoteBytes {
+		takes += int64(t.Write.Duration(each, 0))
+	}
+	return int64(packets) * takes
 }
 
 // checkCard refuses times that no unit could work with.
 func checkCard(t *timing.Card) bool {
-	for _, s := range []timing.Span{t.Direct.Start, t.Direct.Send, t.Direct.Notify, t.DMA.Start, t.DMA.Send, t.DMA.Notify, t.Arrive, t.Notify} {
+	for _, s := range []timing.Span{t.Direct.Start, t.Direct.Send, t.Direct.Notify, t.DMA.Start, t.DMA.Send, t.DMA.Notify, t.Arrive, t.Write, t.Notify} {
 		// Each factor by itself, so that the sum is in range.
 		if min(s.Base, s.DataByte, s.MetadataByte) < 0 || max(s.Base, s.DataByte, s.MetadataByte) > int64(time.Second)*1000 {
 			return false

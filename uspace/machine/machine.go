@@ -58,6 +58,7 @@ func Limit(c *engine.Config, p *hwprofiles.Profile) {
 	set(&c.AckEvery, p.Card.AcknowledgeEveryFrames)
 	set(&c.TransferWords, p.Card.TransferWords)
 	set(&c.RemotePage, p.Card.RemotePageBytes)
+	set(&c.BlockBytes, p.Card.BlockBytes)
 	c.Blocks = c.Blocks && p.Card.Blocks
 }
 
@@ -91,7 +92,7 @@ func (m *Machine) Bus() *timing.Bus { return m.bus }
 func (m *Machine) Tune(c *engine.Config) {
 	p := m.profile
 	Limit(c, p)
-	c.Blocks = false                                       // a unit moves packets
+	c.Blocks = c.Blocks && m.steps != nil                  // else a unit moves packets
 	c.MinHold = p.Network.Clock.Duration(hwprofiles.Cycle) // a rejected packet is dispatched again at once (5.2.4)
 	c.MaxHold = c.MinHold
 	bus, network := p.Bus.Clock, p.Network.Clock

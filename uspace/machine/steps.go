@@ -34,7 +34,7 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 	s.card = timing.Card{
 		Direct: timing.Sends{Send: r.sum("direct", sender, "on", send), Notify: r.sum("direct", sender, "off", notify)},
 		DMA:    timing.Sends{Start: r.sum("dma", sender, "on", "start data to card"), Send: r.sum("dma", sender, "on", send), Notify: r.sum("dma", sender, "off", notify)},
-		Arrive: r.sum("direct", receiver, "on", "link to interface"),
+		Arrive: r.sum("direct", receiver, "on", "link to interface"), Write: r.sum("dma", receiver, "on", "interface to host"),
 		Notify: r.sum("direct", receiver, "off", notify),
 	}
 	s.latency = r.sum("direct", "switch", "on", "switch").Duration(0, 0)

@@ -288,7 +288,7 @@ func mustInitialize(t *testing.T) *funi.Interface {
 // Rule: a group's messages, to the parts of a split seed, make one record when all are there, over a network that loses and reorders
 // (2.5, group receive; 3.2, split_seed); and writes beside them make none.
 func TestGroupOfSplitSeeds(t *testing.T) {
-	const members, rounds = 8, 10
+	const members, rounds, uncounted = 8, 10, 10
 	for seed := range uint64(5) {
 		var seeds [members + 1]rats.Seed
 		round := 0
@@ -319,7 +319,8 @@ func TestGroupOfSplitSeeds(t *testing.T) {
 					}
 					for i := 1; i <= members; i++ {
 						s := &seeds[i]
-						if want := bytes.Repeat([]byte{byte(16*round + i)}, 200*i); !bytes.Equal(n.keyed[s.Offset:][:200*i], want) {
+						// The first bytes may be an earlier round's: a write that is not counted comes at any time.
+						if want := bytes.Repeat([]byte{byte(16*round + i)}, 200*i); !bytes.Equal(n.keyed[s.Offset:][uncounted:200*i], want[uncounted:]) {
 							return fmt.Errorf("round %d: not all of member %d is there", round, i)
 						}
 					}
@@ -334,7 +335,7 @@ func TestGroupOfSplitSeeds(t *testing.T) {
 				for i := range data {
 					data[i] = byte(16*r + me)
 				}
-				if _, err := n.Write(seeds[me].Ticket, 0, data[:10]); err != nil {
+				if _, err := n.Write(seeds[me].Ticket, 0, data[:uncounted]); err != nil {
 					return err
 				}
 				h, err := n.SendMsg(seeds[me].Ticket, data)

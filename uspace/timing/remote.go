@@ -32,6 +32,9 @@ type Card struct {
 	// Arrive is from the link to the card. What it takes for bytes is at most what it takes without: DMA engines steal the processor's cycles, up
 	// to every other one (table 4, note c).
 	Arrive Span
+	// Write is what the card takes besides for the data of a block, before they go over the bus: more than a packet has room for. Its processor does
+	// that while the data of the block before are moved, so of many it counts once (tables 4 and 5).
+	Write  Span
 	Notify Span // the record of a message that is complete, for the receiving host
 }
 

@@ -164,7 +164,7 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 // blocksPerTrain is how many frames with a block count as one with a train where
 // acknowledgments are due: a block occupies one line of its sender's cache, a train as
 // many as it has packets, and a sender that gets fewer acknowledgments sends longer
-// bursts, which cost the kernel less.
+// bursts, which cost the kernel less. A frame with a block counts as any where acknowledgments take no time (Config.Timed).
 const blocksPerTrain = 4
 
 // arrived finds out whether the train of a frame is to be judged.
@@ -258,7 +258,7 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 func (e *End) Accept(atOnce bool) {
 	fl := e.train.flow
 	inOrder := fl.accept(e.train.Header.Sequence)
-	if e.train.Block == nil {
+	if e.train.Block == nil || e.cfg.Timed {
 		fl.unacked += blocksPerTrain
 	} else {
 		fl.unacked++

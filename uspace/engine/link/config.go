@@ -47,7 +47,8 @@ type Config struct {
 	Lines       int // of an owner
 	// Dispatch and Transmit are how long a modelled machine takes for a packet and a frame (timed.go); both 0: no time.
 	Dispatch, Transmit time.Duration
-	// Timed: packets have times of their own (Line.Takes), and acknowledgments none.
+	// Timed: packets have times of their own (Line.Takes), and acknowledgments none. Nor does the first packet of a stream wait for one: whom it is
+	// for has room for it (HPL-95-86, 2.2).
 	Timed bool
 
 	AckDelay                    time.Duration

@@ -210,7 +210,7 @@ func (ln *Line) pieceFor(size int) int {
 	switch p := arctic.Packet(ln.Data[:ln.Size]); {
 	case p.IsRemote():
 		n = min(len(ln.Block), arctic.MaxRemoteBlock(size))
-		p.CountPiece(n == len(ln.Block))
+		p.CountPiece(ln.Counts && n == len(ln.Block))
 	case p.IsResponse():
 		n = min(len(ln.Block), arctic.MaxResponseBlock(size))
 	}

@@ -26,6 +26,8 @@ type Line struct {
 	// Answer marks an answer to a peer's operation. They have a stream of their own, too, which goes on while their owner is halted: what they
 	// answer has been done, and somebody waits for it.
 	Answer bool
+	// Counts says, of a remote write with a block, that its receiver counts it, which it does once: with the last piece.
+	Counts bool
 	// Chain is 1 plus the number of the chain that the packet goes along, 0 for one of none, at most 64. A chain's lines have a stream of
 	// their own: what waits for room on one chain must not stop another. With Answer it is a copy that a member sends on.
 	Chain uint8
@@ -70,9 +72,9 @@ func (ln *Line) Next() *Line { return ln.next }
 // Cut takes from a line that is in flight what of its block is not in the frame, because nobody wants it any more.
 func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
-// Clear forgets block, part and times of a line that came back.
+// Clear forgets block, kind and times of a line that came back.
 func (ln *Line) Clear() {
-	ln.Block, ln.Part, ln.Answer, ln.Chain, ln.piece = nil, false, false, 0, 0
+	ln.Block, ln.Part, ln.Answer, ln.Counts, ln.Chain, ln.piece = nil, false, false, false, 0, 0
 	ln.Takes, ln.Behind = 0, 0
 }
 

@@ -249,7 +249,7 @@ func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
 		e.spare.streams = s.turn.stream
 		e.spare.nStreams--
 	}
-	*s = stream{flow: f, owner: o, node: node, sort: of, limit: 1, index: int32(len(o.streams))}
+	*s = stream{flow: f, owner: o, node: node, sort: of, limit: e.firstLimit(), index: int32(len(o.streams))}
 	job := e.classOf(f, o)
 	job.parts++
 	s.turn = turn{of: &job.turn, stream: s}

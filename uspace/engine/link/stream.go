@@ -31,7 +31,7 @@ type stream struct {
 	index   int32 // in Owner.streams
 	at      int32 // in flow.streams
 	flying  int32 // frames in flight or lost
-	limit   int32 // most of them, to Window: 1 until the node answers and after a transient reject
+	limit   int32 // most of them, to Window: firstLimit until the node answers, and 1 after a transient reject
 	waiting Lines
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
@@ -147,6 +147,14 @@ func (f *flow) forget(s *stream) {
 	f.streams[s.at], last.at = last, s.at
 	f.streams[len(f.streams)-1] = nil
 	f.streams = f.streams[:len(f.streams)-1]
+}
+
+// firstLimit returns how many frames of a new stream may be in flight before its node has answered one.
+func (e *End) firstLimit() int32 {
+	if e.cfg.Timed {
+		return int32(e.cfg.FirstWindow)
+	}
+	return 1
 }
 
 // forgive forgets what is in flight and how the node answered.
