@@ -157,6 +157,9 @@
 //	home               any card says where a node is
 //	handed             areas do not move with their context
 //	unlisted           a card that gets its first node of a group hears of no earlier moves
+//	stale              old news of another node, which is about to arrive itself, is believed
+//	hops               a card that has missed several moves is told of one after the other
+//	return             a transfer that began elsewhere comes back from a node that is back on its first card
 //	unreported         nobody hears where a chain is broken
 //	ring               a stream's sender writes more than its ring has room for
 //	parts              a part of a stream that has overtaken another is read before it

@@ -7,10 +7,12 @@ package engine
 //
 // A sign tells the cards that have nodes of its group, or signs, the new home first, then the others: a packet of KindForward in the name of its node, to
 // any node of the group there. A card that is told changes its route table, if that puts the node on the card that tells. No other card
-// can say where a node is. A card that did not hear of it, or was restarted, tries the old home, and is told then.
+// can say where a node is. A card that did not hear of it, or was restarted, tries the old home, and is told then where the process is by now: later homes
+// tell the old one, too.
 //
 // The new home takes the word of any card if the node is about to arrive there: a process of the job has asked for that, and has the image. If
-// nobody else of the group is there, nobody has told it of other nodes that have moved: so the sign tells it of those before.
+// nobody else of the group is there, nobody has told it of other nodes that have moved: so the sign tells it of those before. That may be news of a time
+// before: of a node that is about to arrive there, too, or has left a sign there, it believes only the card where that was.
 //
 // A sign has the lines that its context had, as long as it tells; then its set of the cache is others'. It costs its user a context.
 //
@@ -247,19 +249,21 @@ func (c *Card) tellTargets(x *Context) bool {
 		t := &f.targets[i]
 		f.telling++
 		ln.Node, ln.typ, ln.argument, ln.Part, ln.asked = t.node, 0, uint32(i), true, true
-		words := arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &arctic.Forward{Node: t.about, Card: f.whereIs(x, t.about)})
+		words := arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &arctic.Forward{Node: t.about, Card: f.whereIs(x, i)})
 		c.compose(x, arctic.Request, ln, arctic.KindForward, words, uint32(t.card))
 		c.link.Queue(t.card, arctic.Request, &ln.Line)
 	}
 	return false
 }
 
-// whereIs returns where a node is of which a sign tells.
-func (f *forward) whereIs(x *Context, node uint16) uint16 {
-	if node == x.node {
+// whereIs returns where the node is of which a sign tells a target, as far as this card has heard: a card that has missed several moves learns of the last.
+func (f *forward) whereIs(x *Context, i int) uint16 {
+	c, node := x.card, f.targets[i].about
+	route := c.route(x.group, node)
+	if node == x.node && (i == f.home || route == NoRoute || route == uint32(c.cfg.Card)) {
 		return f.to
 	}
-	return uint16(x.group.routes[node])
+	return uint16(route)
 }
 
 // answered notes what became of the packet in a line of a sign.
@@ -442,7 +446,7 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	switch {
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
-		if g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
+		if g.nodes[f.Node] == nil && g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
 			c.redirectTo(g, x.gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone

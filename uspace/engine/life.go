@@ -53,9 +53,25 @@ func (x *Context) endBirth() {
 	x.bornElsewhere = true
 }
 
-// goOn lets a context that comes back to a card, where it has left a sign, take what began when it was there before.
+// goOn lets a context that comes back to a card, where it has left a sign, take what began when it was there before, besides what endBirth lets it take.
 func (x *Context) goOn(sign *Context) {
-	x.life, x.born, x.bornElsewhere = sign.life, sign.born, sign.bornElsewhere
+	x.life = sign.life
+	for card := range x.born {
+		for l := range x.born[card] {
+			x.born[card][l] = min(x.born[card][l], sign.bornAt(uint16(card), arctic.Level(l)))
+		}
+	}
+}
+
+// bornAt returns how far this card had come with a card's frames of the level when the context's life began.
+func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
+	switch {
+	case int(card) < len(x.born):
+		return x.born[card][l]
+	case x.bornElsewhere: // the peer is younger than the context
+		return -1
+	}
+	return 0
 }
 
 // beginning is the First of a transfer of the level that begins now and takes the route.
@@ -78,14 +94,7 @@ func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 	if train == nil {
 		return beganBefore(x.life, c.lives, t.First)
 	}
-	born := int64(0)
-	if x.bornElsewhere {
-		born--
-	}
-	if int(train.Card()) < len(x.born) { // else the peer is younger than the context
-		born = x.born[train.Card()][train.Level()]
-	}
-	return beganBefore(born, train.Reached(), t.First)
+	return beganBefore(x.bornAt(train.Card(), train.Level()), train.Reached(), t.First)
 }
 
 // beganBefore reports whether first, the lower 32 bits of a number up to 2^32 below now, is a number below born.

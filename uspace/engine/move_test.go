@@ -309,6 +309,46 @@ func TestMovesUnderFaults(t *testing.T) {
 	}
 }
 
+// Rule: a transfer that began while its receiver was on another card comes to it when it is back at a card that it has been on, also if its sender has
+// sent that card nothing meanwhile, or nothing ever (life.go).
+func TestTransferToOneWhoComesBack(t *testing.T) {
+	for _, l := range []funi.Level{funi.Request, funi.Reply} {
+		for _, before := range []int{-1, 0, 2} { // who has sent that card something: nobody, the sender, another
+			r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
+			if before >= 0 {
+				r.mustSend(before, l, 1, 5, 6)
+				r.until(time.Second, "a message of before", func() bool { _, ok := take(r.proc[1], l); return ok })
+			}
+			r.moves(1, 1, 2)
+			out := &move{r: r, node: 1, from: 2, to: 1}
+			const words = 2000
+			x := funi.Transfer{Source: sources, Destination: landing, Argument: 7, Words: words}
+			if !request(r.proc[0], l, 1, x) {
+				t.Fatal("no room in the send queue")
+			}
+			r.until(time.Second, "some of it is there", func() bool { return !bytes.Equal(r.landing[1][:1024], make([]byte, 1024)) })
+			r.until(time.Second, "the card lets go", out.leaves)
+			out.arrives()
+			r.until(time.Second, "it is back", out.goesOn)
+			if s, ok := take(r.proc[1], l); ok {
+				t.Fatalf("the transfer was over before: %x", s.Notice())
+			}
+			var s funi.Slot
+			r.until(time.Second, "the notice", func() (ok bool) {
+				if back, lost := r.proc[0].NextReturn(); lost {
+					t.Fatalf("level %v, a message of node %d before: it came back: %v", l, before, back.Reason)
+				}
+				s, ok = take(r.proc[1], l)
+				return ok
+			})
+			if n := s.Notice(); n.Argument != 7 || !bytes.Equal(r.landing[1][:4*words], r.source[0][:4*words]) {
+				t.Errorf("level %v: %+v, or the data is not there", l, n)
+			}
+			r.ends()
+		}
+	}
+}
+
 // Rule: a context stays where it is if what it has sent is not taken; it goes on as if nothing had been (Stay).
 func TestStay(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, slots: 4, remote: moreRemote, net: near})
@@ -351,6 +391,52 @@ func TestForwardsOfOthersAreRefused(t *testing.T) {
 		r.mustSend(0, funi.Request, node+1, 1, 2)
 		r.until(time.Second, "it is where it was", func() bool { _, ok := take(r.proc[node+1], funi.Request); return ok })
 	}
+}
+
+// Rule: what a card that a node leaves says about other nodes may be old; a node that is about to arrive at the new home as well, or has left a sign
+// there, is where its own home has said that it is (forward.go).
+func TestOldNewsOfOtherNodes(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 5, remote: moreRemote, net: near})
+	r.moves(2, 2, 4) // leaves a sign
+	third, first := &move{r: r, node: 3, from: 3, to: 2}, &move{r: r, node: 1, from: 1, to: 2}
+	r.until(time.Second, "node 3 leaves", third.leaves)
+	third.arrives()
+	r.until(time.Second, "its new card has been told", func() bool { return r.cards[2].Home(third.next) })
+	first.arrives()
+	for _, old := range []arctic.Forward{{Node: 3, Card: 0}, {Node: 2, Card: 0}} {
+		redirected := r.cards[2].Counters().Redirected
+		r.cards[1].SayForward(r.ctx[1], 2, 1, old)
+		r.pass(time.Millisecond)
+		if n := r.cards[2].Counters().Redirected; n != redirected {
+			t.Errorf("%+v is believed", old)
+		}
+	}
+	r.until(time.Second, "node 3 goes on", third.goesOn)
+	r.until(time.Second, "node 1 leaves", first.leaves)
+	r.until(time.Second, "node 1 goes on", first.goesOn)
+	for _, to := range []int{2, 3} {
+		r.mustSend(1, funi.Request, to, 5, 6)
+		r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[to], funi.Request); return ok })
+	}
+	r.ends()
+}
+
+// Rule: a card that has missed several moves of a node, and asks where it was first, is told once where it is now (forward.go).
+func TestMissedMoves(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 5, remote: moreRemote, net: near})
+	r.moves(1, 1, 2)
+	r.moves(1, 2, 4)
+	r.pass(10 * time.Millisecond) // the others hear of it
+	if err := r.cards[3].SetGroupRoutes(gid, []uint32{0, 1, 2, 3, 4}); err != nil {
+		t.Fatal(err)
+	}
+	before := r.cards[3].Counters().Redirected
+	r.mustSend(3, funi.Request, 1, 5, 6)
+	r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[1], funi.Request); return ok })
+	if n := r.cards[3].Counters().Redirected - before; n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	r.ends()
 }
 
 // Rule: a move to no card, of what is away, or on a modelled machine, is refused; so are images that are none, and those of contexts that are other than

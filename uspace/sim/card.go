@@ -215,9 +215,9 @@ func (c *Card) SwitchOut(p *Process, out func()) {
 // switchLook is how often the operating system looks whether a switch is over, in ns.
 const switchLook = 20_000
 
-// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to.
+// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to. A process that has moved is another card's to bring back.
 func (c *Card) SwitchIn(p *Process) {
-	if !p.stopped || p.ended || p.move != nil {
+	if !p.stopped || p.ended || p.move != nil || p.card != c {
 		return
 	}
 	if p.saved == nil {

@@ -180,6 +180,36 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
+// A process that has moved is switched out and in by the card that it is on now. The one that it has left, which may have been about to switch it out
+// when it moved, does nothing to it.
+func TestSwitchAfterMove(t *testing.T) {
+	k := newPair(t)
+	k.gets()
+	from, to := k.w.Cards()[1], k.w.Cards()[0]
+	moved := false
+	if !from.Move(k.p[1], to, 0, sim.Never, func(there bool, _ *engine.Context) { moved = there }) {
+		t.Fatal("the move does not begin")
+	}
+	from.SwitchOut(k.p[1], nil) // it is stopped already
+	k.gets()
+	if !moved || !k.gets() {
+		t.Fatalf("it has not moved, or receives nothing there: %v", moved)
+	}
+	out := false
+	to.SwitchOut(k.p[1], func() { out = true })
+	if k.gets() || !out {
+		t.Fatalf("a switched-out process receives, or never left: %v", out)
+	}
+	from.SwitchIn(k.p[1])
+	if k.gets() {
+		t.Error("a card that it has left brings it back")
+	}
+	to.SwitchIn(k.p[1])
+	if !k.gets() {
+		t.Error("it does not go on")
+	}
+}
+
 // A paused process gets nothing while its card receives; a paused card does neither.
 // Both go on when the pause is over, and nothing is lost.
 func TestPause(t *testing.T) {

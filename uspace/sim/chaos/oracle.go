@@ -24,7 +24,8 @@ type message struct {
 	level      funi.Level
 	delivered  bool
 	reported   bool
-	transfer   int32 // its index in oracle.transfers plus one; 0: a plain message
+	reason     arctic.Reason // with reported: the last
+	transfer   int32         // its index in oracle.transfers plus one; 0: a plain message
 }
 
 // transfer is the record of a message that transfers memory, besides that of the message. Its number
@@ -192,7 +193,7 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		(b.Reason != arctic.ReasonResynchronised || !o.waits(m)):
 		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
 	}
-	m.reported = true
+	m.reported, m.reason = true, b.Reason
 }
 
 // refusal returns why the message must be refused, or ReasonNone.
@@ -262,7 +263,7 @@ func (o *oracle) account() {
 				r.Transfers++
 			}
 		} else if len(o.probes) == 2 && i >= o.probes[1] && m.reported {
-			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network", i+1, m.from, m.to)
+			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network: %v", i+1, m.from, m.to, m.reason)
 		}
 		if m.delivered || m.reported {
 			continue
