@@ -12,13 +12,15 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Train is the packets of a frame that is to be answered. It is good until Answer.
+// Train is the packets of a frame that is to be answered. It is good until Answer. An owner that takes its time asks Holds before.
 type Train struct {
 	Header  *arctic.Header // of the frame
 	First   arctic.PacketHeader
 	Packets []byte // the first and those behind it (arctic.Next)
 	Block   []byte // behind the only one, or nil
 	flow    *flow
+	peer    *peer
+	epoch   uint64
 }
 
 // Arrive takes a frame from a port, which keeps it until the owner is done with it. It returns a train if the frame
@@ -193,7 +195,7 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	}
 	fl.reach(seq)
 	t := &e.train
-	t.Header, t.flow = h, fl
+	t.Header, t.flow, t.peer, t.epoch = h, fl, fl.peer, fl.peer.epoch
 	if foreseen {
 		t.Packets, t.Block, t.First = f[arctic.HeaderSize:], nil, fl.predicted.First()
 		return t
@@ -238,6 +240,19 @@ func (t *Train) Level() arctic.Level { return t.flow.level }
 // Reached returns how far the card has come with the peer's frames of the level: one more than the highest number that was
 // handled; the upper 32 bits count the turns of the sequence.
 func (t *Train) Reached() int64 { return t.flow.reached }
+
+// Holds reports whether the last train may still be answered, for an owner that let time pass since Arrive: meanwhile the peer may have been lost, or its
+// flow parked. What it does not hold is to be forgotten; the peer, if it is there, sends it again. No other frame may have arrived meanwhile.
+func (e *End) Holds(t *Train) bool {
+	p := t.peer
+	if p.established && p.epoch == t.epoch && p.flows[t.Header.Level] == t.flow {
+		return true
+	}
+	e.bye = nil
+	e.counters.Stale++
+	e.fate.Outcome = Stale
+	return false
+}
 
 // Answer answers the frame of the last train. With atOnce its sender waits for the acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
