@@ -16,6 +16,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
 )
 
 // timedWindowBed is two cards that know each other, with no unit busy. Node 1 has two windows, the second only for adding.
@@ -308,6 +309,32 @@ func TestWhatEndsBeforeItsTime(t *testing.T) {
 			r.idle(time.Minute)
 		})
 	}
+}
+
+// Rule (link/park.go): a flow is not put away while one of its frames waits to be judged, however quiet it is. Else a frame that it has not accepted, behind one
+// that was lost, would count as answered, and the one that was lost, too.
+func TestFlowStaysWhileAFrameIsJudged(t *testing.T) {
+	r := timedWindowBed(t, func(c *engine.Config) { c.Timing.Bus = timing.NewBus(30*time.Millisecond, 0) })
+	r.until(time.Minute, "the cards have nothing to do", func() bool { return r.cards[1].Counters().FramesReceived > 0 })
+	copy(r.keyed[1], word(0))
+	lost := true
+	r.net.Cut(func(_, to [6]byte) bool {
+		cut := lost && to == address(1)
+		lost = lost && !cut
+		return cut
+	})
+	for range 2 {
+		r.asks(0, 1, operation(arctic.RemoteAdd, windowAt, 1))
+	}
+	for range 2 {
+		if n := r.notified(0); n.Reason != arctic.ReasonNone {
+			t.Error(n.Reason)
+		}
+	}
+	if v := binary.LittleEndian.Uint64(r.keyed[1]); v != 2 {
+		t.Errorf("%d of 2 adds were carried out", v)
+	}
+	r.ends()
 }
 
 // Rule: a frame that comes twice takes the bus once: what the link has seen before is nothing for the unit.
