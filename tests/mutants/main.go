@@ -110,6 +110,13 @@
 //	revoked            answers are read from a window that was closed
 //	unanswered         an operation waits for ever for its answer
 //	untold             what is complete while a context is away is never told
+//	hasty              an operation on a modelled machine's card is carried out before its time
+//	entries            entries of the window table that a card does not hold take no time
+//	stored             the data of answers take no time
+//	costly             an operation that is refused takes the time of one that is not
+//	holds              a frame is judged however long ago its peer was lost
+//	asleep             a flow is put away while a frame of it waits to be judged
+//	turns              packets for the card itself are always before those of others
 //	calm               an answer to a context of the same card waits until something else happens
 //	swaps              who may only write learns what was there
 //	keyed              any key opens a key slot that is open

@@ -346,18 +346,13 @@ var mutations = []mutation{
 `,
 		unit("TestSuspendedWindow")},
 	{"busy", "execute.go",
-		`			r.use.Refused.Busy++
-			return arctic.ReasonBusy
-		}
-	}
-	// From`, `			perform(q, memory, make([]byte, size))
-			return arctic.ReasonBusy
-		}
-	}
-	// From`,
+		`	if q.Asked() && !x.canAnswer() {
+`, `	if q.Asked() && !x.canAnswer() {
+		perform(q, e.memory, make([]byte, size))
+`,
 		unit("TestBusyWindow")},
 	{"reread", "execute.go",
-		`q.ID, 0, old[:size])`, `q.ID, 0, memory)`,
+		`q.ID, 0, old[:len(e.memory)])`, `q.ID, 0, e.memory)`,
 		unit("TestOperations")},
 	{"notifying", "execute.go",
 		`		if w.unread >= w.credit {
@@ -376,7 +371,7 @@ var mutations = []mutation{
 		`q.open && q.generation == uint16(id>>16)`, `q.open`,
 		unit("TestForgedAnswers")},
 	{"responder", "response.go",
-		`	case q.node != h.Source:
+		`	case q.node != source:
 `, `	case false:
 `,
 		unit("TestForgedAnswers")},
@@ -405,6 +400,29 @@ var mutations = []mutation{
 		`	x.tellOwed()
 `, ``,
 		unit("TestCompletionsWhileAway")},
+	{"hasty", "receiveunit.go",
+		`u.train != nil && !c.timeTrain()`, `false`,
+		unit("TestOperationsTakeTheirTime")},
+	{"entries", "windowentry.go",
+		`	u.operate.move(u.entryWords)
+`, ``,
+		unit("TestMissesOfTheWindowTableAreFetched")},
+	{"stored", "operateunit.go",
+		`		c.units.operate.move(wordsOf(len(a.Data)))
+`, ``,
+		unit("TestAnswersTakeTheirTime")},
+	{"costly", "operateunit.go",
+		`c.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone {`, `c.examine(x, x.remote, h.Source, &q, &e) != arctic.ReasonNone && e.memory == nil {`,
+		unit("TestRefusalsTakeNoTime")},
+	{"holds", "link/arrive.go",
+		`p.established && p.epoch == t.epoch {`, `p.established && p.epoch == t.epoch || true {`,
+		unit("TestWhatEndsBeforeItsTime")},
+	{"asleep", "link/park.go",
+		` || e.train.open && e.train.flow == f`, ``,
+		unit("TestFlowStaysWhileAFrameIsJudged")},
+	{"turns", "operateunit.go",
+		`o.waits = o.line != nil`, `o.waits = false`,
+		unit("TestOperationUnitTakesTurns")},
 	{"calm", "response.go",
 		`		x.stir() // it is for`, `		// it is for`,
 		unit("TestOperationsOfTheSameCard")},

@@ -43,6 +43,7 @@ type Context struct {
 	starved bool                                  // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]link.Lines // packets for contexts of this very card
 	looping bool                                  // one of them may hold packets
+	forBus  bool                                  // the first of them waits for the Operation Unit of a modelled machine
 	noRoom  [arctic.Levels]bool                   // there was no room for packets of this card
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64

@@ -18,6 +18,7 @@ type Counters struct {
 	RemoteRefused      uint64 `json:"remote_writes_refused"`
 	Notifications      uint64 `json:"notifications"`
 	Operations         uint64 `json:"operations_carried_out"`   // of others, on windows here
+	EntriesFetched     uint64 `json:"window_entries_fetched"`   // by a modelled machine's card
 	Completions        uint64 `json:"operations_completed"`     // of processes here
 	AnswersRefused     uint64 `json:"answers_refused"`          // of others, to no open request
 	AnswersReturned    uint64 `json:"answers_nobody_waits_for"` // which came back

@@ -51,6 +51,8 @@
 //	heldwrite.go   what remote writes and request blocks take there, and how writes that were accepted wait for the Delivery Unit
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
+//	operateunit.go the Operation Unit: what operations on windows, and answers, move over the bus before they are accepted
+//	windowentry.go the entries of window tables that the card holds, and the others, which it fetches
 //
 // keyslot.go is what a process has opened for others: key slots, which may be windows, and areas. remoteuse.go says how much
 // of it there is, and what was refused.

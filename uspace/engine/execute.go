@@ -14,7 +14,7 @@ package engine
 //
 // A window that is not present is fault.go's.
 //
-// On a modelled machine there are none: its card refuses them (arctic.ReasonOperation), as no table says what they would take.
+// On a modelled machine the bus carries first what the operation reads and writes, then it is checked and carried out (operateunit.go).
 
 import (
 	"unsafe"
@@ -33,8 +33,6 @@ func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHead
 		reason = arctic.ReasonRemoteForm
 	case r == nil:
 		reason = arctic.ReasonKeySlot
-	case c.units != nil:
-		reason = arctic.ReasonOperation
 	case x.drain: // the owner takes the context off the card
 		return arctic.ReasonSwitching
 	default:
@@ -53,55 +51,99 @@ func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHead
 	return reason
 }
 
-// operate checks an operation and carries it out.
-func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.WindowRequest) arctic.Reason {
-	w, n, reason := c.window(r, h.Source, q.Key)
+// examined is what the checks of an operation have found.
+type examined struct {
+	window   *keySlot // nil: none
+	number   uint16   // of the window
+	memory   []byte   // that the operation is on
+	elements bool     // it is on elements
+	signal   []byte   // the word that its trailer changes
+	// Of a refusal with arctic.ReasonAbsent: which window is not present, its number, and what the packet wanted there.
+	missed       *keySlot
+	missedNumber uint16
+	missedAt     uint64
+}
+
+// examine says why an operation of a node is refused, if it is, and changes nothing: no count, and nothing that others see.
+func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowRequest, e *examined) arctic.Reason {
+	w, n, reason := c.find(r, source, q.Key)
 	if reason != arctic.ReasonNone {
 		return reason
 	}
+	e.window, e.number = w, n
 	if w.suspended {
-		return c.miss(x, w, n, h.Source, q.Address)
+		e.missed, e.missedNumber, e.missedAt = w, n, q.Address
+		return arctic.ReasonAbsent
 	}
-	if reason := w.permits(h.Source, rightFor(q)); reason != arctic.ReasonNone {
+	if reason := w.permits(source, rightFor(q)); reason != arctic.ReasonNone {
 		return reason
 	}
 	if q.Operation == arctic.RemoteLock || q.Operation == arctic.RemoteUnlock {
-		return w.changeLock(h.Source, q)
+		return arctic.ReasonNone
 	}
 	size := q.Bytes
 	if q.Operation == arctic.RemotePut {
 		size = len(q.Operands)
 	}
-	memory := w.at(q.Address, size)
-	if memory == nil {
+	if e.memory = w.at(q.Address, size); e.memory == nil {
 		return arctic.ReasonRange
 	}
-	elements := q.Operation != arctic.RemotePut && q.Operation != arctic.RemoteGet
-	if elements {
-		if reason := operable(q, memory, w.memory); reason != arctic.ReasonNone {
+	e.elements = q.Operation != arctic.RemotePut && q.Operation != arctic.RemoteGet
+	if e.elements {
+		if reason := operable(q, e.memory, w.memory); reason != arctic.ReasonNone {
 			return reason
 		}
-	} else if reason := movable(q, size); reason != arctic.ReasonNone {
+	} else if reason := c.movable(q, size); reason != arctic.ReasonNone {
 		return reason
 	}
-	var signal []byte
 	if q.Trailer.Words() > 0 {
-		if signal, reason = c.trailer(x, r, w, h.Source, &q.Trailer); reason != arctic.ReasonNone {
+		if reason := c.examineTrailer(x, r, source, &q.Trailer, e); reason != arctic.ReasonNone {
 			return reason
 		}
 	}
-	var ln *line
-	if q.Asked() {
-		if ln = x.takeAnswer(); ln == nil {
-			r.use.Refused.Busy++
-			return arctic.ReasonBusy
+	if q.Asked() && !x.canAnswer() {
+		return arctic.ReasonBusy
+	}
+	return arctic.ReasonNone
+}
+
+// unfit counts a refusal that examine has found, and says what the packet's sender hears.
+func (c *Card) unfit(x *Context, r *remote, source uint16, e *examined, reason arctic.Reason) arctic.Reason {
+	switch reason {
+	case arctic.ReasonKeySlot:
+		return r.guessed(source, c.now)
+	case arctic.ReasonAbsent:
+		return c.miss(x, e.missed, e.missedNumber, source, e.missedAt)
+	case arctic.ReasonBusy:
+		r.use.Refused.Busy++
+	case arctic.ReasonQueueFull:
+		if e.window == nil {
+			r.use.Refused.Guessing++
+		} else {
+			r.use.Refused.NoCredit++
 		}
 	}
+	return reason
+}
+
+// operate checks an operation and carries it out.
+func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.WindowRequest) arctic.Reason {
+	var e examined
+	if reason := c.examine(x, r, h.Source, q, &e); reason != arctic.ReasonNone {
+		return c.unfit(x, r, h.Source, &e, reason)
+	}
+	if q.Operation == arctic.RemoteLock || q.Operation == arctic.RemoteUnlock {
+		return e.window.changeLock(h.Source, q)
+	}
 	// From here on it is carried out.
+	var ln *line
+	if q.Asked() {
+		ln = x.takeAnswer()
+	}
 	switch {
-	case elements:
+	case e.elements:
 		var old [arctic.MaxElements * 8]byte
-		if !perform(q, memory, old[:size]) {
+		if !perform(q, e.memory, old[:len(e.memory)]) {
 			if ln != nil {
 				x.free(ln)
 			}
@@ -109,41 +151,57 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 			return arctic.ReasonBusy // the one element changed under each try
 		}
 		if ln != nil {
-			c.answer(x, ln, h.Source, q.ID, 0, old[:size])
+			c.answer(x, ln, h.Source, q.ID, 0, old[:len(e.memory)])
 		}
-	case q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes:
-		c.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), memory)
+	case q.Operation == arctic.RemoteGet && len(e.memory) > arctic.MaxResponseBytes:
+		c.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
 	case q.Operation == arctic.RemoteGet:
-		c.answer(x, ln, h.Source, q.ID, offsetOf(q), memory)
+		c.answer(x, ln, h.Source, q.ID, offsetOf(q), e.memory)
 	default:
-		copy(memory, q.Operands)
+		copy(e.memory, q.Operands)
 	}
-	if signal != nil {
-		signalWord(signal, q.Trailer.Add, q.Trailer.Value)
+	if e.signal != nil {
+		signalWord(e.signal, q.Trailer.Add, q.Trailer.Value)
 	}
 	if q.Trailer.Notify {
-		c.notifyPut(x, r, w, n, h.Source, q)
+		c.notifyPut(x, r, e.window, e.number, h.Source, q)
 	}
 	x.took(len(q.Operands))
 	r.use.Operations++
 	return arctic.ReasonNone
 }
 
-// window finds the window of a key for what a node brings, or says why not.
-func (c *Card) window(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
+// find finds the window of a key for what a node brings, or says why not. It counts nothing.
+func (c *Card) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
 	if r.guesses.tooMany(source, c.now) {
-		r.use.Refused.Guessing++
 		return nil, 0, arctic.ReasonQueueFull
 	}
 	n, open := r.keySlot(key)
 	if !open {
-		if !r.guesses.note(source, c.now) {
-			r.use.Refused.Guessing++
-			return nil, 0, arctic.ReasonQueueFull
-		}
 		return nil, 0, arctic.ReasonKeySlot
 	}
 	return &r.keySlots[n], n, arctic.ReasonNone
+}
+
+// guessed counts a wrong key of a node, and says what the node hears.
+func (r *remote) guessed(source uint16, now int64) arctic.Reason {
+	if !r.guesses.note(source, now) {
+		r.use.Refused.Guessing++
+		return arctic.ReasonQueueFull
+	}
+	return arctic.ReasonKeySlot
+}
+
+// window is find, and counts.
+func (c *Card) window(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
+	w, n, why = c.find(r, source, key)
+	switch why {
+	case arctic.ReasonQueueFull:
+		r.use.Refused.Guessing++
+	case arctic.ReasonKeySlot:
+		why = r.guessed(source, c.now)
+	}
+	return w, n, why
 }
 
 // rightFor returns the right that an operation needs.
@@ -201,8 +259,8 @@ func (w *keySlot) at(address uint64, size int) []byte {
 }
 
 // movable says why a put or get is none that this card carries out: a get of more than a packet has its answer in a block.
-func movable(q *arctic.WindowRequest, size int) arctic.Reason {
-	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes && size%arctic.TransferAlign != 0 {
+func (c *Card) movable(q *arctic.WindowRequest, size int) arctic.Reason {
+	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes && (size%arctic.TransferAlign != 0 || c.units != nil && c.block == 0) {
 		return arctic.ReasonOperation
 	}
 	return arctic.ReasonNone
@@ -214,38 +272,38 @@ func offsetOf(q *arctic.WindowRequest) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// trailer checks what a put asks for besides, and returns the word that is its signal.
-func (c *Card) trailer(x *Context, r *remote, w *keySlot, source uint16, t *arctic.Trailer) (signal []byte, why arctic.Reason) {
+// examineTrailer is examine of what a put asks for besides. It finds the word that is its signal.
+func (c *Card) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Trailer, e *examined) arctic.Reason {
 	if t.Set || t.Add {
-		s, n, reason := c.window(r, source, t.Key)
+		s, n, reason := c.find(r, source, t.Key)
 		if reason != arctic.ReasonNone {
-			return nil, reason
+			return reason
 		}
 		if s.suspended {
-			return nil, c.miss(x, s, n, source, t.Address)
+			e.missed, e.missedNumber, e.missedAt = s, n, t.Address
+			return arctic.ReasonAbsent
 		}
 		if reason := s.permits(source, funi.RightAtomic); reason != arctic.ReasonNone {
-			return nil, reason
+			return reason
 		}
-		if signal = s.at(t.Address, 8); signal == nil {
-			return nil, arctic.ReasonRange
+		if e.signal = s.at(t.Address, 8); e.signal == nil {
+			return arctic.ReasonRange
 		}
-		if uintptr(unsafe.Pointer(&signal[0]))%8 != 0 {
-			return nil, arctic.ReasonAlignment
+		if uintptr(unsafe.Pointer(&e.signal[0]))%8 != 0 {
+			return arctic.ReasonAlignment
 		}
 	}
-	if t.Notify {
+	if w := e.window; t.Notify {
 		if w.rights&funi.RightNotify == 0 {
-			return nil, arctic.ReasonRights
+			return arctic.ReasonRights
 		}
 		if w.unread >= w.credit {
 			if r.read(x.iface.NotesTail()); w.unread >= w.credit {
-				r.use.Refused.NoCredit++
-				return nil, arctic.ReasonQueueFull
+				return arctic.ReasonQueueFull
 			}
 		}
 	}
-	return signal, arctic.ReasonNone
+	return arctic.ReasonNone
 }
 
 // notifyPut puts the notification of a put into the ring, which has room: the window's credit is promised.

@@ -3,7 +3,8 @@ package engine
 // This file is the time that remote writes take on a modelled machine (units.go), and where they wait meanwhile.
 //
 // It is what XFER's take. Retrieval: the words of the request block with what stands in it, in bursts as any slot's, and the data of one
-// packet from memory. Each further packet of a long write is its data alone. A block that opens, closes or resets is its words. Delivery: the
+// packet from memory. Each further packet of a long write is its data alone. A block that opens, closes or resets is its words. So it is with the requests of
+// operations on windows; the packets of a get take none but those of its block. Delivery: the
 // metadata and data of the packet; the one that completes an area costs the words of its notification and the head of the ring besides.
 // The block of a multicast is its words with what stands in it (chain.go).
 //
@@ -39,7 +40,8 @@ func (x *Context) takeTurns(l arctic.Level) {
 // opensRemote reports whether the next slot of a send queue is a request block that makes no packet: it needs no line.
 func (x *Context) opensRemote(l arctic.Level) bool {
 	h := funi.Header(x.iface.Slot(l, x.taken[l]).Load(0))
-	return h.Remote() && h.Operation() != funi.RemotePut && h.Operation() != funi.Multicast
+	_, operation := h.WindowOperation()
+	return h.Remote() && h.Operation() != funi.RemotePut && h.Operation() != funi.Multicast && !operation
 }
 
 // wordsOf returns how many words bytes are, the last perhaps not whole.
@@ -48,6 +50,9 @@ func wordsOf(bytes int) int { return (bytes + arctic.WordSize - 1) / arctic.Word
 // request notes the transactions of a request block. It returns false when there is no record for a write of many packets. The process
 // may change the words until they are carried out, so no bound rests on them.
 func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+	if _, operation := h.WindowOperation(); operation {
+		return u.requestOperation(w, x, l, h, s)
+	}
 	switch h.Operation() {
 	case funi.RemotePut:
 	case funi.Multicast:
@@ -82,17 +87,83 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	return true
 }
 
+// requestOperation notes the transactions of the request block of an operation on a window, and of the data that it names. What a get asks for goes
+// the other way. It returns false when there is no record for a put of many packets.
+func (u *units) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+	var block funi.Slot
+	var o funi.Operation
+	ok := loadRequest(h, s, &block)
+	words := 0
+	if ok {
+		words, ok = funi.ReadOperation(h, &block, &o)
+	}
+	if !ok || o.Length > arctic.MaxTransferWords*arctic.WordSize { // it will be refused
+		u.slot(w, funi.RemoteDataWord)
+		return true
+	}
+	o.Bytes = o.Length
+	inSlot, size := o.Source == 0, 0
+	switch {
+	case o.Operation == arctic.RemoteGet:
+		inSlot = true
+	case o.Operation != arctic.RemotePut:
+		inSlot, size = true, o.OperandBytes()
+	default:
+		size = o.Length
+		if crosses := x.card.crossesPage(&o); crosses || !inSlot && size+words*arctic.WordSize > arctic.MaxRemoteBytes {
+			if x.long != nil && x.long.free[l].head == nil {
+				return false // advance makes the card step again when a transfer is over
+			}
+			if !inSlot {
+				size = min(size, arctic.MaxRemoteBytes, x.card.inPage(o.Address))
+			}
+		}
+	}
+	switch {
+	case u.card != nil:
+		u.fetch(w, inSlot, size)
+	case inSlot:
+		u.slot(w, min(funi.RemoteDataWord+words+wordsOf(size), funi.SlotWords))
+	default:
+		u.slot(w, funi.RemoteDataWord+words)
+		u.split(w, wordsOf(size))
+	}
+	return true
+}
+
 // putPart notes the transactions of the next packet of a write of many.
 func (u *units) putPart(w *unit, x *Context, t *transfer) {
-	if len(t.source) > 0 {
-		most := arctic.MaxRemoteBytes
-		if b := x.card.blockOf(t); b > 0 {
-			most = x.card.remoteBlockTo(t.route, b)
+	most := arctic.MaxRemoteBytes
+	if b := x.card.blockOf(t); b > 0 {
+		most = x.card.remoteBlockTo(t.route, b)
+	}
+	if m := t.put; m.window {
+		size := min(len(t.source), most, x.card.inPage(m.address))
+		if len(t.source) == 0 && !m.waits() {
+			size = len(t.lastSource)
 		}
+		if w.direct = m.inSlot || size == 0; !w.direct { // else it has been read, or what is left has to wait
+			u.split(w, wordsOf(size))
+		}
+		return
+	}
+	if len(t.source) > 0 {
 		u.split(w, wordsOf(min(len(t.source), most)))
 		return
 	}
 	u.split(w, max(wordsOf(len(t.lastSource)), 1)) // its metadata has been read with the slot
+}
+
+// lastPart notes the transactions of the last packet of a transfer, or of a put whose others have arrived.
+func (u *units) lastPart(w *unit, t *transfer) {
+	switch {
+	case t.put == nil:
+		u.split(w, arctic.MaxSingleWords)
+	case t.put.inSlot || t.tailSize == 0:
+		w.direct = true
+	default:
+		u.split(w, wordsOf(t.tailSize))
+	}
 }
 
 // heldWrite notes the transactions of a remote write that waits in a receive FIFO.

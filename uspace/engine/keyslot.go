@@ -51,7 +51,8 @@ type remote struct {
 	promised uint32
 	requests requests // of the process's own, of others' windows
 	guesses  guesses
-	use      RemoteUse // what is open, notified and refused
+	entries  []windowEntry // of its window table, that a modelled machine's card holds
+	use      RemoteUse     // what is open, notified and refused
 }
 
 // newRemote returns tables in which nothing is open; nil for none.
@@ -152,6 +153,7 @@ func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 func (x *Context) closeKeySlot(s *keySlot) {
 	x.keepAnswers(s.memory)
 	x.remote.promised -= s.credit - s.unread
+	x.remote.forgetEntries()
 	*s = keySlot{unread: s.unread}
 	x.remote.use.KeySlotsOpen--
 }

@@ -29,6 +29,21 @@ var moreRemote = funi.RemoteSizes{KeySlots: 8, Areas: 4, Notifications: 64}
 // windowCards are the cards that operations are tried on.
 var windowCards = map[string]func(*engine.Config){
 	"blocks": func(c *engine.Config) { c.Blocks = true }, "packets": func(c *engine.Config) { c.Blocks = false },
+	"timed": timed, "units": units, "fetching": fetching,
+}
+
+// fetching is the card of a machine whose units take time, and which has one entry of a window table.
+func fetching(c *engine.Config) {
+	timed(c)
+	c.Timing.WindowEntries = 1
+}
+
+// onTimedToo tries a rule on a card that takes no time, and on those whose units do.
+func onTimedToo(t *testing.T, try func(t *testing.T, tune func(*engine.Config))) {
+	t.Helper()
+	for name, tune := range map[string]func(*engine.Config){"native": func(*engine.Config) {}, "timed": timed, "fetching": fetching} {
+		t.Run(name, func(t *testing.T) { try(t, tune) })
+	}
 }
 
 // exposes opens a window over bytes of the keyed segment.
@@ -126,40 +141,42 @@ func TestOperations(t *testing.T) {
 
 // Rule: elements of each type are numbers of that type, and of 8 and 16 bits nothing beside them changes.
 func TestElements(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote})
-	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights})
-	f32 := func(v float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)) }
-	f64 := func(v float64) []byte { return word(math.Float64bits(v)) }
-	for _, c := range []struct {
-		op             arctic.Operation
-		e              arctic.Element
-		at             int
-		was, by, is    []byte
-		ofSeveralWords bool
-	}{
-		{op: arctic.RemoteAdd, e: arctic.Uint8, at: 3, was: []byte{250}, by: []byte{10}, is: []byte{4}},
-		{op: arctic.RemoteMin, e: arctic.Int8, at: 2, was: []byte{5}, by: []byte{0xff}, is: []byte{0xff}},
-		{op: arctic.RemoteMax, e: arctic.Uint8, at: 1, was: []byte{5}, by: []byte{0xff}, is: []byte{0xff}},
-		{op: arctic.RemoteProd, e: arctic.Int16, at: 6, was: []byte{3, 0}, by: []byte{0xfe, 0xff}, is: []byte{0xfa, 0xff}},
-		{op: arctic.RemoteSwap, e: arctic.Uint16, at: 4, was: []byte{3, 0}, by: []byte{0xfe, 0xff}, is: []byte{0xfe, 0xff}},
-		{op: arctic.RemoteMin, e: arctic.Int32, at: 8, was: []byte{1, 0, 0, 0}, by: []byte{0xff, 0xff, 0xff, 0xff}, is: []byte{0xff, 0xff, 0xff, 0xff}},
-		{op: arctic.RemoteMax, e: arctic.Int64, at: 8, was: word(1), by: word(math.MaxUint64), is: word(1)},
-		{op: arctic.RemoteAdd, e: arctic.Float32, at: 12, was: f32(1.5), by: f32(2.25), is: f32(3.75)},
-		{op: arctic.RemoteProd, e: arctic.Float64, at: 16, was: f64(1.5), by: f64(-2), is: f64(-3)},
-		{op: arctic.RemoteMin, e: arctic.Float64, at: 16, was: f64(1.5), by: f64(-2), is: f64(-2)},
-		{op: arctic.RemoteAdd, e: arctic.Uint64, at: 24, was: append(word(1), word(2)...), by: append(word(math.MaxUint64), word(5)...), is: append(word(0), word(7)...)},
-		{op: arctic.RemoteAdd, e: arctic.Uint32, at: 48, was: make([]byte, 16), by: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}, is: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}},
-	} {
-		fill(r.keyed[1], 77)
-		copy(r.keyed[1][c.at:], c.was)
-		want := bytes.Clone(r.keyed[1])
-		copy(want[c.at:], c.is)
-		n := r.completes(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: c.op, Element: c.e, Key: theKey, Address: windowAt + uint64(c.at), Bytes: len(c.was), Operands: c.by, Fetch: true}})
-		if n.Reason != arctic.ReasonNone || !bytes.Equal(n.Answer[:n.Bytes], c.was) || !bytes.Equal(r.keyed[1], want) {
-			t.Errorf("operation %d on type %d: %v, answer %v; memory as it should be: %v", c.op, c.e, n.Reason, n.Answer[:n.Bytes], bytes.Equal(r.keyed[1], want))
+	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
+		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: moreRemote})
+		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights})
+		f32 := func(v float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)) }
+		f64 := func(v float64) []byte { return word(math.Float64bits(v)) }
+		for _, c := range []struct {
+			op             arctic.Operation
+			e              arctic.Element
+			at             int
+			was, by, is    []byte
+			ofSeveralWords bool
+		}{
+			{op: arctic.RemoteAdd, e: arctic.Uint8, at: 3, was: []byte{250}, by: []byte{10}, is: []byte{4}},
+			{op: arctic.RemoteMin, e: arctic.Int8, at: 2, was: []byte{5}, by: []byte{0xff}, is: []byte{0xff}},
+			{op: arctic.RemoteMax, e: arctic.Uint8, at: 1, was: []byte{5}, by: []byte{0xff}, is: []byte{0xff}},
+			{op: arctic.RemoteProd, e: arctic.Int16, at: 6, was: []byte{3, 0}, by: []byte{0xfe, 0xff}, is: []byte{0xfa, 0xff}},
+			{op: arctic.RemoteSwap, e: arctic.Uint16, at: 4, was: []byte{3, 0}, by: []byte{0xfe, 0xff}, is: []byte{0xfe, 0xff}},
+			{op: arctic.RemoteMin, e: arctic.Int32, at: 8, was: []byte{1, 0, 0, 0}, by: []byte{0xff, 0xff, 0xff, 0xff}, is: []byte{0xff, 0xff, 0xff, 0xff}},
+			{op: arctic.RemoteMax, e: arctic.Int64, at: 8, was: word(1), by: word(math.MaxUint64), is: word(1)},
+			{op: arctic.RemoteAdd, e: arctic.Float32, at: 12, was: f32(1.5), by: f32(2.25), is: f32(3.75)},
+			{op: arctic.RemoteProd, e: arctic.Float64, at: 16, was: f64(1.5), by: f64(-2), is: f64(-3)},
+			{op: arctic.RemoteMin, e: arctic.Float64, at: 16, was: f64(1.5), by: f64(-2), is: f64(-2)},
+			{op: arctic.RemoteAdd, e: arctic.Uint64, at: 24, was: append(word(1), word(2)...), by: append(word(math.MaxUint64), word(5)...), is: append(word(0), word(7)...)},
+			{op: arctic.RemoteAdd, e: arctic.Uint32, at: 48, was: make([]byte, 16), by: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}, is: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}},
+		} {
+			fill(r.keyed[1], 77)
+			copy(r.keyed[1][c.at:], c.was)
+			want := bytes.Clone(r.keyed[1])
+			copy(want[c.at:], c.is)
+			n := r.completes(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: c.op, Element: c.e, Key: theKey, Address: windowAt + uint64(c.at), Bytes: len(c.was), Operands: c.by, Fetch: true}})
+			if n.Reason != arctic.ReasonNone || !bytes.Equal(n.Answer[:n.Bytes], c.was) || !bytes.Equal(r.keyed[1], want) {
+				t.Errorf("operation %d on type %d: %v, answer %v; memory as it should be: %v", c.op, c.e, n.Reason, n.Answer[:n.Bytes], bytes.Equal(r.keyed[1], want))
+			}
 		}
-	}
-	r.ends()
+		r.ends()
+	})
 }
 
 // Rule: a get of any length brings what the window holds, and nothing else changes; a put of any length writes what it says, also in packets
@@ -242,35 +259,37 @@ func TestTrailer(t *testing.T) {
 // Rule: adds that the network loses, doubles and reorders are carried out once each: the sum is that of all, and no two answers are the
 // same (section 2: exactly-once frames make exactly-once atomics).
 func TestAddsOnce(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}
-		r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: net})
-		r.exposes(2, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
-		copy(r.keyed[2], word(0))
-		seen := map[uint64]bool{}
-		const each = 40
-		sent, left := [3]int{}, 3*each
-		for left > 0 {
-			for node := range 3 {
-				if n := (funi.Notification{}); r.proc[node].NextNotification(&n) {
-					v := binary.LittleEndian.Uint64(n.Answer[:])
-					if n.Reason != arctic.ReasonNone || seen[v] {
-						rt.Fatalf("node %d is answered %d: %v; seen before: %v", node, v, n.Reason, seen[v])
+	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
+		rapid.Check(t, func(rt *rapid.T) {
+			net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}
+			r := newRemoteBed(t, setup{tune: tune, cards: 3, remote: moreRemote, net: net})
+			r.exposes(2, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
+			copy(r.keyed[2], word(0))
+			seen := map[uint64]bool{}
+			const each = 40
+			sent, left := [3]int{}, 3*each
+			for left > 0 {
+				for node := range 3 {
+					if n := (funi.Notification{}); r.proc[node].NextNotification(&n) {
+						v := binary.LittleEndian.Uint64(n.Answer[:])
+						if n.Reason != arctic.ReasonNone || seen[v] {
+							rt.Fatalf("node %d is answered %d: %v; seen before: %v", node, v, n.Reason, seen[v])
+						}
+						seen[v] = true
+						left--
 					}
-					seen[v] = true
-					left--
+					if sent[node] < each && r.proc[node].Reserve(funi.Request) != nil {
+						r.asks(node, 2, operation(arctic.RemoteAdd, 0, 1))
+						sent[node]++
+					}
 				}
-				if sent[node] < each && r.proc[node].Reserve(funi.Request) != nil {
-					r.asks(node, 2, operation(arctic.RemoteAdd, 0, 1))
-					sent[node]++
-				}
+				r.pass(10 * time.Microsecond)
 			}
-			r.pass(10 * time.Microsecond)
-		}
-		if v := binary.LittleEndian.Uint64(r.keyed[2]); v != 3*each {
-			rt.Fatalf("the sum is %d, want %d", v, 3*each)
-		}
-		r.ends()
+			if v := binary.LittleEndian.Uint64(r.keyed[2]); v != 3*each {
+				rt.Fatalf("the sum is %d, want %d", v, 3*each)
+			}
+			r.ends()
+		})
 	})
 }
 

@@ -1,7 +1,7 @@
 package engine
 
 // This file is the pages of remote memory (Tokyo, section 3.2): a packet of an operation on a window touches one page, so that a card looks up
-// one entry of its table for it. Config.RemotePage says how long pages are; natively there are none.
+// one entry of its table for it (windowentry.go). Config.RemotePage says how long pages are; natively there are none.
 //
 // A put or get that crosses the end of a page travels in pieces. Operations on elements are atomic and have one answer, so one
 // that crosses it is refused, and a multicast is one packet for each member and is refused, too: both with arctic.ReasonOperand, as the packet cannot be

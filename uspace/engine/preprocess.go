@@ -13,6 +13,11 @@ func (c *Card) preprocess(i int, b []byte) {
 	if t := c.link.Arrive(b); t != nil {
 		c.judge(t)
 	}
+	c.handled(i, b)
+}
+
+// handled is the end of a frame from port i.
+func (c *Card) handled(i int, b []byte) {
 	if c.link.Settles() {
 		c.settleLines()
 	}
@@ -83,7 +88,7 @@ func (c *Card) recipient(t *link.Train) *Context {
 	}
 	// For a group that is not here nothing is delivered, and no table says where the group's
 	// nodes are.
-	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(h.SourceCard) {
+	if c.fromElsewhere(t) {
 		if x != nil && x.arriving && h.GID != SystemGroup && x.node == t.First.Source && t.First.Kind == arctic.KindForward {
 			return x // it comes from a card that this one has not heard of as its home
 		}
@@ -103,6 +108,12 @@ func (c *Card) recipient(t *link.Train) *Context {
 		c.cfg.SystemEvent()
 	}
 	return x
+}
+
+// fromElsewhere reports whether the route table has the source of a frame's packets on another card.
+func (c *Card) fromElsewhere(t *link.Train) bool {
+	g := c.groups[t.Header.GID]
+	return g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(t.Header.SourceCard)
 }
 
 // clerkOf returns who takes the word about where a node of a group is, if the one that it is sent to is not here; nil: nobody of the job ever was. The

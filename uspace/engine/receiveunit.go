@@ -1,15 +1,17 @@
 package engine
 
 // This file is the time that the Network Packet Preprocessor takes (thesis 5.6.2) when the
-// card is that of a modelled machine: Timing.Preprocess, or Timing.Card. With neither frames are taken as in
-// card.go.
+// card is that of a modelled machine: Timing.Preprocess, or Timing.Card; with neither it takes none.
 //
-// It works on one frame at a time, as long as Preprocess for each of its packets, and then
-// accepts or rejects them. Meanwhile what arrives waits in the ports, which hold back or
+// It works on one frame at a time, as long as Preprocess for each of its packets. Then the link sees the frame, the Operation Unit moves what the
+// packets that it brings take (operateunit.go), and they are accepted or rejected. Meanwhile what arrives waits in the ports, which hold back or
 // lose what they have no room for. A frame without packets, an acknowledgment, is
 // processed immediately when its turn comes; which frame is next is the port's to say.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
+)
 
 // receiveUnit is the Preprocessor.
 type receiveUnit struct {
@@ -18,6 +20,9 @@ type receiveUnit struct {
 	port  int    // that has lent it, or was asked last
 	until int64
 	next  int64 // when it next has something to do, or Never
+
+	train   *link.Train // of the frame, when the link has seen it; nil: not yet
+	untimed []byte      // its packets that the Operation Unit has not been asked for
 }
 
 // runReceive takes what has been preprocessed by now and starts on what comes next, at
@@ -25,7 +30,7 @@ type receiveUnit struct {
 func (c *Card) runReceive() {
 	u := &c.units.receive
 	u.next = Never
-	for range receiveBatch {
+	for range c.batchOfFrames() {
 		if u.frame == nil && !c.nextFrame() {
 			return
 		}
@@ -33,9 +38,20 @@ func (c *Card) runReceive() {
 			u.next = u.until
 			return
 		}
-		b := u.frame
-		u.frame = nil
-		c.preprocess(u.port, b)
+		if u.train == nil {
+			if u.train = c.link.Arrive(u.frame); u.train != nil {
+				u.untimed = u.train.Packets
+			}
+		}
+		if u.train != nil && !c.timeTrain() {
+			return // the Operation Unit says when it goes on
+		}
+		b, t := u.frame, u.train
+		u.frame, u.train = nil, nil
+		if t != nil && c.link.Holds(t) {
+			c.judge(t)
+		}
+		c.handled(u.port, b)
 	}
 	c.more = true
 }

@@ -355,6 +355,7 @@ func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, mo
 		}
 		m.address += uint64(size)
 	}
+	c.timeWrite(ln, m.inSlot, len(r.Operands)+len(ln.Block), 0, t.source == nil)
 	ln.typ = r.Type()
 	c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r))
 }
@@ -371,6 +372,7 @@ func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	for ; n%arctic.WordSize != 0; n++ {
 		b[n] = 0
 	}
+	c.timeWrite(ln, m.inSlot, t.tailSize, m.words*arctic.WordSize, true)
 	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 

@@ -187,6 +187,7 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	}
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
 	n := encodeOperation(ln, s, words, &o, memory)
+	c.timeWrite(ln, o.Source == 0, o.OperandBytes(), words*arctic.WordSize, true)
 	ln.asksFor(c, q, o.Bytes)
 	c.launch(x, l, ln, arctic.KindRemote, n)
 	return int(ln.Size), arctic.ReasonNone, true
@@ -239,7 +240,7 @@ func (x *Context) newRequest(h funi.Header, l arctic.Level, o *funi.Operation, a
 // stands in the slot before the operands.
 func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operation) (memory []byte, words int, why arctic.Reason) {
 	words, ok := funi.ReadOperation(h, w, o)
-	if !ok || x.remote == nil || x.card.units != nil {
+	if !ok || x.remote == nil {
 		return nil, 0, arctic.ReasonRemoteRequest
 	}
 	if words > 0 {
@@ -347,6 +348,7 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 		n++
 		ln.Node, ln.typ, ln.Part = q.node, w.Type(), true
 		ln.request, ln.argument = 0, q.cookie
+		c.timeWrite(ln, true, 0, 0, true)
 		ln.asksFor(c, q, size)
 		c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &w))
 	}

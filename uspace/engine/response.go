@@ -45,6 +45,9 @@ func (x *Context) takeAnswer() *line {
 	return ln
 }
 
+// canAnswer reports whether there is one.
+func (x *Context) canAnswer() bool { return x.answers != nil && x.answers.free != 0 }
+
 // makeAnswers allocates them, when the first window is opened that needs them.
 func (x *Context) makeAnswers() {
 	if x.answers == nil {
@@ -58,6 +61,7 @@ func (x *Context) allAnswered() bool { return x.answers == nil || x.answers.free
 // answer sends data to the node that asked for it. The line has a copy.
 func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte) {
 	r := arctic.Response{ID: id, Offset: offset, Data: data}
+	c.timeWrite(ln, false, len(data), 0, false)
 	c.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
 }
 
@@ -65,6 +69,7 @@ func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data
 func (c *Card) answerBlock(x *Context, ln *line, node uint16, id, offset uint32, memory []byte) {
 	r := arctic.Response{ID: id, Offset: offset, Block: true}
 	ln.Block = memory
+	c.timeWrite(ln, false, len(memory), 0, false)
 	c.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
 }
 
@@ -125,19 +130,14 @@ func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeade
 		a.Data = block
 	}
 	q := x.remote.request(a.ID)
-	reason := arctic.ReasonNone
-	switch {
-	case q != nil && q.operation == arctic.RemoteMulticast: // any member may report
+	var reason arctic.Reason
+	if q != nil && q.operation == arctic.RemoteMulticast { // any member may report
 		if reason = x.reported(q, &a); reason == arctic.ReasonNone {
 			x.took(len(a.Data))
 			return arctic.ReasonNone
 		}
-	case q == nil || !q.asks:
-		reason = arctic.ReasonRequest
-	case q.node != h.Source:
-		reason = arctic.ReasonPath
-	case uint64(a.Offset)+uint64(len(a.Data)) > uint64(q.asked) || q.got+len(a.Data) > q.asked:
-		reason = arctic.ReasonPosted
+	} else {
+		reason = q.examine(h.Source, &a)
 	}
 	if reason != arctic.ReasonNone {
 		c.counters.AnswersRefused++
@@ -145,5 +145,18 @@ func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeade
 	}
 	q.answered(x, &a)
 	x.took(len(a.Data))
+	return arctic.ReasonNone
+}
+
+// examine says why what a node sends is no answer to the request, nil for none, if it is not. It changes nothing.
+func (q *request) examine(source uint16, a *arctic.Response) arctic.Reason {
+	switch {
+	case q == nil || !q.asks:
+		return arctic.ReasonRequest
+	case q.node != source:
+		return arctic.ReasonPath
+	case uint64(a.Offset)+uint64(len(a.Data)) > uint64(q.asked) || q.got+len(a.Data) > q.asked:
+		return arctic.ReasonPosted
+	}
 	return arctic.ReasonNone
 }

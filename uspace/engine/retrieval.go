@@ -287,7 +287,7 @@ func (x *Context) holdLoop(freed bool) {
 	c := x.card
 	x.loopRoom = x.account.room
 	switch {
-	case !x.looping:
+	case !x.looping || x.forBus:
 		x.loopHold, x.loopBackoff = 0, 0
 	case freed || x.account.local <= 0:
 		x.loopHold, x.loopBackoff = 0, 0
@@ -315,7 +315,7 @@ func (c *Card) roomMade(x *Context) {
 // port. What the receive queue has no room for waits in its line. It reports
 // whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
-	x.looping = false
+	x.looping, x.forBus = false, false
 	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.Head() != nil {
@@ -343,6 +343,9 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		to := c.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
+		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
+			break
+		}
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(c.lineOf(q.Pop()))

@@ -92,13 +92,7 @@ func (c *Card) stepTimed() {
 	c.runUnits() // what ends now may leave in this step
 	c.link.SendTimed()
 	c.link.Flush()
-	if c.units.receive.takes > 0 || c.units.card != nil {
-		c.runReceive()
-	} else {
-		for i := range c.cfg.Ports {
-			c.receive(i)
-		}
-	}
+	c.runReceive()
 	c.link.Expire()
 	c.settleLines()
 	c.runUnits() // what arrived may be next
@@ -110,7 +104,7 @@ func (c *Card) stepTimed() {
 	}
 	c.loopNext = min(c.units.next, c.units.receive.next)
 	for _, x := range c.awake {
-		if x.looping && !x.halted { // a write may wait for its process to read, which tells nobody
+		if x.looping && !x.halted && !x.forBus { // a write may wait for its process to read, which tells nobody
 			c.loopNext = min(c.loopNext, x.loopHold)
 		}
 	}
@@ -134,10 +128,7 @@ func (c *Card) publish() {
 func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
-	most := receiveBatch
-	if c.Contended() {
-		most = contendedReceive
-	}
+	most := c.batchOfFrames()
 	n := p.Receive(c.received[:most])
 	if n == 0 {
 		return
@@ -149,4 +140,12 @@ func (c *Card) receive(i int) {
 	if n == most {
 		c.more = true
 	}
+}
+
+// batchOfFrames returns how many frames a step takes from a port at the most.
+func (c *Card) batchOfFrames() int {
+	if c.Contended() {
+		return contendedReceive
+	}
+	return receiveBatch
 }

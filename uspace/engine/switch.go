@@ -115,6 +115,9 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	c.unlist(x)
 	c.rise(x)
 	x.away, x.wanted = true, false
+	if x.remote != nil {
+		x.remote.forgetEntries()
+	}
 	c.offerSet(x)
 	x.saved = s
 	return s, nil

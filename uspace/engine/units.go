@@ -4,7 +4,7 @@ package engine
 // the card is that of a modelled machine: Config.Timing.
 //
 // A unit works on one packet at a time. It asks for the bus burst by burst; between two
-// of its bursts the processor and then the other unit may go first. The packet moves when
+// of its bursts the processor and then the other units may go first. The packet moves when
 // the last burst has ended: only then is its line taken, is the slot retired, does the
 // receive queue grow. What the burst would have read is read then, too: a process that
 // changes a slot that it has sent sends one or the other, as with the hardware.
@@ -12,7 +12,7 @@ package engine
 // Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the Delivery
 // Unit. A full FIFO rejects, but has one entry more, for parts of long transfers and remote writes, which
 // pass packets that the receive queue has no room for; what those take is in heldwrite.go. What Dispatch and Preprocess take,
-// and Transmit beside the port's link, is in link/timed.go and receiveunit.go.
+// and Transmit beside the port's link, is in link/timed.go and receiveunit.go, and what operations on windows take in operateunit.go.
 //
 // A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
 // it works on, and its ready bit comes then; RESET takes the packet from it.
@@ -60,7 +60,13 @@ type Timing struct {
 	// Card is what remote writes take, each kind and step by itself, on a card of which that is known (HPL-95-86, tables 3 and 4); nil: what
 	// every packet takes. Frames without packets take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
 	Card *timing.Card
+	// WindowEntries is how many entries of a context's window table the card holds; of others it fetches EntryWords, 0 stands for 1, from memory first
+	// (windowentry.go). 0: it holds all.
+	WindowEntries, EntryWords int
 }
+
+// mostEntries is the most entries of a window table that a card may hold, and mostEntryWords how many words one may have.
+const mostEntries, mostEntryWords = 1 << 16, 16
 
 // check refuses what no unit could work with.
 func (t *Timing) check() error {
@@ -68,6 +74,9 @@ func (t *Timing) check() error {
 		min(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) < 0 ||
 		max(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) > longest {
 		return fmt.Errorf("timing needs a bus, bursts that rise from 1 to at most 16 words, and durations from 0 to %v", longest)
+	}
+	if min(t.WindowEntries, t.EntryWords) < 0 || t.WindowEntries > mostEntries || t.EntryWords > mostEntryWords {
+		return fmt.Errorf("entries of window tables are from 0 to %d, of at most %d words", mostEntries, mostEntryWords)
 	}
 	if t.Card != nil && !checkCard(t.Card) {
 		return fmt.Errorf("times of remote writes are from 0 to a second, and so are those of a byte")
@@ -98,9 +107,10 @@ type unit struct {
 	at     int              // the packet's index in the receive FIFO
 }
 
-// units is both of them, and those of the network's side.
+// units is both of them, the Operation Unit, and those of the network's side.
 type units struct {
 	receive  receiveUnit
+	operate  operateUnit
 	bus      *timing.Bus
 	sizes    []int
 	slots    []int        // those that move words of slots
@@ -109,10 +119,19 @@ type units struct {
 	card     *timing.Card // Timing.Card
 	retrieve unit
 	deliver  unit
-	second   bool  // the Delivery Unit asks for the bus first
+	first    int   // who asks for the bus first: the Retrieval, the Delivery or the Operation Unit
 	turn     int   // of the contexts
 	next     int64 // when one of them next has something to do, or Never
+
+	entries, entryWords int // Timing.WindowEntries, Timing.EntryWords
 }
+
+// Who asks for the bus first: the one behind the one that had it last.
+const (
+	retrievesFirst = iota
+	deliversFirst
+	operatesFirst
+)
 
 func newUnits(cfg *Config) *units {
 	t := cfg.Timing
@@ -121,7 +140,7 @@ func newUnits(cfg *Config) *units {
 		slots = slices.DeleteFunc(slices.Clone(slots), func(words int) bool { return words > t.QueueBurst })
 	}
 	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1), card: t.Card, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
-		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
+		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}, entries: t.WindowEntries, entryWords: max(t.EntryWords, 1)}
 }
 
 // sends reports whether retrieval or dispatch works on a packet of the context.
@@ -150,6 +169,7 @@ func (u *units) leave(x *Context) {
 			u.release(w)
 		}
 	}
+	u.operate.leave(x)
 }
 
 // engage gives a unit a packet of the context, and notes in the context that the packet is
@@ -179,12 +199,17 @@ func (c *Card) runUnits() {
 	c.moveWithoutBus() // a context that had no room, or was away, may take them now
 	for again := true; again; {
 		u.next = Never
-		if u.second {
-			again = c.runUnit(&u.deliver)
-			again = c.runUnit(&u.retrieve) || again
-		} else {
-			again = c.runUnit(&u.retrieve)
-			again = c.runUnit(&u.deliver) || again
+		again = false
+		first := u.first
+		for i := range 3 {
+			switch (first + i) % 3 {
+			case retrievesFirst:
+				again = c.runUnit(&u.retrieve) || again
+			case deliversFirst:
+				again = c.runUnit(&u.deliver) || again
+			default:
+				again = c.runOperation() || again
+			}
 		}
 		if again {
 			c.moveWithoutBus()
@@ -207,6 +232,11 @@ func (c *Card) moveWithoutBus() {
 			if x.finished[l] > 0 && x.sending {
 				c.retireFinished(x, arctic.Level(l))
 			}
+			if !x.halted && x.sending && x.asking(arctic.Level(l)) {
+				asked, noLine := c.askMore(x, arctic.Level(l), retrieveBatch)
+				c.counters.PacketsRetrieved += uint64(asked)
+				x.starved = x.starved || noLine
+			}
 		}
 	}
 }
@@ -228,7 +258,7 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 		if w.until != 0 && w.done == w.n {
 			w.until = 0
 			c.move(w)
-			u.second = w == &u.retrieve // the other may go first now
+			u.after(w)
 			moved = true
 		}
 		w.until = 0
@@ -261,7 +291,14 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 		}
 		w.done++
 		w.until = at
-		u.second = w == &u.retrieve
+		u.after(w)
+	}
+}
+
+// after lets those behind a unit ask for the bus before it.
+func (u *units) after(w *unit) {
+	if u.first = operatesFirst; w == &u.retrieve {
+		u.first = deliversFirst
 	}
 }
 
@@ -331,7 +368,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	}
 	switch t := x.current[l]; {
 	case last:
-		u.split(w, arctic.MaxSingleWords)
+		u.lastPart(w, x.long.due[l].head)
 	case t != nil && t.put != nil:
 		u.putPart(w, x, t)
 	case t != nil:
@@ -447,12 +484,7 @@ func (u *units) split(w *unit, words int) { u.splitBy(w, u.sizes, words) }
 // splitBy notes transactions of some sizes.
 func (u *units) splitBy(w *unit, sizes []int, words int) {
 	for words > 0 {
-		size := holds(sizes, words)
-		for _, s := range sizes {
-			if s > 2 && s <= words { // two single words take longer than a burst
-				size = s
-			}
-		}
+		size := burstOf(sizes, words)
 		u.add(w, size)
 		words -= size
 	}

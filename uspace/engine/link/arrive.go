@@ -12,13 +12,17 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Train is the packets of a frame that is to be answered. It is good until Answer.
+// Train is the packets of a frame that is to be answered. It is good until Answer. An owner that takes its time asks Holds before.
 type Train struct {
 	Header  *arctic.Header // of the frame
 	First   arctic.PacketHeader
 	Packets []byte // the first and those behind it (arctic.Next)
 	Block   []byte // behind the only one, or nil
 	flow    *flow
+	peer    *peer
+	epoch   uint64
+	reached int64 // flow.reached before it
+	open    bool  // it is to be answered: its flow stays as it is
 }
 
 // Arrive takes a frame from a port, which keeps it until the owner is done with it. It returns a train if the frame
@@ -191,9 +195,9 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	case !e.isNew(fl, seq, seq-uint32(h.Age)):
 		return nil
 	}
-	fl.reach(seq)
 	t := &e.train
-	t.Header, t.flow = h, fl
+	t.Header, t.flow, t.peer, t.epoch, t.reached, t.open = h, fl, fl.peer, fl.peer.epoch, fl.reached, true
+	fl.reach(seq)
 	if foreseen {
 		t.Packets, t.Block, t.First = f[arctic.HeaderSize:], nil, fl.predicted.First()
 		return t
@@ -202,6 +206,7 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	first, _ := arctic.Next(t.Packets)
 	t.First = first.Header()
 	if t.First.Kind == arctic.KindTransfer && t.First.Length == 0 { // void: see limit.go
+		t.open = false
 		e.fate = Fate{Rejected, arctic.ReasonTooLong}
 		e.remember(fl, &rejected{Verdict: Verdict{sequence: seq, Retry: ^uint64(0), RetryReason: arctic.ReasonTooLong}})
 		return nil
@@ -239,12 +244,26 @@ func (t *Train) Level() arctic.Level { return t.flow.level }
 // handled; the upper 32 bits count the turns of the sequence.
 func (t *Train) Reached() int64 { return t.flow.reached }
 
+// Holds reports whether the last train may still be answered, for an owner that let time pass since Arrive: meanwhile the peer may have been lost. What
+// does not hold is forgotten; the peer, if it is there, sends it again. No other frame may have arrived meanwhile.
+func (e *End) Holds(t *Train) bool {
+	if p := t.peer; p.established && p.epoch == t.epoch {
+		return true
+	}
+	t.open, t.flow.reached = false, t.reached
+	e.bye = nil
+	e.counters.Stale++
+	e.fate.Outcome = Stale
+	return false
+}
+
 // Answer answers the frame of the last train. With atOnce its sender waits for the acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
 	if v.Retry|v.Fail == 0 {
 		e.Accept(atOnce)
 		return
 	}
+	e.train.open = false
 	e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
 	e.fate = Fate{Rejected, v.first()}
 	v.sequence = e.train.Header.Sequence
@@ -256,6 +275,7 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 
 // Accept is Answer where all packets are accepted.
 func (e *End) Accept(atOnce bool) {
+	e.train.open = false
 	fl := e.train.flow
 	inOrder := fl.accept(e.train.Header.Sequence)
 	if e.train.Block == nil || e.cfg.Timed {

@@ -201,9 +201,10 @@ func (f *flow) waits() bool {
 }
 
 // quiet reports whether a flow that does not wait is also owed nothing and backs off
-// from no node: a node that was full is tried with care as long as the back-off lasts.
+// from no node: a node that was full is tried with care as long as the back-off lasts. A frame that came and is not answered yet
+// counts as reached, which would be taken for answered.
 func (e *End) quiet(f *flow) bool {
-	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 {
+	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 || e.train.open && e.train.flow == f {
 		return false
 	}
 	for _, s := range f.streams {
