@@ -48,6 +48,8 @@ type Attack struct {
 	Groups, Contexts, Dead int
 	Sleepers               int // users of SleeperContexts quiet contexts on each host
 	Idle                   int // threads that run when nothing else wants the processor (SCHED_IDLE)
+	// Waits: its cards try again and again what its processes have sent at first, so that these have nothing more to do. Any other attack goes on.
+	Waits bool
 
 	slots, segment int              // of each context; bytes of its segment, 0: none
 	remote         funi.RemoteSizes // of each context; zero: no remote memory

@@ -84,14 +84,20 @@ func (p *player) write() (sent int) {
 	return sent
 }
 
-// guess has each context guess keys of the next node, as many as there is room for, and open and close a key slot.
+// guess has each context guess keys of one node after the other, as many as there is room for, and open and close a key slot. Only the first context of
+// a host tries nodes that nobody attaches: what is sent there waits at its sender, in lines of the cache, until ConnectTimeout, and a context whose lines all
+// wait attacks nobody any more.
 func (p *player) guess() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
 			continue
 		}
 		s.forget()
-		to := uint16(s.next % (2 * (p.Contexts + p.Dead)))
+		targets := 2 * p.Contexts
+		if s.index == 0 {
+			targets += 2 * p.Dead
+		}
+		to := uint16((s.index + s.next/remoteBurst) % targets)
 		for range remoteBurst {
 			s.next++
 			if !s.commit(func(w *funi.Slot) {
