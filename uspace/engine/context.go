@@ -44,6 +44,8 @@ type Context struct {
 	loop    [arctic.Levels][loopQueues]link.Lines // packets for contexts of this very card
 	looping bool                                  // one of them may hold packets
 	noRoom  [arctic.Levels]bool                   // there was no room for packets of this card
+	// unrouted are packets that wait for a route, in the order in which they began to (routemiss.go).
+	unrouted link.Lines
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
 	loopRoom              uint32
@@ -286,6 +288,10 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 				to(c.lineOf(q.Pop()))
 			}
 		}
+	}
+	for x.unrouted.Head() != nil {
+		c.unrouted--
+		to(c.lineOf(x.unrouted.Pop()))
 	}
 }
 
