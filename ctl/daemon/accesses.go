@@ -44,12 +44,6 @@ type Faults struct {
 	Suspended uint64 `json:"windows_suspended"` // by this daemon
 }
 
-// add adds the counts of another.
-func (f *Faults) add(g *Faults) {
-	f.Faults.Add(&g.Faults)
-	f.Suspended += g.Suspended
-}
-
 // place names a context by its group and node.
 type place struct{ gid, node uint16 }
 

@@ -34,13 +34,6 @@ func (f *Faults) Count(reason arctic.Reason) {
 	}
 }
 
-// Add adds the counts of another.
-func (f *Faults) Add(g *Faults) {
-	f.Missed += g.Missed
-	f.Refused += g.Refused
-	f.NoRoute += g.NoRoute
-}
-
 // suspend takes a window away for a time: the card uses its memory no more, not even for answers that are under way.
 func (x *Context) suspend(s *keySlot) {
 	s.suspended = true
