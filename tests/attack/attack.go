@@ -21,7 +21,7 @@
 //	connect.go    connections, opened and closed, with descriptors that are slow to close
 //	holes.go      memory that is taken away under the card
 //	readers.go    many groups of slow readers
-//	remote.go     memory of other processes: written, guessed at, operated on
+//	remote.go     memory of other processes: written, guessed at, operated on, missed
 //	dials.go      initial requests, as dials of connections are
 //
 // A process that plays has nothing else to do: Play sets GOMAXPROCS.
@@ -76,6 +76,7 @@ func Attacks() []Attack {
 		remoteWrites(),
 		remoteGuesses(),
 		remoteOperations(),
+		remoteMisses(),
 		dials(),
 	}
 }

@@ -1,7 +1,7 @@
 package attack
 
 // This file is memory of other processes (package funi, remote.go and operation.go): long writes with keys that are right, half of them to readers
-// that never read; keys that are guessed, beside key slots that open and close; and operations that all meet at one word, beside long reads.
+// that never read; keys that are guessed, beside key slots that open and close; operations that all meet at one word, beside long reads; and operations on windows that are away.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -45,6 +45,15 @@ func remoteOperations() Attack {
 		Groups: 1, Contexts: remoteContexts, slots: 256, segment: 2 * blockBytes, remote: remoteSizes,
 		seated: (*player).open,
 		round:  (*player).operate,
+	}
+}
+
+func remoteMisses() Attack {
+	return Attack{
+		Name: "remote_misses", Does: "operations on windows of the other host that go away and come back",
+		Groups: 1, Contexts: remoteContexts, slots: 256, segment: 2 * blockBytes, remote: remoteSizes,
+		seated: (*player).open,
+		round:  (*player).miss,
 	}
 }
 
@@ -130,6 +139,34 @@ func (p *player) operate() (sent int) {
 		}
 		get := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteGet}, Source: segmentBase, Length: operationBytes}
 		if s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &get) }) {
+			sent++
+		}
+	}
+	return sent
+}
+
+// missRounds is for how many rounds a window is away, and there again.
+const missRounds = 512
+
+// miss has each context add to what its twin has, as often as there is room for, and take its own window away or bring it back now and then.
+func (p *player) miss() (sent int) {
+	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
+	for _, s := range p.seats {
+		if s.k == nil {
+			continue
+		}
+		s.forget()
+		switch s.next++; s.next % (2 * missRounds) {
+		case 0:
+			s.commit(func(w *funi.Slot) { w.SetResumeWindow(windowKey, 0) })
+		case missRounds:
+			s.commit(func(w *funi.Slot) { w.SetSuspendWindow(windowKey, 0) })
+		}
+		for range remoteBurst {
+			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Ack: true}, Silent: true}
+			if !s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &o) }) {
+				break
+			}
 			sent++
 		}
 	}
