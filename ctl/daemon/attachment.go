@@ -36,6 +36,8 @@ type attachment struct {
 	active   atomic.Bool   // it is not
 	lost     bool          // the card's thread's: its memory failed, and it is not on the card any more
 	left     bool          // it is on another card
+	// suspicion is of nodes whose accesses to its windows were refused; the card's thread's.
+	suspicion suspicion
 	// image is what has come of the image of a context that arrives, and imageBytes what that counts as.
 	image      []byte
 	imageBytes int64
@@ -187,7 +189,7 @@ func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 		}
 		l.card.Account(a.ctx, a.account)
 		l.card.Doorbells(a.ctx, a.bells.page)
-		l.byBell[a.ctx.Bell()] = a
+		l.byBell[a.ctx.Bell()], l.byPlace[place{a.job.gid, a.node}] = a, a
 		a.active.Store(!arrives)
 		l.traceNew(a)
 		if l.share != nil && !arrives {

@@ -92,6 +92,10 @@ type Config struct {
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile
 	Slots   int // per queue, for a process that does not say; DefaultSlots
+	// Accesses says what is done about accesses to windows that were refused (accesses.go), and RefusedLimit of how many of one node a window is suspended, with
+	// SuspendWindows: 1 to 1,000,000; 0: DefaultRefusedLimit.
+	Accesses     Accesses
+	RefusedLimit int
 	// PeerTimeout and ConnectTimeout are the engine's.
 	PeerTimeout, ConnectTimeout time.Duration
 	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
@@ -168,6 +172,9 @@ func (c Config) complete() (_ Config, err error) {
 	if c.Slots == 0 {
 		c.Slots = DefaultSlots
 	}
+	if c.RefusedLimit == 0 {
+		c.RefusedLimit = DefaultRefusedLimit
+	}
 	if c.Subordinates == "" {
 		c.Subordinates = DefaultSubordinates
 	}
@@ -210,6 +217,8 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
 	case c.MostMemory < 0 || c.MostMemory > mostBytes:
 		return c, bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
+	case c.RefusedLimit < 1 || c.RefusedLimit > mostRefused:
+		return c, bad("refused_limit %d; use 1 to %d", c.RefusedLimit, mostRefused)
 	case pollings[c.Polling] == "":
 		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
 	}

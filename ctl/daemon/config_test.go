@@ -31,6 +31,8 @@ queue: 5
 cpu: 2
 polling: sleep
 slots: 64
+refused_accesses: suspend
+refused_limit: 17
 peer_timeout: 2s
 connect_timeout: 4s
 drain: 500ms
@@ -47,7 +49,7 @@ rules:
 	}
 	encap, queue := cluster.UDP, 5
 	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
-		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
+		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64, Accesses: SuspendWindows, RefusedLimit: 17, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
 		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
@@ -99,6 +101,8 @@ func TestParseRefuses(t *testing.T) {
 		"card: x":                          "funid.yaml:1:7: card is \"x\", want a number from 0 to 65535",
 		"\ncard: 65536":                    "funid.yaml:2:",
 		"polling: fast":                    "want adaptive, spin, sleep",
+		"refused_accesses: ban":            "want count, suspend",
+		"refused_limit: 0":                 "1 to 1000000",
 		"drain: 5":                         "want a time such as",
 		"drain: -5s":                       "want a time such as",
 		"slots: 1":                         "from 2 to 65536",

@@ -141,7 +141,7 @@ func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	cfg.Incarnation, cfg.Seed = max(1, binary.LittleEndian.Uint32(random[:])), binary.LittleEndian.Uint64(random[4:])
-	cfg.Moved = d.moved
+	cfg.Moved, cfg.Fault = d.moved, d.faulted
 	card, err := engine.New(cfg)
 	if err == nil {
 		d.incarnation.Store(cfg.Incarnation)

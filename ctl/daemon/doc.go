@@ -19,6 +19,7 @@
 //	               priority.go puts it before other threads, moderate.go has it leave
 //	               the processor to others where users share it, fault.go handles
 //	               memory that fails under it
+//	accesses.go    what the card tells of its tables' misses and of accesses that they forbid: counted, or a window is suspended
 //	share.go       gives groups turns, where the card has room for few contexts
 //
 //	links.go       the interfaces that the card is plugged into (package plug), and the jobs that need them;
@@ -56,6 +57,8 @@
 //	polling: adaptive           # adaptive, spin, sleep
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
+//	refused_accesses: count     # count, suspend: have a window suspended that forbids what others of the job want; see accesses.go
+//	refused_limit: 1000         # how many accesses of one node are refused before it is
 //	peer_timeout: 5s            # after which a silent host is given up
 //	connect_timeout: 30s        # the same for one that was never heard, or a process that never attached
 //	drain: 1s                   # how long a stop waits for what is under way

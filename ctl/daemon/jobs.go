@@ -35,6 +35,8 @@ type job struct {
 	gone bool   // the card no longer has its routes; belongs to the card's thread
 	// moved counts what contexts of the job that have ended had moved; it belongs to the card's thread.
 	moved engine.Traffic
+	// faults counts what the card has told of its processes; it belongs to the card's thread.
+	faults Faults
 }
 
 // makeJob carries out KindJob.

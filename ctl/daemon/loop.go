@@ -63,6 +63,9 @@ type loop struct {
 
 	// byBell finds the attachment of a context.
 	byBell [funi.MaxContexts]*attachment
+	// byPlace finds one by its group and node, and faulted counts what the card has told of all (accesses.go).
+	byPlace map[place]*attachment
+	faulted Faults
 
 	memory *memory
 	spoil  func(*region)
@@ -90,7 +93,7 @@ type loop struct {
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1,
+	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1, byPlace: map[place]*attachment{},
 		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {

@@ -152,13 +152,14 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		queue []afxdp.QueueState
 	}
 	var n engine.Counters
+	var faults Faults
 	var here, there engine.Rejections
 	var hellos hello.Counters
 	var known, silent int
 	var remote engine.RemoteUse // of all contexts
 	var ports []portState
 	err := d.loop.do(func() {
-		n = d.loop.card.Counters()
+		n, faults = d.loop.card.Counters(), d.loop.faulted
 		here, there = d.loop.card.Rejections()
 		hellos = d.loop.hello.Counters()
 		known, silent = d.loop.hello.Known()
@@ -205,6 +206,10 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		{"requests", "open", remote.RequestsOpen}} {
 		send(gauge, "remote_"+r.name, "Remote memory of contexts: what they have asked for, and what of it is in use.", float64(r.n), "state", r.state)
 	}
+	send(counter, "windows_missed_total", "Windows that another process wanted while they were suspended or not yet there, once each time that they were not.", float64(faults.Missed))
+	send(counter, "accesses_refused_total", "Packets for windows and areas of processes that were refused for good: wrong keys, bytes or operations that the window forbids, locks of others, and windows that were away for too long.", float64(faults.Refused))
+	send(counter, "packets_unrouted_total", "Packets of processes for nodes that their job does not have.", float64(faults.NoRoute))
+	send(counter, "windows_suspended_total", "Windows that this daemon has had suspended, because one node of the job was refused too often (refused_accesses).", float64(faults.Suspended))
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
 	send(gauge, "peers", "Cards that this one knows.", float64(known))
 	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))

@@ -105,6 +105,8 @@ func Parse(name string, data []byte) (c Config, peers string, err error) {
 		strictyaml.Choice("memory", &c.Memory, AnyMemory, ImmutableMemory, WatchedMemory),
 		strictyaml.Choice("polling", &c.Polling, Adaptive, Spin, Sleep),
 		strictyaml.Number("slots", &c.Slots, 2, 1<<16),
+		strictyaml.Choice("refused_accesses", &c.Accesses, CountAccesses, SuspendWindows),
+		strictyaml.Number("refused_limit", &c.RefusedLimit, 1, mostRefused),
 		strictyaml.Duration("peer_timeout", &c.PeerTimeout),
 		strictyaml.Duration("connect_timeout", &c.ConnectTimeout),
 		strictyaml.Duration("drain", &c.Drain),

@@ -31,8 +31,10 @@ type Status struct {
 	MemoryLocked bool             `json:"memory_locked"`
 	MemoryFaults uint64           `json:"memory_faults"`
 	Counters     *engine.Counters `json:"counters,omitempty"`
-	Peers        *Peers           `json:"peers,omitempty"`
-	Links        []LinkStatus     `json:"links"` // the interfaces
+	// RefusedAccesses is what the daemon does about accesses to windows that are refused, in the configuration's words.
+	RefusedAccesses string       `json:"refused_accesses"`
+	Peers           *Peers       `json:"peers,omitempty"`
+	Links           []LinkStatus `json:"links"` // the interfaces
 	// Encap says how frames travel. With UDP datagrams Paths counts the peers to which there is a
 	// way, and Missing has the peers without a way, or about which a router has complained, as many as
 	// there is room for.
@@ -58,6 +60,7 @@ type JobStatus struct {
 type JobCounted struct {
 	JobStatus
 	Traffic engine.Traffic `json:"traffic"`
+	Faults  Faults         `json:"faults"` // of its processes on this card, those that have ended as well
 }
 
 // ContextStatus is a context.
@@ -81,7 +84,7 @@ type ContextStatus struct {
 // their reasons.
 const (
 	statusRoom  = 180
-	jobRoom     = 3
+	jobRoom     = 4
 	remoteRoom  = 6
 	missingRoom = 16
 )
@@ -94,7 +97,8 @@ func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
 	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobCounted{}, Contexts: []ContextStatus{},
-		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Links: d.linkStatus()}
+		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Links: d.linkStatus(),
+		RefusedAccesses: d.cfg.Accesses.String()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
 	}
@@ -113,8 +117,9 @@ func (d *Daemon) statusFor(p *peer) Status {
 		}
 	}
 	d.mu.Unlock()
-	for i, t := range d.jobTraffic(jobs) {
-		s.Jobs[i].Traffic = t
+	moved, faults := d.jobTraffic(jobs)
+	for i := range jobs {
+		s.Jobs[i].Traffic, s.Jobs[i].Faults = moved[i], faults[i]
 	}
 	remote := map[int]*engine.Context{} // by index in s.Contexts
 	for _, c := range d.allConnections() {

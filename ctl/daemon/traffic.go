@@ -153,18 +153,19 @@ func (l *loop) strike(a *attachment) {
 	t := a.ctx.Traffic()
 	a.job.moved.Add(&t)
 	l.byBell[a.ctx.Bell()] = nil
+	delete(l.byPlace, place{a.job.gid, a.node})
 }
 
-// jobTraffic returns what each of the jobs has moved since it was made, on this card.
-func (d *Daemon) jobTraffic(jobs []*job) []engine.Traffic {
-	sums := make([]engine.Traffic, len(jobs))
+// jobTraffic returns what each of the jobs has moved since it was made, on this card, and what the card has told of its processes.
+func (d *Daemon) jobTraffic(jobs []*job) ([]engine.Traffic, []Faults) {
+	sums, faults := make([]engine.Traffic, len(jobs)), make([]Faults, len(jobs))
 	at := make(map[*job]int, len(jobs))
 	for i, j := range jobs {
 		at[j] = i
 	}
 	_ = d.loop.do(func() { // a card that has ended moves nothing more, and counts nothing
 		for i, j := range jobs {
-			sums[i] = j.moved
+			sums[i], faults[i] = j.moved, j.faults
 		}
 		for _, a := range d.loop.byBell {
 			if a == nil {
@@ -176,7 +177,7 @@ func (d *Daemon) jobTraffic(jobs []*job) []engine.Traffic {
 			}
 		}
 	})
-	return sums
+	return sums, faults
 }
 
 // unknownReason stands for the reasons of rejects that this version does not know.

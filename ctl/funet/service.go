@@ -173,7 +173,16 @@ func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
 		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached),
 			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes), fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)})
 	}
-	return output.Table(w, rows...)
+	if err := output.Table(w, rows...); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if f := &j.Faults; *f != (daemon.Faults{}) {
+			fmt.Fprintf(w, "GID %d: %s missed, %d accesses refused, %s for nodes that there are not, %s suspended by this daemon\n", j.GID,
+				output.Count(int64(f.Missed), "window"), f.Refused, output.Count(int64(f.NoRoute), "packet"), output.Count(int64(f.Suspended), "window"))
+		}
+	}
+	return nil
 }
 
 // writePeers writes what hellos have found out.

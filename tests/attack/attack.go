@@ -21,7 +21,7 @@
 //	connect.go    connections, opened and closed, with descriptors that are slow to close
 //	holes.go      memory that is taken away under the card
 //	readers.go    many groups of slow readers
-//	remote.go     memory of other processes: written, guessed at, operated on
+//	remote.go     memory of other processes: written, guessed at, operated on, missed
 //	dials.go      initial requests, as dials of connections are
 //
 // A process that plays has nothing else to do: Play sets GOMAXPROCS.
@@ -48,6 +48,8 @@ type Attack struct {
 	Groups, Contexts, Dead int
 	Sleepers               int // users of SleeperContexts quiet contexts on each host
 	Idle                   int // threads that run when nothing else wants the processor (SCHED_IDLE)
+	// Waits: its cards try again and again what its processes have sent at first, so that these have nothing more to do. Any other attack goes on.
+	Waits bool
 
 	slots, segment int              // of each context; bytes of its segment, 0: none
 	remote         funi.RemoteSizes // of each context; zero: no remote memory
@@ -74,6 +76,7 @@ func Attacks() []Attack {
 		remoteWrites(),
 		remoteGuesses(),
 		remoteOperations(),
+		remoteMisses(),
 		dials(),
 	}
 }

@@ -12,7 +12,7 @@ const deadTargets = 16
 func deadNodes(name string, contexts int) Attack {
 	return Attack{
 		Name: name, Does: "messages to nodes that never attached, and to nodes that never read",
-		Groups: 1, Contexts: contexts, Dead: deadTargets, slots: 256,
+		Groups: 1, Contexts: contexts, Dead: deadTargets, Waits: true, slots: 256,
 		round: (*player).sendToDead,
 	}
 }

@@ -1,7 +1,7 @@
 package attack
 
 // This file is memory of other processes (package funi, remote.go and operation.go): long writes with keys that are right, half of them to readers
-// that never read; keys that are guessed, beside key slots that open and close; and operations that all meet at one word, beside long reads.
+// that never read; keys that are guessed, beside key slots that open and close; operations that all meet at one word, beside long reads; and operations on windows that are away.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -48,6 +48,15 @@ func remoteOperations() Attack {
 	}
 }
 
+func remoteMisses() Attack {
+	return Attack{
+		Name: "remote_misses", Does: "operations on windows of the other host that go away and come back",
+		Groups: 1, Contexts: remoteContexts, slots: 256, segment: 2 * blockBytes, remote: remoteSizes,
+		seated: (*player).open,
+		round:  (*player).miss,
+	}
+}
+
 // open opens the second half of a context's segment to all, as a window with an area that has one credit, which is never given back.
 func (p *player) open(s *seat) error {
 	s.commit(func(w *funi.Slot) {
@@ -84,14 +93,20 @@ func (p *player) write() (sent int) {
 	return sent
 }
 
-// guess has each context guess keys of the next node, as many as there is room for, and open and close a key slot.
+// guess has each context guess keys of one node after the other, as many as there is room for, and open and close a key slot. Only the first context of
+// a host tries nodes that nobody attaches: what is sent there waits at its sender, in lines of the cache, until ConnectTimeout, and a context whose lines all
+// wait attacks nobody any more.
 func (p *player) guess() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
 			continue
 		}
 		s.forget()
-		to := uint16(s.next % (2 * (p.Contexts + p.Dead)))
+		targets := 2 * p.Contexts
+		if s.index == 0 {
+			targets += 2 * p.Dead
+		}
+		to := uint16((s.index + s.next/remoteBurst) % targets)
 		for range remoteBurst {
 			s.next++
 			if !s.commit(func(w *funi.Slot) {
@@ -124,6 +139,34 @@ func (p *player) operate() (sent int) {
 		}
 		get := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteGet}, Source: segmentBase, Length: operationBytes}
 		if s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &get) }) {
+			sent++
+		}
+	}
+	return sent
+}
+
+// missRounds is for how many rounds a window is away, and there again.
+const missRounds = 512
+
+// miss has each context add to what its twin has, as often as there is room for, and take its own window away or bring it back now and then.
+func (p *player) miss() (sent int) {
+	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
+	for _, s := range p.seats {
+		if s.k == nil {
+			continue
+		}
+		s.forget()
+		switch s.next++; s.next % (2 * missRounds) {
+		case 0:
+			s.commit(func(w *funi.Slot) { w.SetResumeWindow(windowKey, 0) })
+		case missRounds:
+			s.commit(func(w *funi.Slot) { w.SetSuspendWindow(windowKey, 0) })
+		}
+		for range remoteBurst {
+			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Ack: true}, Silent: true}
+			if !s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &o) }) {
+				break
+			}
 			sent++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,10 +56,10 @@ func Build(t testing.TB, dir string) string {
 	return path
 }
 
-// Start is Run with the program funid, a process on each host.
-func Start(t testing.TB, l *lab.Lab, program string, gid uint16) []attach.Config {
+// Start is Run with the program funid, a process on each host, and more lines of its configuration.
+func Start(t testing.TB, l *lab.Lab, program string, gid uint16, more ...string) []attach.Config {
 	t.Helper()
-	if err := l.StartDaemons(lab.DaemonOptions{Program: program, XDP: xdp.AttachGeneric.String()}); err != nil {
+	if err := l.StartDaemons(lab.DaemonOptions{Program: program, XDP: xdp.AttachGeneric.String(), More: strings.Join(more, "")}); err != nil {
 		t.Fatal(err)
 	}
 	sockets, err := l.Sockets()

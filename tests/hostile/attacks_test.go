@@ -144,7 +144,11 @@ func TestAttacks(t *testing.T) {
 		before, begin := answered(), time.Now()
 		stays(t, l, each)
 		goOn("beside " + a.Name)
-		until(t, a.Name+" takes place", func() bool { return s.did.Load() > 0 }, func() string { return "" })
+		did := s.did.Load()
+		if a.Waits {
+			did = 0
+		}
+		until(t, a.Name+" takes place, and goes on", func() bool { return s.did.Load() > did }, func() string { return fmt.Sprintf("%d done", did) })
 		for _, p := range s.processes {
 			if !p.running() {
 				t.Fatalf("%s ended: %v\n%s", p.name, p.err, p.complaints())

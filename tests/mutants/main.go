@@ -150,6 +150,8 @@
 //	repaid             what late writes had of an account is not given back
 //	page               a get asks for more than the rest of a page
 //	withheld           others wait for ever for a window that its owner never brings back
+//	unrouted           a packet waits for ever for a route that never comes
+//	routed             a packet waits on when its node has a route
 //	fault              the owner of a window is told of each miss
 //	chain              a member of a chain sends on before it delivers
 //	loop               a member takes a multicast that is to reach another number of members than are behind it

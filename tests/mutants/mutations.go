@@ -537,6 +537,16 @@ var mutations = []mutation{
 	{"withheld", "fault.go",
 		`c.now-w.missed >= int64(c.cfg.ConnectTimeout)`, `false`,
 		unit("TestOwnerThatNeverAnswers")},
+	{"unrouted", "routemiss.go",
+		`	c.missesDue = min(c.missesDue, c.now+int64(c.cfg.ConnectTimeout))
+`, ``,
+		unit("TestRouteThatNeverComes")},
+	{"routed", "route.go",
+		`	c.routes[node] = route
+	c.routed()
+`, `	c.routes[node] = route
+`,
+		unit("TestPacketsWaitForARoute")},
 	{"fault", "fault.go",
 		`	w.told = true
 `, ``,

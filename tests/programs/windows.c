@@ -50,6 +50,7 @@ static int owner(void)
 	CHECK(funi_expose_window(&card, memory, HALF, at, 0, 0, &key, NULL) == -EINVAL);
 	CHECK(funi_expose_window(&card, memory, HALF, FUNI_MAX_ADDRESS - HALF + 2, FUNI_MAY_READ, 0, &key, NULL) == -EINVAL);
 	CHECK(funi_expose_window(&card, memory, HALF, at, FUNI_MAY_READ, 1, &key, NULL) == -EINVAL);
+	CHECK(funi_expose_window(&card, memory, HALF, at, FUNI_OPEN_ABSENT, 0, &key, NULL) == -EINVAL);
 	CHECK(funi_expose_window(&card, memory, HALF, at, FUNI_MAY_READ | FUNI_MAY_WRITE | FUNI_MAY_OPERATE | FUNI_MAY_NOTIFY, 2, &key, &h) == 0);
 	CHECK(funi_await(&card, h, NULL, 0, WAIT) == 0 && funi_message_status(&card, h, NULL) == FUNI_SENT);
 	CHECK(funi_expose_window(&card, memory + HALF, 64, 0, FUNI_MAY_READ, 0, &narrow, NULL) == 0);
@@ -77,6 +78,20 @@ static int owner(void)
 	CHECK(hear(7, NULL) == 0);
 	memcpy(&word, memory + 16, 8);
 	CHECK(word == 9);
+
+	/* Opened absent: what others want of it waits from the start. */
+	uint64_t absent;
+	CHECK(funi_expose_window(&card, memory + HALF + 64, 64, 0, FUNI_MAY_WRITE | FUNI_MAY_NOTIFY | FUNI_OPEN_ABSENT, 1, &absent, &h) == 0);
+	CHECK(funi_await(&card, h, NULL, 0, WAIT) == 0 && tell(14, absent) == 0);
+	while (!funi_notified(&card, &n))
+		CHECK(funi_wait(&card, WAIT) > 0);
+	CHECK(n.kind == FUNI_NOTE_FAULT && n.source == 1 && n.key_slot == (uint16_t)absent && n.address == 8);
+	CHECK(hear(15, NULL) == 0); /* it has waited in vain */
+	memcpy(&word, memory + HALF + 64 + 8, 8);
+	CHECK(word == 0);
+	CHECK(funi_resume(&card, absent, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == 0 && hear(16, NULL) == 0);
+	memcpy(&word, memory + HALF + 64 + 8, 8);
+	CHECK(word == 99);
 
 	/* This node and the other lock in turn. */
 	const struct funi_target own = { 0, key, 0 };
@@ -120,6 +135,13 @@ static int user(void)
 	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, &v, 8, &h) == 0 && funi_await(&card, h, &v, 8, 100) == -ETIMEDOUT);
 	CHECK(funi_message_status(&card, h, NULL) == FUNI_PENDING && tell(6, 0) == 0);
 	CHECK(funi_await(&card, h, &v, 8, WAIT) == 0 && v == 0 && tell(7, 0) == 0);
+
+	/* Never there so far: so it is with a put, too. */
+	struct funi_target absent = { 0, 0, 8 };
+	CHECK(hear(14, &absent.key) == 0);
+	v = 99;
+	CHECK(funi_put(&card, &absent, &v, 8, NULL, &h) == 0 && funi_await(&card, h, NULL, 0, 100) == -ETIMEDOUT && tell(15, 0) == 0);
+	CHECK(funi_await(&card, h, NULL, 0, WAIT) == 0 && tell(16, 0) == 0);
 
 	/* Gets, of much and of little; several elements; types. */
 	t.address = at + 1024;
@@ -212,7 +234,7 @@ static int user(void)
 
 int main(void)
 {
-	const struct funi_remote_sizes remote = { 2, 1, 16 };
+	const struct funi_remote_sizes remote = { 4, 1, 16 };
 	void *segment;
 	CHECK(funi_attach_environment_remote(&card, 0, &remote) == 0);
 	CHECK(funi_register_segment(&card, BASE, BYTES, FUNI_SOURCE | FUNI_KEYED, &segment) == 0);

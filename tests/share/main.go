@@ -53,6 +53,7 @@ type options struct {
 	XDP     string
 	Funid   string
 	JSON    bool
+	From    []string // documents of earlier runs
 	attacks []attack.Attack
 }
 
@@ -72,6 +73,9 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if len(o.From) > 0 {
+				return writeMarkdown(os.Stdout, o.From)
+			}
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -96,6 +100,7 @@ func command() *cobra.Command {
 	p.StringVar(&o.XDP, "xdp", "generic", "native or generic")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
+	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print the README's table from the JSON documents of runs")
 	return c
 }
 

@@ -1,11 +1,13 @@
 package main
 
-// This file reports what a run found: medians and ratios, as JSON and as a table.
+// This file reports what a run found: medians and ratios, as JSON and as a table; and what several runs found, as the README's table.
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 )
@@ -52,7 +54,7 @@ type attackReport struct {
 	// before and after.
 	RateRatio float64 `json:"rate_ratio"`
 	P99Ratio  float64 `json:"p99_ratio"`
-	Met       bool    `json:"met"` // both are within what they are judged by
+	Met       bool    `json:"met"` // both are within what they are judged by, and the attack went on
 	// PipelinedRatio is not judged: where the victim and the enemy both want all of the card, half is
 	// a fair share.
 	PipelinedRatio float64 `json:"pipelined_rate_ratio"`
@@ -64,6 +66,7 @@ type attackReport struct {
 	RoundsP99       []float64 `json:"rounds_p99_ratio"`
 	RoundsPipelined []float64 `json:"rounds_pipelined_rate_ratio"`
 
+	waits   bool // it need not go on (attack.Attack)
 	windows []window
 	did     []float64
 }
@@ -71,7 +74,7 @@ type attackReport struct {
 func newReport(o *options) *report {
 	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU, XDPMode: o.XDP, LeastRateRatio: leastRate, MostP99Ratio: mostP99}
 	for _, a := range o.attacks {
-		r.Attacks = append(r.Attacks, &attackReport{Name: a.Name, Does: a.Does})
+		r.Attacks = append(r.Attacks, &attackReport{Name: a.Name, Does: a.Does, waits: a.Waits})
 	}
 	return r
 }
@@ -94,7 +97,7 @@ func (r *report) finish() *report {
 	for _, a := range r.Attacks {
 		a.figures, a.Did = summary(a.windows), median(a.did)
 		a.RateRatio, a.P99Ratio, a.PipelinedRatio = median(a.RoundsRate), median(a.RoundsP99), median(a.RoundsPipelined)
-		a.Met = a.RateRatio >= leastRate && a.P99Ratio <= mostP99
+		a.Met = a.RateRatio >= leastRate && a.P99Ratio <= mostP99 && (a.Did > 0 || a.waits) // beside an attack that stands still others lose nothing
 		r.Met = r.Met && a.Met
 	}
 	return r
@@ -121,6 +124,48 @@ func median(values []float64) float64 {
 	return digits((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
 }
 
+// writeMarkdown prints the README's table from the JSON documents of runs: for each attack of the first, in its order, the smallest and the largest of the
+// runs' ratios. A run that lacks one of them is refused.
+func writeMarkdown(out io.Writer, files []string) error {
+	var runs []report
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("reading a run: %w", err)
+		}
+		var r report
+		if err := json.Unmarshal(text, &r); err != nil {
+			return fmt.Errorf("reading a run from %s: %w; write it with --json", name, err)
+		}
+		runs = append(runs, r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| attack | what the other user does | rate kept | p99 longer | attacks/s |\n|---|---|---|---|---|\n")
+	for _, first := range runs[0].Attacks {
+		var rate, p99, did []float64
+		for i := range runs {
+			n := slices.IndexFunc(runs[i].Attacks, func(a *attackReport) bool { return a.Name == first.Name })
+			if n < 0 {
+				return fmt.Errorf("%s has no %s; use runs of the same attacks", files[i], first.Name)
+			}
+			a := runs[i].Attacks[n]
+			rate, p99, did = append(rate, a.RateRatio), append(p99, a.P99Ratio), append(did, a.Did)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", first.Name, first.Does, span("%.2f", rate), span("%.1f", p99), span("%.0f", did))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// span says from where to where values go, or the value if they are all printed alike.
+func span(format string, values []float64) string {
+	least, most := fmt.Sprintf(format, slices.Min(values)), fmt.Sprintf(format, slices.Max(values))
+	if least == most {
+		return least
+	}
+	return least + " to " + most
+}
+
 // digits rounds to three after the point.
 func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
 
@@ -144,7 +189,7 @@ func (r *report) writeTable(out io.Writer) error {
 		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6.2f %6.2f %6s  %9.0f %6.2f\n",
 			a.Name, a.Rate, a.P50, a.P99, a.Longest/1000, a.RateRatio, a.P99Ratio, verdict, a.Pipelined, a.PipelinedRatio)
 	}
-	fmt.Fprintf(&b, "x: by that beside two processes that compute; kept: at least %g times the rate, at most %g times the p99\n", r.LeastRateRatio, r.MostP99Ratio)
+	fmt.Fprintf(&b, "x: by that beside two processes that compute; kept: at least %g times the rate, at most %g times the p99, beside an attack that goes on\n", r.LeastRateRatio, r.MostP99Ratio)
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -169,6 +169,8 @@ type Card struct {
 	sockfds  []unix.PollFd // which end a sleep; the first is the alarm's
 	loop     loop          // of a program that sleeps outside Drive (loop.go)
 
+	faults engine.Faults // what the engine has told
+
 	hello   *hello.Station // nil: it says none (hello.go)
 	helloAt int64          // when it next wants to
 
@@ -200,6 +202,7 @@ func Open(c Config) (_ *Card, err error) {
 	if k.until == nil {
 		k.until = context.Background()
 	}
+	k.countFaults(&cfg)
 	if m != nil {
 		k.model(m)
 	}
@@ -461,6 +464,19 @@ func (k *Card) drive(rests bool) {
 		k.waiting()
 	}
 }
+
+// countFaults counts what the engine tells its owner; what is done about it Config.Tune says, if it says anything.
+func (k *Card) countFaults(cfg *engine.Config) {
+	owner := cfg.Fault
+	cfg.Fault = func(gid, node, source uint16, reason arctic.Reason) (hold bool) {
+		k.faults.Count(reason)
+		return owner != nil && owner(gid, node, source, reason)
+	}
+}
+
+// Faults returns how often others have missed the process's windows or were refused, and how many of its packets had no route, since the card was opened. What the
+// card does about them is Config.Tune's to say (engine.Config.Fault).
+func (k *Card) Faults() engine.Faults { return k.faults }
 
 // limit tells the engine what the kernel has heard about the ways to the peers.
 func (k *Card) limit() {

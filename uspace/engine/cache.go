@@ -30,6 +30,7 @@ type line struct {
 	transfer *transfer // the long transfer that the packet belongs to; nil: none
 	asked    bool      // the packet belongs to an operation that has a record,
 	asks     uint32    // which is that of this identification
+	missed   int64     // since when it waits for a route (routemiss.go)
 }
 
 // lineOf returns the line that the link knows.

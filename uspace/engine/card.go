@@ -64,10 +64,13 @@ type Card struct {
 	more    bool // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
 	patience int64
-	signs    []*Context // of processes that have moved to other cards; see forward.go
-	tellers  []*Context // of signs, those that have something to tell
-	signsDue int64      // when another has; Never: no time
-	moves    bool       // a node of some group has moved since the card was made
+	// unrouted is how many packets wait for a route, and missesDue when the first has waited for long enough; Never: none waits (routemiss.go).
+	unrouted  int
+	missesDue int64
+	signs     []*Context // of processes that have moved to other cards; see forward.go
+	tellers   []*Context // of signs, those that have something to tell
+	signsDue  int64      // when another has; Never: no time
+	moves     bool       // a node of some group has moved since the card was made
 
 	received [receiveBatch][]byte
 	resumes  int64 // when the first account that rests goes on
@@ -80,7 +83,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never, charged: -link.LongestRest - 1}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never, charged: -link.LongestRest - 1}
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	if cfg.Blocks {

@@ -60,12 +60,13 @@ type Config struct {
 	// Moved is called when a card says that the process of a node of a group, which was there, is on another card now; the card's route table
 	// has changed. It is called within Step and must not call the card. nil: nobody wants to know.
 	Moved func(gid, node, card uint16)
-	// Fault is called when a table of the card has no entry for a packet, or forbids what it asks for: the card's owner counts it, or has the window suspended, which
-	// it says by its result (Tokyo, sections 2.1, 3.1 and 3.3; fault.go). source is the node that the packet is from. With arctic.ReasonAbsent it is the first packet that
-	// finds the window of the node not present since that is so; other reasons are those of refusals, one call for each packet. With
-	// arctic.ReasonNoRoute the route table of the source, a node of this card, has no entry for the node. It is called within Step and must not call the card.
-	// nil: nobody wants to know.
-	Fault func(gid, node, source uint16, reason arctic.Reason) (suspend bool)
+	// Fault is called when a table of the card has no entry for a packet, or forbids what it asks for, and the card's owner counts it (Faults) or decides (Tokyo,
+	// sections 2.1, 3.1 and 3.3; fault.go, routemiss.go). source is the node that the packet is from. With arctic.ReasonAbsent it is the first packet that
+	// finds the window of the node not present since that is so, and the result says nothing. With
+	// arctic.ReasonNoRoute the route table of the source, a node of this card, has no entry for the node, and the packet waits for one, at most for ConnectTimeout, if hold is true. Other
+	// reasons are those of refusals, one call for each packet, and with hold the window is suspended whose key the packet has. It is called within Step and must
+	// not call the card. nil: nobody wants to know, nothing is suspended, and no packet waits for a route.
+	Fault func(gid, node, source uint16, reason arctic.Reason) (hold bool)
 	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is encrypted all the same
 	// to those who want it (Peer.Key).
 	Readable bool

@@ -45,6 +45,8 @@ type Context struct {
 	looping bool                                  // one of them may hold packets
 	forBus  bool                                  // the first of them waits for the Operation Unit of a modelled machine
 	noRoom  [arctic.Levels]bool                   // there was no room for packets of this card
+	// unrouted are packets that wait for a route, in the order in which they began to (routemiss.go).
+	unrouted link.Lines
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
 	loopRoom              uint32
@@ -287,6 +289,10 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 				to(c.lineOf(q.Pop()))
 			}
 		}
+	}
+	for x.unrouted.Head() != nil {
+		c.unrouted--
+		to(c.lineOf(x.unrouted.Pop()))
 	}
 }
 

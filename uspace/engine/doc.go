@@ -37,6 +37,7 @@
 //	area.go       remote writes: every check, then memory, then the count, and a notification when that is complete. They wait
 //	              in no queue but a modelled machine's receive FIFO
 //	fault.go      windows that are not present, and who is told of that and of refusals
+//	routemiss.go  packets on the way out for nodes that have no route, and wait for one
 //	execute.go    operations on windows: every check, then a line for the answer, then what they do (atomics.go)
 //	response.go   answers, at both ends
 //	chain.go      multicasts: delivered here, then sent on to the members behind, or answered; what a modelled machine's units take for that

@@ -8,10 +8,31 @@ package engine
 // node. The first miss is told to the card's owner (Config.Fault), and to the process by an entry of its notification ring (funi.NoteFault) if the
 // window has credit for one. The process brings the window back (funi.ResumeWindow), and the packet is carried out when it comes again.
 //
+// A packet of a process of this card for a node without a route is a miss of the other table: routemiss.go.
+//
 // A process that does not answer costs nobody more than ConnectTimeout: from then on what comes for that window is refused for good
 // (arctic.ReasonWithheld), until the process brings it back. The card keeps a time for each window and nothing for each packet.
 
 import "github.com/funet/funet/uspace/arctic"
+
+// Faults counts what the owner of a card hears by Config.Fault, which is all that most owners do.
+type Faults struct {
+	Missed  uint64 `json:"windows_missed"`   // windows that somebody wanted while they were not present, once each time that they were not
+	Refused uint64 `json:"accesses_refused"` // packets that were refused for good, of nodes that use the windows and areas of others
+	NoRoute uint64 `json:"packets_unrouted"` // packets for nodes that the route table does not have, those that waited as well
+}
+
+// Count counts a call of Config.Fault.
+func (f *Faults) Count(reason arctic.Reason) {
+	switch reason {
+	case arctic.ReasonAbsent:
+		f.Missed++
+	case arctic.ReasonNoRoute:
+		f.NoRoute++
+	default:
+		f.Refused++
+	}
+}
 
 // suspend takes a window away for a time: the card uses its memory no more, not even for answers that are under way.
 func (x *Context) suspend(s *keySlot) {

@@ -501,6 +501,7 @@ func (g *group) places(c *Card, node uint16, route uint32) {
 func (c *Card) redirect(g *group, gid, node, to uint16) {
 	from := uint16(c.route(g, node))
 	g.places(c, node, uint32(to))
+	c.routed()
 	if g.moved == nil {
 		g.moved = map[uint16]*moved{}
 	}

@@ -232,10 +232,7 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 func (c *Card) send(x *Context, l arctic.Level, ln *line, route uint32) {
 	switch {
 	case route == NoRoute:
-		if c.cfg.Fault != nil {
-			c.cfg.Fault(x.gid, ln.Node, x.node, arctic.ReasonNoRoute)
-		}
-		x.returned(ln, arctic.ReasonNoRoute)
+		c.noRoute(x, ln)
 	case uint16(route) == c.cfg.Card:
 		q := &x.loop[l][loopOf(ln)]
 		if q.Head() == nil {

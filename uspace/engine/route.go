@@ -185,7 +185,7 @@ func (c *Card) route(g *group, node uint16) uint32 {
 }
 
 // SetRoute loads one entry of the card's route table: the 30 route bits for a node,
-// here the number of a card, or NoRoute. It returns ErrRoute if there is no such card.
+// here the number of a card, or NoRoute. It returns ErrRoute if there is no such card. Packets that waited for the entry (Config.Fault) are sent in the next Step.
 // Give a node its route on the cards that it sends to before it sends: packets of a
 // node that the table does not put on the sending card may be forged, and are rejected
 // for good with ReasonSourceNode.
@@ -202,11 +202,12 @@ func (c *Card) SetRoute(node uint16, route uint32) error {
 		c.routes, c.ownRoutes = own, true
 	}
 	c.routes[node] = route
+	c.routed()
 	return nil
 }
 
 // SetGroupRoutes gives a group a route table of its own, indexed by node. The card keeps
-// a copy. With nil the group uses the card's table again. The group need not be resident.
+// a copy. With nil the group uses the card's table again. The group need not be resident. Packets that waited for an entry (Config.Fault) are sent in the next Step.
 // It returns ErrRoute, and changes nothing, if a route leads nowhere or the table is
 // longer than 64K entries.
 func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
@@ -224,6 +225,7 @@ func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 		g.routes = append([]uint32{}, routes...)
 	}
 	g.forgetMoves()
+	c.routed()
 	c.leaveGroup(gid, g)
 	return nil
 }

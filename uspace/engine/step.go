@@ -37,6 +37,9 @@ func (c *Card) Step(now int64) int64 {
 	if min(c.unanswered[0].due(), c.unanswered[1].due()) <= now {
 		c.giveUpUnanswered()
 	}
+	if c.missesDue <= now {
+		c.giveUpMisses()
+	}
 	if len(c.tellers) > 0 || c.signsDue <= now {
 		c.tellSigns()
 	}
@@ -51,7 +54,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue, c.resumes)
+	return min(c.link.Next(), c.loopNext, c.patience, c.missesDue, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue, c.resumes)
 }
 
 // stepNative is a step of a card whose units take no time.

@@ -199,8 +199,8 @@ enum funi_operation {
 /* Types of elements. */
 enum funi_element { FUNI_U8, FUNI_U16, FUNI_U32, FUNI_U64, FUNI_I8, FUNI_I16, FUNI_I32, FUNI_I64, FUNI_F32, FUNI_F64 };
 
-/* What others may do with a window. */
-enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8 };
+/* What others may do with a window; and, besides, that it is opened as if funi_suspend had been called at once. */
+enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8, FUNI_OPEN_ABSENT = 256 };
 
 /* What an entry of the notification ring tells. */
 enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW, FUNI_NOTE_FAULT };
@@ -1998,12 +1998,14 @@ struct funi_trailer { /* what a put does when all its data is there */
 /* Whether a window can be so. */
 static inline int funi_is_window(uint32_t bytes, uint64_t address, uint32_t rights, uint32_t notifications)
 {
+	rights &= ~(uint32_t)FUNI_OPEN_ABSENT;
 	return rights != 0 && (rights & ~15u) == 0 && address <= FUNI_MAX_ADDRESS && (uint64_t)bytes <= FUNI_MAX_ADDRESS + 1 - address &&
 	       (notifications == 0 || (rights & FUNI_MAY_NOTIFY) != 0);
 }
 
 /* Opens a window over memory in a segment with FUNI_KEYED, with an address of its first byte for others, of 48 bits, funi_window_rights, and
- * how many notifications of puts may be unread. When the status of the handle is FUNI_SENT others may use it. Its end is
+ * how many notifications of puts may be unread. When the status of the handle is FUNI_SENT others may use it; with FUNI_OPEN_ABSENT among the rights their
+ * operations wait for funi_resume from the start, so that memory can be filled before anybody sees it. Its end is
  * funi_revoke: when the status of that is FUNI_SENT nobody changes or reads the memory any more. Errors as funi_expose has them, and -EINVAL. */
 static inline int funi_expose_window(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
 				     uint32_t notifications, uint64_t *key, uint32_t *handle)
@@ -2037,8 +2039,8 @@ static inline int funi_change_window(struct funi_context *c, uint32_t operation,
 	return 0;
 }
 
-/* Has operations on a window wait at their senders, until funi_resume or funi_revoke, or fail with FUNI_REASON_WITHHELD when it takes too long. Of the
- * first of them a window with credit tells by a notification (FUNI_NOTE_FAULT), which has to be read as all have: completions of this process's own
+/* Has operations on a window wait at their senders, until funi_resume or funi_revoke, or fail with FUNI_REASON_WITHHELD when it takes too long (the daemon's
+ * connect_timeout, 30 s as a rule). Of the first of them a window with credit (notifications) tells by a notification (FUNI_NOTE_FAULT), which has to be read as all have: completions of this process's own
  * operations come in the same ring. -ENOENT, -ENOBUFS. */
 static inline int funi_suspend(struct funi_context *c, uint64_t key, uint32_t *handle)
 {

@@ -58,7 +58,8 @@ func constants() map[string]uint64 {
 		"FUNI_I8": uint64(arctic.Int8), "FUNI_I16": uint64(arctic.Int16), "FUNI_I32": uint64(arctic.Int32), "FUNI_I64": uint64(arctic.Int64),
 		"FUNI_F32": uint64(arctic.Float32), "FUNI_F64": uint64(arctic.Float64),
 		"FUNI_MAY_READ": uint64(funi.RightRead), "FUNI_MAY_WRITE": uint64(funi.RightWrite), "FUNI_MAY_OPERATE": uint64(funi.RightAtomic), "FUNI_MAY_NOTIFY": uint64(funi.RightNotify),
-		"FUNI_NOTE_AREA": uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion), "FUNI_NOTE_WINDOW": uint64(funi.NoteWindow), "FUNI_NOTE_FAULT": uint64(funi.NoteFault),
+		"FUNI_OPEN_ABSENT": windowFlags(funi.Window{Absent: true}),
+		"FUNI_NOTE_AREA":   uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion), "FUNI_NOTE_WINDOW": uint64(funi.NoteWindow), "FUNI_NOTE_FAULT": uint64(funi.NoteFault),
 		"FUNI_TRAILER_NOTIFY": trailerFlags(arctic.Trailer{Notify: true}), "FUNI_TRAILER_SET": trailerFlags(arctic.Trailer{Set: true}), "FUNI_TRAILER_ADD": trailerFlags(arctic.Trailer{Add: true}),
 		"FUNI_MAX_REQUESTS": funi.MaxRequests, "FUNI_MAX_ANSWER": funi.MaxAnswer, "FUNI_MAX_ADDRESS": arctic.MaxAddress & math.MaxUint32, "FUNI_COMPLETE": uint64(rats.Failed) + 1,
 		"FUNI_REMEMBERED": 1024, // rats.Endpoint.Status
@@ -175,6 +176,13 @@ func trailerFlags(t arctic.Trailer) uint64 {
 	return uint64(w[0])
 }
 
+// windowFlags returns the word of rights of a block that opens a window.
+func windowFlags(w funi.Window) uint64 {
+	var s funi.Slot
+	s.SetOpenWindow(&w, 0)
+	return uint64(s[funi.RemoteAreaWord])
+}
+
 // chainFlags returns the flags of a block of chains.
 func chainFlags(compose func(*funi.Slot)) uint64 {
 	var s funi.Slot
@@ -242,8 +250,11 @@ func remoteTexts() map[string][]byte {
 		"multicast put": block(func(s *funi.Slot) {
 			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 7, Cookie: 22, Put: true, Key: seed.Key, Address: 0xabcd_1234_5678, Data: data})
 		}),
+		"open absent window": block(func(s *funi.Slot) {
+			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660002, Base: 0x2004, Bytes: 100, Rights: funi.RightWrite | funi.RightNotify, Credit: 1, Absent: true}, 23)
+		}),
 		"open window as": block(func(s *funi.Slot) {
-			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660002, Base: 0x2004, Bytes: 100, Rights: funi.RightWrite}, 23)
+			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660003, Base: 0x2004, Bytes: 100, Rights: funi.RightWrite}, 24)
 		}),
 		"read": block(operation(17, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead, Element: arctic.Int64, Bytes: 8}})),
 		"write": block(func(s *funi.Slot) {
@@ -323,7 +334,8 @@ static void windows(uint32_t *memory)
 	block("leave", funi_leave(&c, 3, NULL));
 	block("multicast", funi_multicast(&c, 0x102, 5, 0xfffe, 511, words, 3, &h));
 	block("multicast put", funi_multicast_put(&c, 0x102, 5, 7, t.key, t.address, data, 13, &h));
-	block("open window as", funi_expose_window_as(&c, memory + 1, 100, 0, FUNI_MAY_WRITE, 0, UINT64_C(0x1122334455660002), NULL));
+	block("open absent window", funi_expose_window_as(&c, memory + 1, 100, 0, FUNI_MAY_WRITE | FUNI_MAY_NOTIFY | FUNI_OPEN_ABSENT, 1, UINT64_C(0x1122334455660002), NULL));
+	block("open window as", funi_expose_window_as(&c, memory + 1, 100, 0, FUNI_MAY_WRITE, 0, UINT64_C(0x1122334455660003), NULL));
 }
 
 /* What a context without a card composes. */

@@ -30,12 +30,14 @@ import (
 const memberVariable = "FUNET_TEST_CHAIN_MEMBER"
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(memberVariable); text != "" {
-		if err := beMember(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for variable, be := range map[string]func(string) error{memberVariable: beMember, absentVariable: beWindowProcess} {
+		if text := os.Getenv(variable); text != "" {
+			if err := be(text); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
