@@ -433,7 +433,7 @@ var mutations = []mutation{
 		` && r.keySlots[n].key == key`, ``,
 		unit("TestPutsAreRefused")},
 	{"limit", "area.go",
-		`uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(r.keySlots[n].memory))`, `uint64(w.Offset) > uint64(len(r.keySlots[n].memory))`,
+		`uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(s.memory))`, `uint64(w.Offset) > uint64(len(s.memory))`,
 		unit("TestPutsAreRefused")},
 	{"binding", "area.go",
 		`a.credit == 0 || a.keySlot != n`, `a.credit == 0`,
