@@ -134,6 +134,8 @@
 //	unhosted           the card's processor does nothing for a block but take it off the link
 //	unwaited           a block is written as soon as it is accepted, whatever the bus has moved
 //	leftover           a packet takes as long as the write that had its line before
+//	forgot             of the nodes that returns were lost for, and the process has not heard of, the last alone is under suspicion
+//	everybody          all nodes are under suspicion whose numbers are like that of one that a return was lost for
 //	closed             a key slot that is closed stays open
 //	within             the key slots in a segment outlive it
 //	counted            each piece of a block counts
@@ -222,7 +224,7 @@ func run(ctx context.Context, names []string) error {
 	}
 	defer b.remove()
 	t := newTable(chosen)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am and rats.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats and funi.\n\n", chaosRun, engineFolder)
 	t.head()
 	wrong := 0
 	rows := 0

@@ -8,6 +8,7 @@ func unit(test string) []check    { return []check{{folder: engineFolder, test: 
 func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
 func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
 func rats(test string) []check    { return []check{{folder: ratsFolder, test: test}} }
+func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -484,6 +485,12 @@ var mutations = []mutation{
 	{"leftover", "context.go",
 		` || l.Takes|l.Behind != 0`, ``,
 		unit("TestMessagesTakeNothingOfWrites")},
+	{"forgot", "../funi/lost.go",
+		`-c.lostAt[n]) < 0 &&`, `-c.lostAt[n]) < 0 && false &&`,
+		abi("TestLostMissesNothing")},
+	{"everybody", "../funi/lost.go",
+		`uint32(lostOne) | uint32(node/LostNodes)<<lostShift`, `uint32(node/LostNodes) << lostShift`,
+		abi("TestLostTellsWhichNode")},
 	{"closed", "keyslot.go",
 		`			x.closeKeySlot(&r.keySlots[n])`, `			_ = n`,
 		unit("TestOpenAndCloseInOrder")},
