@@ -28,7 +28,8 @@ const (
 	Copied
 	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be delivered once, or come back: then
 	// its status becomes Failed.
-	// When the card had no room to say what came back, all messages to that node are Failed, with NoReason, and where that were several nodes, perhaps those to some others (funi.Lost).
+	// When the card had no room to say what came back, all messages to that node are Failed, with NoReason. Where it was several nodes, those to
+	// some others may be (funi.Lost).
 	Sent
 	// Failed: it came back; some of a long one may have been written.
 	Failed
