@@ -116,7 +116,7 @@
 //	costly             an operation that is refused takes the time of one that is not
 //	holds              a frame is judged however long ago its peer was lost
 //	asleep             a flow is put away while a frame of it waits to be judged
-//	turns              packets for the card itself are always before those of others
+//	alternate          packets for the card itself are always before those of others
 //	calm               an answer to a context of the same card waits until something else happens
 //	swaps              who may only write learns what was there
 //	keyed              any key opens a key slot that is open
@@ -128,7 +128,7 @@
 //	ahead              notifications that wait for a modelled machine's unit have no part in the credit
 //	behind             closing a key slot comes before writes that were accepted and wait for a modelled machine's unit
 //	started            starting DMA takes no time
-//	stored             direct I/O is fetched over the bus, and started as DMA is
+//	fetched            direct I/O is fetched over the bus, and started as DMA is
 //	sent               a message's host is told of each packet that has left
 //	metadata           metadata that stand in the record go over the bus besides
 //	unhosted           the card's processor does nothing for a block but take it off the link

@@ -99,7 +99,7 @@ var mutations = []mutation{
 		`case e.tag != tag:`, `case false && e.tag != tag:`,
 		unit("TestOtherJobGetsNothing")},
 	{"forged", "preprocess.go",
-		`c.route(g, t.First.Source) != uint32(h.SourceCard)`, `false`,
+		`c.route(g, t.First.Source) != uint32(t.Header.SourceCard)`, `false`,
 		unit("TestForgedSourceNodeIsRejected")},
 	{"reserved", "cache.go",
 		`l == arctic.Request && i >= t.limit`, `false`,
@@ -421,7 +421,7 @@ var mutations = []mutation{
 	{"asleep", "link/park.go",
 		` || e.train.open && e.train.flow == f`, ``,
 		unit("TestFlowStaysWhileAFrameIsJudged")},
-	{"turns", "operateunit.go",
+	{"alternate", "operateunit.go",
 		`o.waits = o.line != nil`, `o.waits = false`,
 		unit("TestOperationUnitTakesTurns")},
 	{"calm", "response.go",
@@ -460,7 +460,7 @@ var mutations = []mutation{
 		`	w.lead += int64(u.card.DMA.Start.Duration(data, 0))
 `, ``,
 		unit("TestWritesTakeTheStepsOfTheirKind")},
-	{"stored", "writetime.go",
+	{"fetched", "writetime.go",
 		`	if inSlot {
 		w.direct`, `	if false {
 		w.direct`,
