@@ -128,7 +128,7 @@
 //	ahead              notifications that wait for a modelled machine's unit have no part in the credit
 //	behind             closing a key slot comes before writes that were accepted and wait for a modelled machine's unit
 //	started            starting DMA takes no time
-//	fetched            direct I/O is fetched over the bus, and started as DMA is
+//	bussed             direct I/O is fetched over the bus, and started as DMA is
 //	sent               a message's host is told of each packet that has left
 //	metadata           metadata that stand in the record go over the bus besides
 //	unhosted           the card's processor does nothing for a block but take it off the link

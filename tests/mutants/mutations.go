@@ -460,7 +460,7 @@ var mutations = []mutation{
 		`	w.lead += int64(u.card.DMA.Start.Duration(data, 0))
 `, ``,
 		unit("TestWritesTakeTheStepsOfTheirKind")},
-	{"fetched", "writetime.go",
+	{"bussed", "writetime.go",
 		`	if inSlot {
 		w.direct`, `	if false {
 		w.direct`,
