@@ -11,10 +11,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/uspace/machine"
 )
 
 // attached reports whether the card is to be a daemon's: where it was asked for, or where
@@ -38,8 +40,23 @@ func (f *Flags) checkAttached() error {
 		return errors.New("--card daemon: the daemon has interfaces and peers; leave out --iface and --peers")
 	case f.Node < -1 || f.Node > math.MaxUint16:
 		return fmt.Errorf("--node %d: %w; leave it out, funet run says which it is", f.Node, card.ErrNode)
+	case f.modelled():
+		return fmt.Errorf("--profile %s: it models the time of a machine, which has one process and one card on its bus, and a daemon's card does not; use --card embedded", f.profile)
 	}
 	return nil
+}
+
+// modelled reports whether the profile is one that no daemon's card can have (daemon.Config.Profile). Of one that is not here the daemon says so.
+func (f *Flags) modelled() bool {
+	if f.profile == "" {
+		return false
+	}
+	p, err := hwprofiles.Load(f.profile)
+	if err != nil {
+		return false
+	}
+	ok, err := machine.Modelled(p)
+	return ok || err != nil
 }
 
 // describeAttached says which place on the card of a daemon the flags describe.

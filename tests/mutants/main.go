@@ -116,7 +116,7 @@
 //	costly             an operation that is refused takes the time of one that is not
 //	holds              a frame is judged however long ago its peer was lost
 //	asleep             a flow is put away while a frame of it waits to be judged
-//	turns              packets for the card itself are always before those of others
+//	alternate          packets for the card itself are always before those of others
 //	calm               an answer to a context of the same card waits until something else happens
 //	swaps              who may only write learns what was there
 //	keyed              any key opens a key slot that is open
@@ -128,12 +128,14 @@
 //	ahead              notifications that wait for a modelled machine's unit have no part in the credit
 //	behind             closing a key slot comes before writes that were accepted and wait for a modelled machine's unit
 //	started            starting DMA takes no time
-//	stored             direct I/O is fetched over the bus, and started as DMA is
+//	bussed             direct I/O is fetched over the bus, and started as DMA is
 //	sent               a message's host is told of each packet that has left
 //	metadata           metadata that stand in the record go over the bus besides
 //	unhosted           the card's processor does nothing for a block but take it off the link
 //	unwaited           a block is written as soon as it is accepted, whatever the bus has moved
 //	leftover           a packet takes as long as the write that had its line before
+//	forgot             of the nodes that returns were lost for, and the process has not heard of, the last alone is under suspicion
+//	everybody          all nodes are under suspicion whose numbers are like that of one that a return was lost for
 //	closed             a key slot that is closed stays open
 //	within             the key slots in a segment outlive it
 //	counted            each piece of a block counts
@@ -222,7 +224,7 @@ func run(ctx context.Context, names []string) error {
 	}
 	defer b.remove()
 	t := newTable(chosen)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am and rats.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats and funi.\n\n", chaosRun, engineFolder)
 	t.head()
 	wrong := 0
 	rows := 0

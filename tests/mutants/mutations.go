@@ -8,6 +8,7 @@ func unit(test string) []check    { return []check{{folder: engineFolder, test: 
 func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
 func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
 func rats(test string) []check    { return []check{{folder: ratsFolder, test: test}} }
+func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -98,7 +99,7 @@ var mutations = []mutation{
 		`case e.tag != tag:`, `case false && e.tag != tag:`,
 		unit("TestOtherJobGetsNothing")},
 	{"forged", "preprocess.go",
-		`c.route(g, t.First.Source) != uint32(h.SourceCard)`, `false`,
+		`c.route(g, t.First.Source) != uint32(t.Header.SourceCard)`, `false`,
 		unit("TestForgedSourceNodeIsRejected")},
 	{"reserved", "cache.go",
 		`l == arctic.Request && i >= t.limit`, `false`,
@@ -420,7 +421,7 @@ var mutations = []mutation{
 	{"asleep", "link/park.go",
 		` || e.train.open && e.train.flow == f`, ``,
 		unit("TestFlowStaysWhileAFrameIsJudged")},
-	{"turns", "operateunit.go",
+	{"alternate", "operateunit.go",
 		`o.waits = o.line != nil`, `o.waits = false`,
 		unit("TestOperationUnitTakesTurns")},
 	{"calm", "response.go",
@@ -433,7 +434,7 @@ var mutations = []mutation{
 		` && r.keySlots[n].key == key`, ``,
 		unit("TestPutsAreRefused")},
 	{"limit", "area.go",
-		`uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(r.keySlots[n].memory))`, `uint64(w.Offset) > uint64(len(r.keySlots[n].memory))`,
+		`uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(s.memory))`, `uint64(w.Offset) > uint64(len(s.memory))`,
 		unit("TestPutsAreRefused")},
 	{"binding", "area.go",
 		`a.credit == 0 || a.keySlot != n`, `a.credit == 0`,
@@ -459,7 +460,7 @@ var mutations = []mutation{
 		`	w.lead += int64(u.card.DMA.Start.Duration(data, 0))
 `, ``,
 		unit("TestWritesTakeTheStepsOfTheirKind")},
-	{"stored", "writetime.go",
+	{"bussed", "writetime.go",
 		`	if inSlot {
 		w.direct`, `	if false {
 		w.direct`,
@@ -484,6 +485,12 @@ var mutations = []mutation{
 	{"leftover", "context.go",
 		` || l.Takes|l.Behind != 0`, ``,
 		unit("TestMessagesTakeNothingOfWrites")},
+	{"forgot", "../funi/lost.go",
+		`-c.lostAt[n]) < 0 &&`, `-c.lostAt[n]) < 0 && false &&`,
+		abi("TestLostMissesNothing")},
+	{"everybody", "../funi/lost.go",
+		`uint32(lostOne) | uint32(node/LostNodes)<<lostShift`, `uint32(node/LostNodes) << lostShift`,
+		abi("TestLostTellsWhichNode")},
 	{"closed", "keyslot.go",
 		`			x.closeKeySlot(&r.keySlots[n])`, `			_ = n`,
 		unit("TestOpenAndCloseInOrder")},

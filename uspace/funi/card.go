@@ -27,7 +27,8 @@ type Card struct {
 	tailStored  [arctic.Levels]uint32 // send tail as last stored
 	returns     uint32                // next return to write
 	lost        uint32
-	changed     bool // see Changed
+	lostAt      [LostNodes]uint32 // the number of the last that was lost, for each word (lost.go)
+	changed     bool              // see Changed
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
@@ -36,6 +37,7 @@ type Card struct {
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	atomic.StoreUint32(&m.Page[lostSeen], 0)
 	atomic.StoreUint32(&m.Page[versionWord], ABI)
 	c := &Card{memory: m, page: m.Page}
 	c.PutRemoteSizes()
@@ -146,6 +148,9 @@ func (c *Card) Store(r Register, v uint32) {
 // directions must be halted.
 func (c *Card) Resume() {
 	c.returns, c.lost = atomic.LoadUint32(&c.page[returnHead]), atomic.LoadUint32(&c.page[returnsLost])
+	for n := range c.lostAt {
+		c.lostAt[n] = c.lost // or earlier: the other card knew
+	}
 }
 
 // PutControl publishes status bits of CNTL: it replaces the value seen by another, unless the
@@ -293,11 +298,7 @@ func (c *Card) publish(l Level, head, tail Register) {
 func (c *Card) Return(r Returned) {
 	c.changed = true
 	if c.returns-atomic.LoadUint32(&c.page[returnTail]) >= ReturnSlots {
-		// A count that the process has scribbled on misleads nobody else.
-		n := lostTo + r.Header.Node()%LostNodes
-		atomic.StoreUint32(&c.page[n], c.page[n]+1)
-		c.lost++
-		atomic.StoreUint32(&c.page[returnsLost], c.lost)
+		c.lose(r.Header.Node())
 		return
 	}
 	e := c.page[returnRing+int(c.returns%ReturnSlots)*returnWords:]

@@ -34,7 +34,7 @@
 // The register page, 4096 bytes:
 //
 //	0x000  sixteen registers, 64 bytes apart, in the order of Register
-//	0x400  return head (card)   0x440  return tail (process)
+//	0x400  return head (card)   0x440  return tail (process)   0x444  returns lost that the process knows the nodes of (process)
 //	0x480  returns lost (card)
 //	0x4c0  asleep (card): if bits 30:0 are n and not 0, ring doorbell n-1 after a store;
 //	       if bit 31 is set, the card's thread sleeps: wake it (Memory.Wake), and take
@@ -49,7 +49,7 @@
 //	0x600  notification head (card)   0x640  notification tail (process)
 //	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
 //	0x6a0  operations completed (card), 64 bits; see operation.go
-//	0x6c0  64 counts of returns lost, for nodes by their numbers modulo 64 (card)
+//	0x6c0  64 words that say for which nodes returns were lost, by their numbers modulo 64 (card); see lost.go
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a

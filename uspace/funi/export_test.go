@@ -33,3 +33,16 @@ var ABIWords = map[string]uint64{
 	"page.returns":            returnRing * 4,
 	"page.returns[1]":         (returnRing + returnWords) * 4,
 }
+
+// The words of lost.go.
+const (
+	LostSeen = lostSeen
+	LostTo   = lostTo
+)
+
+// ResumedCard is another card's end of a context that has come with its memory.
+func ResumedCard(m *Memory) *Card {
+	c := &Card{memory: m, page: m.Page}
+	c.Resume()
+	return c
+}

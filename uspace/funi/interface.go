@@ -195,10 +195,5 @@ func (i *Interface) NextReturn() (Returned, bool) {
 }
 
 // ReturnsLost returns how many returned packets did not fit the return ring and
-// were only counted.
+// were only counted. Lost says for which nodes.
 func (i *Interface) ReturnsLost() uint32 { return atomic.LoadUint32(&i.page[returnsLost]) - i.lost }
-
-// ReturnsLostTo is how many of them, in all lives of the context, were for nodes whose numbers are n modulo LostNodes. Each is counted here before ReturnsLost counts it.
-func (i *Interface) ReturnsLostTo(n int) uint32 {
-	return atomic.LoadUint32(&i.page[lostTo+n%LostNodes])
-}

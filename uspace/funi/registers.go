@@ -45,6 +45,7 @@ const (
 
 	returnHead  = 0x400 / 4
 	returnTail  = 0x440 / 4
+	lostSeen    = 0x444 / 4
 	returnsLost = 0x480 / 4
 	lostTo      = 0x6c0 / 4
 	returnRing  = 0x800 / 4
@@ -60,7 +61,7 @@ const (
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
-	// LostNodes is how many counts there are of returns that the ring had no room for: nodes whose numbers are the same modulo LostNodes share one.
+	// LostNodes is how many words there are that say for whom the ring had no room: nodes whose numbers are the same modulo LostNodes share one (Lost).
 	LostNodes = 64
 )
 

@@ -35,6 +35,7 @@ func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	i.returns = atomic.LoadUint32(&m.Page[returnHead])
 	i.lost = atomic.LoadUint32(&m.Page[returnsLost])
 	atomic.StoreUint32(&m.Page[returnTail], i.returns)
+	atomic.StoreUint32(&m.Page[lostSeen], i.lost) // nothing of this life can be among them
 	i.notes = m.Page.Notified()
 	atomic.StoreUint32(&m.Page[notesTail], i.notes)
 	return i, nil

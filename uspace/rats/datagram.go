@@ -218,7 +218,7 @@ func (l *datagramLink) returned(r funi.Returned) {
 	l.shutdown()
 }
 
-func (l *datagramLink) suspect(lost *lostReturns) {
+func (l *datagramLink) suspect(lost *funi.Lost) {
 	if l.end.suspect(lost); l.err != nil {
 		l.shutdown()
 	}

@@ -177,7 +177,7 @@ func (s *Server) returned(r funi.Returned) {
 }
 
 // suspect has nothing to do: who asked asks again.
-func (s *Server) suspect(*lostReturns) {}
+func (s *Server) suspect(*funi.Lost) {}
 
 func (s *Server) turn() bool { return s.finish(nil) }
 
@@ -317,8 +317,8 @@ func (q *Inquiry) arrived(n *funi.Notification) {
 }
 
 // suspect asks again.
-func (q *Inquiry) suspect(l *lostReturns) {
-	if l.of(q.peer.Node) && !q.answered && !q.unsent {
+func (q *Inquiry) suspect(l *funi.Lost) {
+	if l.To(q.peer.Node) && !q.answered && !q.unsent {
 		q.goesBack()
 	}
 }

@@ -26,7 +26,7 @@ type protocol interface {
 	// turn sends what could not be sent before. It returns false if there is more.
 	turn() bool
 	// suspect is told that something for such nodes came back and the card had no room to say what.
-	suspect(l *lostReturns)
+	suspect(l *funi.Lost)
 }
 
 // instance is what all instances have.
@@ -78,7 +78,7 @@ type Manager struct {
 	looked  int         // at how many of these NextReady has
 	asked   uint32      // inquiries so far
 	lost    uint32      // returns
-	lostTo  lostReturns
+	lostTo  funi.Lost
 	record  funi.Notification
 }
 
@@ -98,7 +98,7 @@ func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	}
 	e.owned = m.cameBack
 	m.lost = e.iface.ReturnsLost()
-	m.lostTo.update(e.iface)
+	m.lostTo.Look(e.iface)
 	return m, nil
 }
 
@@ -147,7 +147,7 @@ func (m *Manager) poll() (some bool) {
 	m.Endpoint.Poll()
 	if lost := m.iface.ReturnsLost(); lost != m.lost {
 		m.lost = lost
-		m.lostTo.update(m.iface)
+		m.lostTo.Look(m.iface)
 		m.sent.suspect(&m.lostTo)
 		for i := range m.places {
 			if what := m.places[i].what; what != nil {
@@ -257,23 +257,7 @@ type gone struct{}
 func (gone) arrived(*funi.Notification) {}
 func (gone) returned(funi.Returned)     {}
 func (gone) turn() bool                 { return true }
-func (gone) suspect(*lostReturns)       {}
-
-// lostReturns is how many returns were lost, by nodes' numbers modulo funi.LostNodes.
-type lostReturns struct {
-	counts [funi.LostNodes]uint32
-	more   [funi.LostNodes]bool // since the last update
-}
-
-func (l *lostReturns) update(i *funi.Interface) {
-	for n := range l.counts {
-		now := i.ReturnsLostTo(n)
-		l.more[n], l.counts[n] = now != l.counts[n], now
-	}
-}
-
-// of reports whether something for the node may have been among those that were lost last.
-func (l *lostReturns) of(node uint16) bool { return l.more[node%funi.LostNodes] }
+func (gone) suspect(*funi.Lost)         {}
 
 // cookie names an instance in its requests.
 func (i *instance) cookie() uint32 {

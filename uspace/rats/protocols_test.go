@@ -824,11 +824,26 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// Rule (doc.go): when more comes back than the card has room to tell of, everything to those nodes fails, and nothing to others.
+// Rule (doc.go): when more comes back than the card has room to tell of, everything to those nodes fails, and nothing to others,
+// also where their numbers are the same modulo funi.LostNodes.
 func TestLostReturnsFailWhatWentThere(t *testing.T) {
+	for _, other := range []int{2, 1 + funi.LostNodes} {
+		t.Run(fmt.Sprint(other), func(t *testing.T) { lostReturnsFail(t, other) })
+	}
+}
+
+// lostReturnsFail has what went to node 1 come back, and nothing of what went to another.
+func lostReturnsFail(t *testing.T, other int) {
 	var to [3]rats.Seed
 	done := false
-	nodes(t, 3, 1<<17, sim.EthernetConfig{Seed: 1}, func(n *managed, me int) error {
+	nodes(t, other+1, 1<<17, sim.EthernetConfig{Seed: 1}, func(n *managed, me int) error {
+		switch me {
+		case 0, 1:
+		case other:
+			me = 2
+		default:
+			return nil
+		}
 		if me > 0 {
 			target, err := n.NewTarget(must(n.Alloc(100)), 4)
 			if err != nil {

@@ -171,7 +171,7 @@ func (l *readLink) returned(r funi.Returned) {
 	l.shutdown()
 }
 
-func (l *readLink) suspect(lost *lostReturns) {
+func (l *readLink) suspect(lost *funi.Lost) {
 	if l.end.suspect(lost); l.err != nil {
 		l.shutdown()
 	}

@@ -28,7 +28,8 @@ const (
 	Copied
 	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be delivered once, or come back: then
 	// its status becomes Failed.
-	// When the card had no room to say what came back, all messages to that node and some others are Failed, with NoReason.
+	// When the card had no room to say what came back, all messages to that node are Failed, with NoReason. Where it was several nodes, those to
+	// some others may be (funi.Lost).
 	Sent
 	// Failed: it came back; some of a long one may have been written.
 	Failed
@@ -65,9 +66,9 @@ func (e *Endpoint) look() {
 }
 
 // suspect notes which messages may have come back.
-func (s *sends) suspect(l *lostReturns) {
+func (s *sends) suspect(l *funi.Lost) {
 	for i := range s.list {
-		if m := &s.list[i]; m.handle != 0 && m.at <= s.retired && l.of(m.node) {
+		if m := &s.list[i]; m.handle != 0 && m.at <= s.retired && l.To(m.node) {
 			m.lost = true
 		}
 	}

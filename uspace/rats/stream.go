@@ -137,8 +137,8 @@ func (e *end) returned(r funi.Returned) {
 
 // suspect ends the stream if one of its messages may have come back: then something is missing at the other end, and nothing but the card
 // could have said what.
-func (e *end) suspect(l *lostReturns) {
-	if e.peer.Key != 0 && l.of(e.peer.Node) {
+func (e *end) suspect(l *funi.Lost) {
+	if e.peer.Key != 0 && l.To(e.peer.Node) {
 		e.fail(&Failure{Node: e.peer.Node})
 		e.m.await(&e.instance)
 	}

@@ -220,7 +220,7 @@ func (l *taggedLink) returned(r funi.Returned) {
 	l.shutdown()
 }
 
-func (l *taggedLink) suspect(lost *lostReturns) {
+func (l *taggedLink) suspect(lost *funi.Lost) {
 	if l.end.suspect(lost); l.err != nil {
 		l.shutdown()
 	}
