@@ -164,6 +164,8 @@
 //	overcounted        reports count more members than there are
 //	unfetched          the data of a multicast takes a modelled machine's Retrieval Unit no time
 //	unqueued           a copy of a multicast takes a modelled machine's Delivery Unit no time
+//	weightless         a copy of a put takes a modelled machine's bus no time
+//	unrecorded         the completion of a multicast takes a modelled machine's bus no time
 //	owing              a sign never counts as told what it has told of other nodes
 //	home               any card says where a node is
 //	handed             areas do not move with their context

@@ -559,15 +559,15 @@ var mutations = []mutation{
 `, ``,
 		unit("TestMiss")},
 	{"chain", "chain.go",
-		`	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
+		`	if reason := c.deliverMulticast(x, h, m, e.memory); reason != arctic.ReasonNone {
 		return reason
 	}
 	c.sendOn(x, ch, h, m)
 	return arctic.ReasonNone
 `, `	c.sendOn(x, ch, h, m)
-	return c.deliverMulticast(x, h, m)
+	return c.deliverMulticast(x, h, m, e.memory)
 `,
-		unit("TestMulticastPut")},
+		unit("TestSlowMemberHoldsItsChainOnly")},
 	{"loop", "chain.go",
 		`m.Left != ch.members`, `false`,
 		unit("TestNoChainLoops")},
@@ -590,11 +590,19 @@ var mutations = []mutation{
 		`if q.got+n > q.total {`, `if false {`,
 		unit("TestForgedReports")},
 	{"unfetched", "heldwrite.go",
-		`u.slot(w, funi.RemoteDataWord+wordsOf(int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))))`, `u.slot(w, funi.RemoteDataWord)`,
+		`u.slot(w, funi.RemoteDataWord+wordsOf(size))`, `u.slot(w, funi.RemoteDataWord)`,
 		unit("TestMulticastsTakeTheirTime")},
 	{"unqueued", "chain.go",
 		`q.n == 0 && q.bypass`, `q.n == 0`,
 		unit("TestMulticastsTakeTheirTime")},
+	{"weightless", "chain.go",
+		`		c.units.operate.move(wordsOf(len(m.Data)))
+`, ``,
+		unit("TestMulticastPutsTakeTheirTime")},
+	{"unrecorded", "operateunit.go",
+		`		c.timeReport(q, &a)
+`, ``,
+		unit("TestMulticastPutsTakeTheirTime")},
 	{"owing", "forward.go",
 		`		f.before--
 `, ``,

@@ -15,9 +15,10 @@ package engine
 // neither here nor in the link, where it has streams of its own. So chains that cross each other cannot stop each other. A message waits for
 // room in the member's receive FIFO as any does. Lines are the member's, and its account pays for what it sends on.
 //
-// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are. A member's message takes the Delivery Unit what any takes, and
-// what the member sends on leaves when the packet is accepted: from the link to the next, beside the bus (Tokyo, 3.3.1.3), by way of the Dispatch Unit and
-// the Transmit Scheduler. Puts are refused there (arctic.ReasonOperation).
+// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are; on a card whose kinds of packets have times of their
+// own the card fetches its data as that of a write (writetime.go). A member's message takes the Delivery Unit what any takes, and a put has the bus before it
+// is accepted, as any operation on a window (operateunit.go). What the member sends on leaves when the copy is accepted (Tokyo, 2.2.1: the interface stores
+// the message and forwards it), by way of the Dispatch Unit and the Transmit Scheduler, and so does the report of the last.
 
 import (
 	"math/bits"
@@ -132,7 +133,7 @@ func (x *Context) inheritChains(of *chains) {
 func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var m funi.MulticastRequest
 	size, ok := funi.ReadMulticast(w, &m)
-	if !ok || x.remote == nil || l != arctic.Request || m.Put && c.units != nil {
+	if !ok || x.remote == nil || l != arctic.Request {
 		return 0, arctic.ReasonRemoteRequest, true
 	}
 	if m.Put && size > c.inPage(m.Address) {
@@ -157,6 +158,7 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
 	ln.typ = p.Type()
 	ln.asksFor(c, q, int(m.Members))
+	c.timeWrite(ln, false, size, 0, true)
 	c.launch(x, l, ln, arctic.KindMulticast, arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &p))
 	return int(ln.Size), arctic.ReasonNone, true
 }
@@ -171,8 +173,6 @@ func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHead
 	switch {
 	case !p.Multicast(h, &m) || h.Level != arctic.Request:
 		reason = arctic.ReasonRemoteForm
-	case m.Put && c.units != nil:
-		reason = arctic.ReasonOperation
 	case x.drain: // the owner takes the context off the card
 		return arctic.ReasonSwitching
 	default:
@@ -186,46 +186,70 @@ func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHead
 
 // chained checks a copy, delivers it and sends it on.
 func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
-	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
-		return arctic.ReasonChain
+	var e examined
+	ch, reason := c.examineCopy(x, h, m, &e)
+	if reason != arctic.ReasonNone {
+		return c.unfit(x, x.remote, m.Origin, &e, reason)
 	}
-	ch := x.chains[m.Chain]
-	switch {
-	case !ch.member || m.Left != ch.members:
-		return arctic.ReasonChain
-	case ch.first && (m.Origin != h.Source || m.Done != 0):
-		return arctic.ReasonChain
-	case !ch.first && h.Source != ch.parent:
-		return arctic.ReasonChain
-	}
-	if bits.OnesCount16(ch.free) < max(len(ch.next), 1) {
-		x.remote.use.Refused.Busy++
-		return arctic.ReasonBusy
-	}
-	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
+	if reason := c.deliverMulticast(x, h, m, e.memory); reason != arctic.ReasonNone {
 		return reason
 	}
 	c.sendOn(x, ch, h, m)
 	return arctic.ReasonNone
 }
 
-// deliverMulticast gives a copy to the context's process, or says why not; then nothing has changed.
-func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
+// examineCopy finds the chain of a copy, and the memory of a put, or says why the copy is refused. It changes nothing, as examine does.
+func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, e *examined) (ch *chain, why arctic.Reason) {
+	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
+		return nil, arctic.ReasonChain
+	}
+	ch = x.chains[m.Chain]
+	switch {
+	case !ch.member || m.Left != ch.members:
+		return nil, arctic.ReasonChain
+	case ch.first && (m.Origin != h.Source || m.Done != 0):
+		return nil, arctic.ReasonChain
+	case !ch.first && h.Source != ch.parent:
+		return nil, arctic.ReasonChain
+	case bits.OnesCount16(ch.free) < max(len(ch.next), 1):
+		return nil, arctic.ReasonBusy
+	case !m.Put:
+		return ch, arctic.ReasonNone
+	}
+	w, n, reason := c.find(x.remote, m.Origin, m.Key)
+	if reason != arctic.ReasonNone {
+		return nil, reason
+	}
+	e.window, e.number = w, n
+	if w.suspended {
+		e.missed, e.missedNumber, e.missedAt = w, n, m.Address
+		return nil, arctic.ReasonAbsent
+	}
+	if reason := w.permits(m.Origin, funi.RightWrite); reason != arctic.ReasonNone {
+		return nil, reason
+	}
+	if e.memory = w.at(m.Address, len(m.Data)); e.memory == nil {
+		return nil, arctic.ReasonRange
+	}
+	return ch, arctic.ReasonNone
+}
+
+// timeMulticast notes what a copy moves before it is accepted (operateunit.go): a put its data. A message takes the Delivery Unit its time.
+func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
+	var m arctic.Multicast
+	var e examined
+	if !p.Multicast(h, &m) || h.Level != arctic.Request || !m.Put {
+		return
+	}
+	if _, reason := c.examineCopy(x, h, &m, &e); reason == arctic.ReasonNone {
+		c.fetchEntry(x, m.Key, m.Address)
+		c.units.operate.move(wordsOf(len(m.Data)))
+	}
+}
+
+// deliverMulticast gives a copy to the context's process, or says why not; then nothing has changed. memory is where the data of a put goes.
+func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, memory []byte) arctic.Reason {
 	if m.Put {
-		w, n, reason := c.window(x.remote, m.Origin, m.Key)
-		if reason != arctic.ReasonNone {
-			return reason
-		}
-		if w.suspended {
-			return c.miss(x, w, n, m.Origin, m.Address)
-		}
-		if reason := w.permits(m.Origin, funi.RightWrite); reason != arctic.ReasonNone {
-			return reason
-		}
-		memory := w.at(m.Address, len(m.Data))
-		if memory == nil {
-			return arctic.ReasonRange
-		}
 		copy(memory, m.Data)
 		x.took(len(m.Data))
 		return arctic.ReasonNone
@@ -260,6 +284,7 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 		ln.Node, ln.typ, ln.Answer, ln.Chain = n.Node, h.Type, true, chainLane(m.Chain)
 		words := arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &on)
 		x.account.retrieval -= arctic.PacketHeaderSize + words*arctic.WordSize + packetBytes
+		c.timeWrite(ln, false, len(m.Data), 0, false)
 		c.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
 		c.counters.SentOn++
 		on.Done = 0
@@ -280,6 +305,7 @@ func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, r *arctic.Repor
 	a := arctic.Response{ID: m.ID, Data: data[:]}
 	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
 	x.account.retrieval -= arctic.PacketHeaderSize + 2*arctic.ReportBytes + packetBytes
+	c.timeWrite(ln, false, arctic.ReportBytes, 0, false)
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a))
 }
 
@@ -320,6 +346,14 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	return arctic.ReasonNone
 }
 
+// timeReport notes what a report moves: the record of the completion, if it is the last.
+func (c *Card) timeReport(q *request, a *arctic.Response) {
+	var r arctic.Report
+	if arctic.ReadReport(a.Data, &r) && a.Offset == 0 && q.got+int(r.Delivered)+int(r.Failed) == q.total {
+		c.timeRecord()
+	}
+}
+
 // patience returns how long the operation waits for its next answer. A member of a chain may take ConnectTimeout to find that the next one's card is not
 // there, and members that are full, one after the other, MaxHold each until they try again. It is the same for all multicasts: Card.unanswered is in order.
 func (q *request) patience() int64 {
@@ -357,6 +391,10 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 		to := c.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
+		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
+			again.Push(&ln.Line)
+			continue
+		}
 		reason := c.accept(to, nil, arctic.Request, p, &h, nil)
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(ln)

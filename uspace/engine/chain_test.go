@@ -154,8 +154,10 @@ func bytesOf(words []uint32) []byte {
 }
 
 // Rule: a put along a chain writes into each member's window, with all checks of a put, and nothing else changes a byte.
-func TestMulticastPut(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 4, remote: moreRemote})
+func TestMulticastPut(t *testing.T) { onEach(t, multicastPut) }
+
+func multicastPut(t *testing.T, on machine) {
+	r := newRemoteBed(t, setup{cards: 4, remote: moreRemote, tune: on})
 	c := tree{1: {2}, 2: {3}}
 	for node := 1; node < 4; node++ {
 		r.exposes(node, funi.Window{Key: theKey, Base: 128, Bytes: 100, Address: windowAt, Rights: funi.RightWrite})
@@ -384,8 +386,10 @@ func TestChainsThatAreNone(t *testing.T) {
 }
 
 // Rule: a chain whose members have no room stops no other chain, along the same nodes either (chain.go).
-func TestFullChainStopsNoOther(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 4, slots: 8, remote: moreRemote, tune: func(c *engine.Config) { c.FIFO = 2 }})
+func TestFullChainStopsNoOther(t *testing.T) { onEach(t, fullChain) }
+
+func fullChain(t *testing.T, on machine) {
+	r := newRemoteBed(t, setup{cards: 4, slots: 8, remote: moreRemote, tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
 	line := tree{1: {2}, 2: {3}}
 	// More than the last member's queue and FIFO take, and fewer than these and the chains' lines; what waits is more than a frame has room for.
 	const full, messages = 10, 8 + 2 + 4*10 - 8
@@ -515,8 +519,10 @@ func slowMembers(t *testing.T, on machine) {
 
 // Rule: a card takes multicasts from the network as it takes them from its own processes: of a first member's only what its source sends in its own name, of
 // the others' only what comes from the parent. What another card forges goes back to it, and nobody has it.
-func TestForgedMulticasts(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 4, remote: moreRemote, net: near})
+func TestForgedMulticasts(t *testing.T) { onEach(t, forgedMulticasts) }
+
+func forgedMulticasts(t *testing.T, on machine) {
+	r := newRemoteBed(t, setup{cards: 4, remote: moreRemote, net: near, tune: on})
 	r.chains(7, 1, tree{1: {2}}, r.byNode)
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
 	good := arctic.Multicast{Chain: 7, Left: 2, Origin: 3, ID: 1 << 16, Message: 5, Data: bytesOf([]uint32{1, 2})}

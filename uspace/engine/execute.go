@@ -192,18 +192,6 @@ func (r *remote) guessed(source uint16, now int64) arctic.Reason {
 	return arctic.ReasonKeySlot
 }
 
-// window is find, and counts.
-func (c *Card) window(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
-	w, n, why = c.find(r, source, key)
-	switch why {
-	case arctic.ReasonQueueFull:
-		r.use.Refused.Guessing++
-	case arctic.ReasonKeySlot:
-		why = r.guessed(source, c.now)
-	}
-	return w, n, why
-}
-
 // rightFor returns the right that an operation needs.
 func rightFor(q *arctic.WindowRequest) funi.WindowRights {
 	switch q.Operation {

@@ -80,10 +80,6 @@ func TestMiss(t *testing.T) {
 		} {
 			for to := range 2 {
 				t.Run(fmt.Sprintf("%s to %d", name, to), func(t *testing.T) {
-					var cfg engine.Config
-					if tune(&cfg); cfg.Timing != nil && name == "multicast" {
-						t.Skip("there are no multicasts on a card whose units take time (chain.go)")
-					}
 					var f faults
 					r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
 					r.exposes(to, funi.Window{Key: theKey, Bytes: 8192, Address: windowAt, Rights: allRights, Credit: 2, Absent: true})

@@ -56,7 +56,12 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	switch h.Operation() {
 	case funi.RemotePut:
 	case funi.Multicast:
-		u.slot(w, funi.RemoteDataWord+wordsOf(int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))))
+		size := int(min(s.Load(funi.RemoteLengthWord), arctic.MaxMulticastWords*arctic.WordSize))
+		if u.card != nil {
+			u.fetch(w, false, size)
+			return true
+		}
+		u.slot(w, funi.RemoteDataWord+wordsOf(size))
 		return true
 	default:
 		u.slot(w, funi.RemoteDataWord)

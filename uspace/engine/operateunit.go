@@ -19,6 +19,7 @@ package engine
 //	lock, unlock        nothing
 //	signal of a put     two words, and two read before if it is added
 //	notification        16 words and the head of the ring, or Timing.Card's record
+//	copy of a put       its data (chain.go)
 //	answer              its data; what stands in the record of the completion goes with that: 16 words and the head
 //
 // Before the first of these the entry of the window's table is fetched, if the card does not have it (windowentry.go).
@@ -81,6 +82,8 @@ func (c *Card) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, b
 		c.timeOperation(x, p, h, block)
 	case h.Kind == arctic.KindResponse:
 		c.timeAnswer(x, p, h, block)
+	case h.Kind == arctic.KindMulticast:
+		c.timeMulticast(x, p, h)
 	}
 }
 
@@ -137,6 +140,10 @@ func (c *Card) timeAnswer(x *Context, p arctic.Packet, h *arctic.PacketHeader, b
 		a.Data = block
 	}
 	q := x.remote.request(a.ID)
+	if q != nil && q.operation == arctic.RemoteMulticast {
+		c.timeReport(q, &a)
+		return
+	}
 	if q.examine(h.Source, &a) != arctic.ReasonNone {
 		return
 	}

@@ -4,6 +4,7 @@ package engine_test
 // and that what it comes to is what it comes to natively.
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -31,6 +32,9 @@ func timedChain(t *testing.T, delivery time.Duration) *remoteBed {
 		c.Timing.Dispatch, c.Timing.Transmit, c.Timing.Preprocess = dispatches, transmits, preprocesses
 	}})
 	r.chains(7, 1, tree{1: {2}}, r.byNode)
+	for node := 1; node < 3; node++ {
+		r.exposes(node, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+	}
 	if n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: 2, Message: 5}); n.Reason != arctic.ReasonNone {
 		t.Fatalf("%v, %+v", n.Reason, d)
 	}
@@ -83,6 +87,130 @@ func TestMulticastsTakeTheirTime(t *testing.T) {
 	}
 }
 
+// Rule: a copy of a put has the bus for its data before it is accepted, and only then is it written and sent on (chain.go; Tokyo, section 2.2.1: the
+// interface stores the message and forwards it). The last report takes the bus the record of the completion.
+func TestMulticastPutsTakeTheirTime(t *testing.T) {
+	for _, c := range []struct {
+		bytes             int
+		retrieve, deliver int64
+	}{
+		{0, four + eight, 0},
+		{3, four + eight + one, one},
+		{32, four + 2*eight, eight},
+		{44, four + 2*eight + four, eight + four},
+	} {
+		t.Run(fmt.Sprintf("%d bytes", c.bytes), func(t *testing.T) {
+			r := timedChain(t, 0)
+			m := funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt, Data: make([]byte, c.bytes)}
+			fill(m.Data, 77)
+			r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &m) })
+			begin := r.now + 1
+			if took := r.watch(0, funi.RQSQTail) - begin; took != c.retrieve {
+				t.Errorf("retrieval took %d ns, want %d", took, c.retrieve)
+			}
+			const hop = int64(dispatches + transmits + 10*time.Microsecond + preprocesses)
+			want := r.now + hop + c.deliver
+			for node := 1; node < 3; node++ {
+				before, was := r.cards[node].Counters().Multicasts, bytes.Clone(r.keyed[node])
+				at := r.when("a member has it", func() bool {
+					done := r.cards[node].Counters().Multicasts != before
+					if !done && !bytes.Equal(was, r.keyed[node]) {
+						t.Fatal("memory changes before its time")
+					}
+					return done
+				})
+				if at != want {
+					t.Errorf("member %d has it %d ns late", node, at-want)
+				}
+				if !bytes.Equal(r.keyed[node][:c.bytes], m.Data) {
+					t.Errorf("member %d has other bytes", node)
+				}
+				want += hop + c.deliver + 1 // the bed's next step, in which what a frame called for leaves
+			}
+			completions := r.cards[0].Counters().Completions
+			want += 2*eight + one - c.deliver
+			if at := r.when("it is complete", func() bool { return r.cards[0].Counters().Completions != completions }); at != want {
+				t.Errorf("it is complete %d ns late", at-want)
+			}
+			if n := r.notified(0); n.Reason != arctic.ReasonNone || n.Delivery() != (funi.Delivery{Delivered: 2}) {
+				t.Errorf("%v, %+v", n.Reason, n.Delivery())
+			}
+			r.ends()
+		})
+	}
+}
+
+// Rule: a copy that is refused takes the bus nothing, whether it is the chain or the window that refuses it.
+func TestRefusedCopiesTakeNoTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*funi.MulticastRequest)
+		want   arctic.Reason
+	}{
+		"chain":   {func(m *funi.MulticastRequest) { m.Chain = 6 }, arctic.ReasonChain},
+		"members": {func(m *funi.MulticastRequest) { m.Members = 3 }, arctic.ReasonChain},
+		"key":     {func(m *funi.MulticastRequest) { m.Key ^= 1 << 40 }, arctic.ReasonKeySlot},
+		"range":   {func(m *funi.MulticastRequest) { m.Address += 21 }, arctic.ReasonRange},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := timedChain(t, 0)
+			m := funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt, Data: make([]byte, 44)}
+			c.change(&m)
+			r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &m) })
+			arrival, before := r.lands(), r.cards[1].Counters().RejectsSent
+			if took := r.when("it is judged", func() bool { return r.cards[1].Counters().RejectsSent != before }) - arrival; took != int64(preprocesses) {
+				t.Errorf("it took %d ns, want %d", took, preprocesses)
+			}
+			if n := r.notified(0); n.Reason != c.want || n.Delivery().Failed != int(m.Members) {
+				t.Errorf("%v, %+v; want %v", n.Reason, n.Delivery(), c.want)
+			}
+			r.ends()
+		})
+	}
+}
+
+// Rule: a copy is judged when its time is over. A member that has closed its window or left the chain by then has nothing of it and sends nothing on, and
+// the origin hears who that is; one that is away takes it when it is back, once.
+func TestMembersThatEndBeforeTheTimeOfACopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(r *remoteBed)
+		want arctic.Reason
+	}{
+		"the window is closed": {func(r *remoteBed) {
+			r.block(1, funi.Request, func(s *funi.Slot) { s.SetCloseKeySlot(theKey, 0) })
+			r.retired(1)
+		}, arctic.ReasonKeySlot},
+		"it has left the chain": {func(r *remoteBed) { r.leaves(1) }, arctic.ReasonChain},
+		"it is away for a time": {func(r *remoteBed) {
+			s := r.switchOut(1)
+			r.pass(10 * time.Millisecond)
+			r.switchIn(1, s)
+		}, arctic.ReasonNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := timedChain(t, 0)
+			data := bytes.Repeat([]byte{0x3c}, 44)
+			r.block(0, funi.Request, func(s *funi.Slot) {
+				s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt, Data: data})
+			})
+			was := bytes.Clone(r.keyed[2])
+			r.step(r.lands() + int64(preprocesses))
+			r.step(r.now + 1)
+			if r.cards[1].Counters().Multicasts != 1 {
+				t.Fatal("it is accepted before its time")
+			}
+			c.end(r)
+			n := r.notified(0)
+			if d := n.Delivery(); n.Reason != c.want || c.want != arctic.ReasonNone && (d.Failed != 2 || d.Broken[0].Node != 1) {
+				t.Errorf("%v, %+v; want %v", n.Reason, d, c.want)
+			}
+			if has := !bytes.Equal(was, r.keyed[2]); has != (c.want == arctic.ReasonNone) {
+				t.Errorf("the second member has it: %v", has)
+			}
+			r.idle(time.Minute)
+		})
+	}
+}
+
 // Rule: what stands in a block costs no more than the longest that there is, whatever length the process writes into it, and is refused.
 func TestMulticastOfAnyLengthIsBounded(t *testing.T) {
 	for _, length := range []uint32{76, 1 << 16, 1<<32 - 4, 1<<32 - 1} {
@@ -106,6 +234,7 @@ func TestMulticastOfAnyLengthIsBounded(t *testing.T) {
 func TestMulticastIsTheSameOnEachMachine(t *testing.T) {
 	type outcome struct {
 		has  []int
+		at   [4][]byte // the members' memory
 		told funi.Delivery
 		why  arctic.Reason
 	}
@@ -123,25 +252,38 @@ func TestMulticastIsTheSameOnEachMachine(t *testing.T) {
 			}
 		}
 		first, members := uint16(rapid.IntRange(0, 3).Draw(rt, "at")), uint16(rapid.IntRange(1, 8).Draw(rt, "of"))
-		seed := rapid.Uint64().Draw(rt, "seed")
+		seed, put := rapid.Uint64().Draw(rt, "seed"), rapid.Bool().Draw(rt, "put")
+		var keys [4]uint64
+		for i := range keys {
+			keys[i] = rapid.SampledFrom([]uint64{theKey, theKey, theKey, theKey ^ 1<<40}).Draw(rt, "key")
+		}
 		on := func(tune machine) (o outcome) {
 			r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: tune, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond}})
 			for node, c := range chains {
 				r.sets(node, c)
 			}
-			n, d := r.multicasts(0, first, funi.MulticastRequest{Chain: 7, Members: members, Message: 5, Data: bytesOf([]uint32{1, 2, 3})})
+			m := funi.MulticastRequest{Chain: 7, Members: members, Put: put, Data: bytesOf([]uint32{1, 2, 3})}
+			for node, key := range keys {
+				r.exposes(node, funi.Window{Key: key, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+			}
+			if put {
+				m.Key, m.Address = theKey, windowAt+8
+			}
+			n, d := r.multicasts(0, first, m)
 			r.pass(100 * time.Microsecond) // for the Delivery Units
 			for node, p := range r.proc {
 				if p.Receive(funi.Request) != nil {
 					o.has = append(o.has, node)
 				}
+				o.at[node] = r.keyed[node]
 			}
 			slices.SortFunc(d.Broken[:min(d.Named, funi.MaxNamed)], func(a, b funi.Broken) int { return int(a.Node) - int(b.Node) })
 			o.told, o.why = d, n.Reason
 			return o
 		}
 		native, timed := on(machines["native"]), on(machines["timed"])
-		if !slices.Equal(native.has, timed.has) || native.told != timed.told || (native.why == arctic.ReasonNone) != (timed.why == arctic.ReasonNone) {
+		if !slices.Equal(native.has, timed.has) || native.told != timed.told || (native.why == arctic.ReasonNone) != (timed.why == arctic.ReasonNone) ||
+			!slices.EqualFunc(native.at[:], timed.at[:], bytes.Equal) {
 			rt.Fatalf("natively %+v, timed %+v", native, timed)
 		}
 	})

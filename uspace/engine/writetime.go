@@ -12,9 +12,10 @@ package engine
 //   - Delivery: the data over the bus, and then the record. It carries the metadata, so those are not moved besides, unless they come
 //     with a packet that does not complete its area.
 //
-// Frames without packets take no time, neither out nor in: Hamlyn had none. Multicasts, and requests that open, close and reset, have no time but their
+// Frames without packets take no time, neither out nor in: Hamlyn had none. Requests that open, close and reset have no time but their
 // transactions, for the paper has none for them. It has none for operations on windows either: their packets, and those of answers, take what those of
-// a write with as many bytes take, and at their receiver their transactions (operateunit.go) and the record.
+// a write with as many bytes take, and at their receiver their transactions (operateunit.go) and the record. So do multicasts and what members send on (chain.go), whose
+// data the card fetches by DMA.
 
 import (
 	"time"
