@@ -103,6 +103,48 @@ func TestPacketsWaitForARoute(t *testing.T) {
 	}
 }
 
+// Rule: so it is on a modelled machine, whose units have done their part when a packet begins to wait.
+func TestPacketsWaitForARouteOnAModelledMachine(t *testing.T) {
+	f := faults{suspend: true}
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+		timed(c)
+		f.tune(c)
+	}})
+	if err := b.cards[0].SetRoute(1, engine.NoRoute); err != nil {
+		t.Fatal(err)
+	}
+	const many = 6 // all lines that requests may use
+	for i := range uint32(many) {
+		b.mustSend(0, funi.Request, 1, i)
+	}
+	b.pass(patience / 2)
+	if back, ok := b.proc[0].NextReturn(); ok || len(f.heard) != many || f.heard[0] != noRouteFault(1) {
+		t.Fatalf("before there is a route: %+v came back, the owner heard %q", back, f.heard)
+	}
+	if err := b.cards[0].SetRoute(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint32(many) {
+		b.until(time.Second, "a message", func() bool {
+			m, ok := take(b.proc[1], funi.Request)
+			if ok && m.Payload()[0] != i {
+				t.Fatalf("message %d came as number %d", m.Payload()[0], i)
+			}
+			return ok
+		})
+	}
+	b.idle(time.Second)
+	if err := b.cards[0].SetRoute(1, engine.NoRoute); err != nil {
+		t.Fatal(err)
+	}
+	begun := b.now
+	b.mustSend(0, funi.Request, 1, 9)
+	b.comesBack(2*patience, b.proc[0], funi.Returned{Reason: arctic.ReasonNoRoute, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 9})
+	if took := time.Duration(b.now - begun); took < patience {
+		t.Errorf("it came back after %v, want %v", took, patience)
+	}
+}
+
 // completesOnce waits until node 0's one operation is complete.
 func completesOnce(r *remoteBed, _ int) {
 	r.t.Helper()
