@@ -7,7 +7,7 @@ package daemon
 // outsider can bring counts towards a suspension: an access with the window's key, by a node that the job's table puts on the card that it came from, to bytes or with
 // an operation that the window forbids. Guessed keys do not, nor what fails in an ordinary program: another's lock, a want of credit. Each node has a count of its own, so that
 // many do not add up to what none has done, and a process has windows suspended at most once in connect_timeout, whoever tries: an owner that brings them
-// back (funi.ResumeWindow) can be held up no more often. Then those wait that use that window, all of the same job, and nobody else.
+// back (funi.ResumeWindow) can be held up no more often. A window without notifications is left alone: its owner would not hear of it. Then those wait that use that window, all of the same job, and nobody else.
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ const suspects = 16
 // Faults counts what the card has told its daemon about processes of a job on this host, since the job was made.
 type Faults struct {
 	engine.Faults
-	Suspended uint64 `json:"windows_suspended"` // by this daemon
+	Suspended uint64 `json:"windows_suspended"` // by this daemon; those that are left alone because they have no notifications count as well
 }
 
 // place names a context by its group and node.

@@ -8,6 +8,20 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
+// Rule: the table of jobs is followed by a line for each job of which the card has told its daemon something, and by none for others.
+func TestJobsTable(t *testing.T) {
+	quiet := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 7}}
+	told := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 8}, Faults: daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 12, NoRoute: 3}, Suspended: 2}}
+	var b strings.Builder
+	if err := writeJobs(&b, []daemon.JobCounted{quiet, told}); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(b.String(), "GID 8")
+	if want := ": 1 window missed, 12 accesses refused, 3 packets for nodes that there are not, 2 windows suspended by this daemon\n"; rest != want || strings.Contains(b.String(), "GID 7") {
+		t.Errorf("%s", b.String())
+	}
+}
+
 // Rule: the table of contexts has the key slots and areas of those that have asked for them, and what was refused by reason; where nobody
 // has, it has no columns for them.
 func TestContextsTable(t *testing.T) {

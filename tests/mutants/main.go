@@ -152,6 +152,7 @@
 //	repaid             what late writes had of an account is not given back
 //	page               a get asks for more than the rest of a page
 //	withheld           others wait for ever for a window that its owner never brings back
+//	mute               a window is suspended whose process could not be told
 //	unrouted           a packet waits for ever for a route that never comes
 //	routed             a packet waits on when its node has a route
 //	fault              the owner of a window is told of each miss

@@ -554,6 +554,9 @@ var mutations = []mutation{
 `, `	c.routes[node] = route
 `,
 		unit("TestPacketsWaitForARoute")},
+	{"mute", "fault.go",
+		` && r.keySlots[n].credit > 0`, ``,
+		unit("TestFaultsAreTheOwners")},
 	{"fault", "fault.go",
 		`	w.told = true
 `, ``,

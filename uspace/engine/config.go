@@ -64,7 +64,7 @@ type Config struct {
 	// sections 2.1, 3.1 and 3.3; fault.go, routemiss.go). source is the node that the packet is from. With arctic.ReasonAbsent it is the first packet that
 	// finds the window of the node not present since that is so, and the result says nothing. With
 	// arctic.ReasonNoRoute the route table of the source, a node of this card, has no entry for the node, and the packet waits for one, at most for ConnectTimeout, if hold is true. Other
-	// reasons are those of refusals, one call for each packet, and with hold the window is suspended whose key the packet has. It is called within Step and must
+	// reasons are those of refusals, one call for each packet, and with hold the window is suspended whose key the packet has, if it has credit, by which its process is told of the next miss. It is called within Step and must
 	// not call the card. nil: nobody wants to know, nothing is suspended, and no packet waits for a route.
 	Fault func(gid, node, source uint16, reason arctic.Reason) (hold bool)
 	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is encrypted all the same

@@ -95,7 +95,7 @@
 //     rejected and stay in the sender's cache. Return ring full: returns are counted.
 //     Notification ring: it has an entry for each credit of the areas. A write whose area has none left is rejected and stays
 //     in the sender's cache, or comes back, as the area was opened. Lines of a chain: a multicast along it is rejected and stays with the member before,
-//     and stops no other chain. What a sign has to tell waits for lines of its own, and those it tells are as many as cards and moved nodes.
+//     and stops no other chain. No route: the packet keeps its line, for ConnectTimeout at most, if the card's owner says so (routemiss.go). What a sign has to tell waits for lines of its own, and those it tells are as many as cards and moved nodes.
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. A transfer that fails either check comes back to the sender, whose fault it is.

@@ -74,7 +74,8 @@ func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint
 	x.stir()
 }
 
-// refused counts a packet of a node that is refused for good, and tells the card's owner, who may have the window of the key suspended.
+// refused counts a packet of a node that is refused for good, and tells the card's owner, who may have the window of the key suspended. One without
+// credit is not: its process would never hear of it, and whoever is refused often enough could take it away from everybody for good.
 func (c *Card) refused(x *Context, source uint16, key uint64, reason arctic.Reason) {
 	c.counters.RemoteRefused++
 	r := x.remote
@@ -84,7 +85,7 @@ func (c *Card) refused(x *Context, source uint16, key uint64, reason arctic.Reas
 	if c.cfg.Fault == nil || !c.cfg.Fault(x.gid, x.node, source, reason) || r == nil {
 		return
 	}
-	if n, open := r.keySlot(key); open && !r.keySlots[n].suspended {
+	if n, open := r.keySlot(key); open && !r.keySlots[n].suspended && r.keySlots[n].credit > 0 {
 		c.settleWrites(x) // what was accepted before
 		x.suspend(&r.keySlots[n])
 	}

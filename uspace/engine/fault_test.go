@@ -178,12 +178,15 @@ func TestOwnerThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// Rule: the card's owner hears of each access that is refused and of each node without a route; what it does about a window is to count, or to have it suspended.
+// Rule: the card's owner hears of each access that is refused and of each node without a route; what it does about a window is to count, or to have it suspended if its
+// process can be told.
 func TestFaultsAreTheOwners(t *testing.T) {
+	const mute = otherKey ^ 1 // of key slot 4
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		var f faults
 		r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
-		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: funi.RightRead})
+		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: funi.RightRead | funi.RightNotify, Credit: 1})
+		r.exposes(1, funi.Window{Key: mute, Base: 64, Bytes: 64, Rights: funi.RightRead})
 		refused := func(key uint64, o funi.Operation, want arctic.Reason) {
 			t.Helper()
 			o.Key = key
@@ -201,6 +204,12 @@ func TestFaultsAreTheOwners(t *testing.T) {
 		f.hears(t)
 		f.suspend = true
 		refused(otherKey, operation(arctic.RemoteRead, 0), arctic.ReasonKeySlot) // no window is meant
+		refused(mute, operation(arctic.RemoteAdd, 0, 1), arctic.ReasonRights)    // nobody could tell its process
+		o := operation(arctic.RemoteRead, 0)
+		o.Key = mute
+		if n := r.completes(0, 1, o); n.Reason != arctic.ReasonNone {
+			t.Fatalf("a window whose process could not be told: %v", n.Reason)
+		}
 		refused(theKey, operation(arctic.RemoteAdd, 0, 1), arctic.ReasonRights)
 		r.asks(0, 1, operation(arctic.RemoteRead, 0))
 		r.pass(patience / 2)

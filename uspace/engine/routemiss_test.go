@@ -40,18 +40,23 @@ func (r *remoteBed) routeTo(table string, node int, route uint32) {
 }
 
 // Rule: while its owner has it so, what a process sends to a node without a route waits, and is carried out once, in its order, when there is a route; what it sends elsewhere goes
-// on. So it is with each kind of packet that waits, with both tables, and where the route leads back to this card.
+// on. So it is with each kind of packet that waits, with both tables, where the route leads back to this card, and on a modelled machine, whose units have done their part
+// when a packet begins to wait.
 func TestPacketsWaitForARoute(t *testing.T) {
+	onTimedToo(t, packetsWaitForARoute)
+}
+
+func packetsWaitForARoute(t *testing.T, tune func(*engine.Config)) {
 	for name, row := range map[string]struct {
 		asks func(r *remoteBed, to int)
 		done func(r *remoteBed, to int)
 	}{
 		"messages": {func(r *remoteBed, to int) {
-			for i := range uint32(8) {
+			for i := range uint32(4) {
 				r.mustSend(0, funi.Request, to, i)
 			}
 		}, func(r *remoteBed, to int) {
-			for i := range uint32(8) {
+			for i := range uint32(4) {
 				r.until(time.Second, "a message", func() bool {
 					m, ok := take(r.proc[to], funi.Request)
 					if ok && m.Payload()[0] != i {
@@ -71,7 +76,7 @@ func TestPacketsWaitForARoute(t *testing.T) {
 		"multicast": {func(r *remoteBed, to int) {
 			r.chains(1, uint16(to), tree{}, r.byNode)
 			r.block(0, funi.Request, func(s *funi.Slot) {
-				s.SetMulticast(uint16(to), &funi.MulticastRequest{Chain: 1, Members: 1, Put: true, Key: theKey, Address: windowAt, Data: word(3)})
+				s.SetMulticast(uint16(to), &funi.MulticastRequest{Chain: 1, Members: 1, Message: 7, Data: word(3)})
 			})
 		}, completesOnce},
 	} {
@@ -79,7 +84,7 @@ func TestPacketsWaitForARoute(t *testing.T) {
 			for to := range 2 {
 				t.Run(fmt.Sprintf("%s to %d by the table of the %s", name, to, table), func(t *testing.T) {
 					f := faults{suspend: true}
-					r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: f.tune})
+					r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
 					r.exposes(to, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights})
 					r.routeTo(table, to, engine.NoRoute)
 					was := bytes.Clone(r.keyed[to])
