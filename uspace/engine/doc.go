@@ -50,6 +50,7 @@
 //
 //	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
 //	heldwrite.go   what remote writes and request blocks take there, and how writes that were accepted wait for the Delivery Unit
+//	writetime.go   the same on a card whose packets have a time for each kind and step, as Hamlyn's; it sends blocks of remote writes
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
 //	operateunit.go the Operation Unit: what operations on windows, and answers, move over the bus before they are accepted

@@ -43,6 +43,7 @@ var cardConfigs = map[string]func(*engine.Config){
 	"thesis":  thesis,
 	"timed":   timed,
 	"units":   units,
+	"stepped": stepped,
 	"train 1": func(c *engine.Config) { c.Train = 1 },
 	"tiny":    func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.FirstWindow = 2, 1, 1, 1 },
 }

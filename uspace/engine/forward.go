@@ -96,7 +96,7 @@ func (c *Card) becomeForward(x *Context, to uint16) {
 	c.joinBells(x, c.cfg.Doorbells)
 	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil, [arctic.Levels]*transfer{}, nil, nil, nil
 	for l := range x.fifo {
-		x.fifo[l].entries = nil
+		x.fifo[l].entries, x.fifo[l].blocks = nil, nil
 	}
 	if !x.holdsSet { // SwitchOut has offered it to others
 		x.holdsSet = c.takeSet() // if there is none free, the card has one more for a while

@@ -193,7 +193,7 @@ func TestPutOfManyPackets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt, "network")]
 		r := newRemoteBed(t, setup{cards: 2, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: faults},
-			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units"}).Draw(rt, "card")]})
+			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units", "stepped"}).Draw(rt, "card")]})
 		to := rapid.IntRange(0, 1).Draw(rt, "to")
 		r.opens(to, theKey, 16, keyedSize-32, 0)
 		want := bytes.Clone(r.keyed[to])
@@ -571,7 +571,7 @@ func TestGroupReceive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const members = 4
 		r := newRemoteBed(t, setup{cards: members, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: wire.Networks["all"]},
-			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units"}).Draw(rt, "card")]})
+			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units", "stepped"}).Draw(rt, "card")]})
 		r.opens(0, theKey, 0, keyedSize, 0)
 		want := bytes.Clone(r.keyed[0])
 		left := uint64(1) << 32

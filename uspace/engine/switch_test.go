@@ -285,7 +285,7 @@ func setsOfThePacketCache(t *testing.T, on machine) {
 func TestExactlyOnceWithContextSwitches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBed(t, setup{cards: 3, slots: rapid.SampledFrom([]int{2, 16}).Draw(rt, "slots"),
-			tune: cardConfigs[rapid.SampledFrom([]string{"native", "thesis", "tiny", "timed", "units"}).Draw(rt, "card")],
+			tune: cardConfigs[rapid.SampledFrom([]string{"native", "thesis", "tiny", "timed", "units", "stepped"}).Draw(rt, "card")],
 			net:  wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}})
 		tr := newTraffic(b, 60, rapid.SampledFrom([]int{2, 21}).Draw(rt, "words"))
 		saved := make([]*engine.Saved, 3)
