@@ -131,7 +131,7 @@ func runOf(s Scenario) (r *run) {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if profile != nil {
-		s.Faults &^= RMA | Moves // which cards of modelled machines do not do
+		s.Faults &^= Moves // which cards of modelled machines do not do
 	}
 	if s.Faults&Moves != 0 && s.Faults&ends != 0 {
 		// Not both in one run: where a node is whose process or card ends in the middle of a move is for its launcher to say.
