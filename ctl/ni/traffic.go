@@ -68,8 +68,8 @@ func trials() []trial {
 	}
 }
 
-// traffic measures all of them.
-func (m *model) traffic() ([]measured, error) {
+// measure measures all of them.
+func (m *model) measure() ([]measured, error) {
 	var out []measured
 	memory := [2][]byte{}
 	began, ended := int64(0), int64(-1)

@@ -19,7 +19,7 @@ func TestTraffic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := m.traffic()
+		all, err := m.measure()
 		if err != nil {
 			t.Fatal(err)
 		}
