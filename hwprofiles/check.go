@@ -99,6 +99,9 @@ func (p *Profile) contradiction() (key, why string) {
 		return "card.block_bytes", fmt.Sprintf("card.block_bytes is %d, but card.blocks is false; write true, or 0 bytes", card.BlockBytes)
 	case card.BlockBytes == 0 && card.Blocks && len(p.Steps) > 0:
 		return "card.block_bytes", "card.blocks is true, and the machine's times are steps, of blocks that are no longer than card.block_bytes: write 64 to 1024 bytes"
+	case (card.WindowEntriesCached == 0) != (card.WindowEntryWords == 0):
+		return "card.window_entry_words", fmt.Sprintf("card.window_entry_words is %d and card.window_entries_cached %d; give both, or write 0 and 0 for a card that holds all",
+			card.WindowEntryWords, card.WindowEntriesCached)
 	case card.Blocks && card.TransferWords != 0:
 		return "card.blocks", fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
 	case net.Clock != 0 && net.HalfwordsPerCycle == 0:

@@ -11,7 +11,7 @@
 //	native             nothing costs anything and no limit is set
 //	sbus-arctic        the thesis's machine (chapter 5, section 6.1)
 //	sbus-arctic-paper  the same with the conference paper's later network and card
-//	tokyo, tokyo-text  the bus and link of the Tokyo network interface, by its sum and by its text
+//	tokyo, tokyo-text  the bus and link of the Tokyo network interface, by its sum and by its text: a machine for operations on windows
 //	cm5                the machine that both compare with, as a table of the costs of its calls
 //
 // A figure of zero costs nothing or, where it is a limit, sets none: the engine then uses

@@ -59,6 +59,8 @@ var figures = []figure{
 	{"card.transfer_words", func(p *Profile) any { return &p.Card.TransferWords }, 4, 20, nil},
 	{"card.types", func(p *Profile) any { return &p.Card.Types }, 1, 1 << 14, nil},
 	{"card.remote_page_bytes", func(p *Profile) any { return &p.Card.RemotePageBytes }, 64, 1 << 16, nil},
+	{"card.window_entries_cached", func(p *Profile) any { return &p.Card.WindowEntriesCached }, 1, 1 << 16, nil},
+	{"card.window_entry_words", func(p *Profile) any { return &p.Card.WindowEntryWords }, 1, 16, nil},
 
 	{"units.retrieval_cycles", func(p *Profile) any { return &p.Units.RetrievalCycles }, 0, int64(maxCycles), busClock},
 	{"units.dispatch_cycles", func(p *Profile) any { return &p.Units.DispatchCycles }, 0, int64(maxCycles), busClock},

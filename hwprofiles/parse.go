@@ -97,7 +97,7 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 }
 
 // later are the figures that sections had not at first: without one they mean what they meant.
-var later = []string{"bus.queue_burst", "card.block_bytes", "card.remote_page_bytes"}
+var later = []string{"bus.queue_burst", "card.block_bytes", "card.remote_page_bytes", "card.window_entries_cached", "card.window_entry_words"}
 
 // section reads the figures of a section. All must be there, but those that came later.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {

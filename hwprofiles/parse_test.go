@@ -52,7 +52,7 @@ func TestFiguresRefused(t *testing.T) {
 		{"bursts: [1, 4, 8]", "bursts: [1, 4.5]", "23:11", `bus.bursts is a list, want a list of at most 16 rising`},
 		{"bursts: [1, 4, 8]", "bursts: [" + strings.Repeat("1, ", 17) + "]", "23:11", `bus.bursts is a list, want a list of at most 16`},
 		{"lines: 8 ", "lines: 8.5", "28:10", `card.lines is 8.5, want a whole number, 0 (no limit) or 2 to 4096`},
-		{"topology: hypercube", "topology: torus", "55:13", `network.topology is the text "torus", want any, hypercube or crossbar`},
+		{"topology: hypercube", "topology: torus", "57:13", `network.topology is the text "torus", want any, hypercube or crossbar`},
 		// Out of range.
 		{"clock_mhz: 40 ", "clock_mhz: 100000.001", "11:14", `cpu.clock_mhz is 100000.001, want`},
 		{"read_cycles: 27.2", "read_cycles: 1000000.1", "15:25", `cpu.uncached_read_cycles is 1000000.1, want`},
@@ -72,14 +72,15 @@ func TestFiguresRefused(t *testing.T) {
 		{"reply_lines: 2", "reply_lines: 0", "29:16", `card.reply_lines is 0 of 8 lines`},
 		{"remote_page_bytes: 0", "remote_page_bytes: 65", "38:22", `card.remote_page_bytes is 65, want a power of two`},
 		{"remote_page_bytes: 0", "remote_page_bytes: 32", "38:22", `card.remote_page_bytes is 32, want a whole number, 0 (no limit) or 64 to 65536`},
+		{"window_entries_cached: 0", "window_entries_cached: 4", "40:23", `card.window_entry_words is 0 and card.window_entries_cached 4; give both`},
 		{"transfer_words: 20", "transfer_words: 18", "36:19", `card.transfer_words is 18, want a multiple of 4`},
 		{"blocks: false", "blocks: true", "33:11", `card.blocks is true, so that transfers fill frames, but card.transfer_words is 20; write false, or 0 words`},
 		{"block_bytes: 0", "block_bytes: 512", "34:16", `card.block_bytes is 512, but card.blocks is false; write true, or 0 bytes`},
 		{"block_bytes: 0", "block_bytes: 520", "34:16", `card.block_bytes is 520, want a multiple of 16`},
 		{"block_bytes: 0", "block_bytes: 2048", "34:16", `card.block_bytes is 2048, want a whole number, 0 (no limit) or 64 to 1024`},
-		{"router_ports: 4", "router_ports: 5", "52:17", `network.router_ports is 5, want 4 or 8`},
-		{"halfwords_per_cycle: 2", "halfwords_per_cycle: 0", "49:24", `network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more`},
-		{"reserved_buffers: 1", "reserved_buffers: 3", "54:21", `network.reserved_buffers is 3 of 3, want at least one for each level`},
+		{"router_ports: 4", "router_ports: 5", "54:17", `network.router_ports is 5, want 4 or 8`},
+		{"halfwords_per_cycle: 2", "halfwords_per_cycle: 0", "51:24", `network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more`},
+		{"reserved_buffers: 1", "reserved_buffers: 3", "56:21", `network.reserved_buffers is 3 of 3, want at least one for each level`},
 		// Keys and sources.
 		{"clock_mhz: 40 ", "clock_ghz: 40", "11:3", `unknown key "clock_ghz", want clock_mhz, instruction_cycles,`},
 		{"clock_mhz: 40 ", "Clock_mhz: 40", "11:3", `unknown key "Clock_mhz", want clock_mhz`},
@@ -92,8 +93,8 @@ func TestFiguresRefused(t *testing.T) {
 		{"name: sbus-arctic", "name: my profile", "7:7", `name "my profile", want at most 32 letters, digits and dashes`},
 		{"name: sbus-arctic", "name: [a]", "7:7", `name is a list, want one value`},
 		{"about: \"", `about: "\n`, "8:8", `about is "\nFUNi on SBus in a 40 MHz`},
-		{"  cpu.clock_mhz: \"", `  cpu.clock: "`, "69:3", `unknown key "cpu.clock", want the keys of figures, such as cpu.clock_mhz, or costs`},
-		{"  cpu.load_double_cycles: \"thesis 6.1.1\"", "  cpu.load_double_cycles: \"\"", "71:27", `the source of cpu.load_double_cycles is "", want one line of at most 200 bytes`},
+		{"  cpu.clock_mhz: \"", `  cpu.clock: "`, "71:3", `unknown key "cpu.clock", want the keys of figures, such as cpu.clock_mhz, or costs`},
+		{"  cpu.load_double_cycles: \"thesis 6.1.1\"", "  cpu.load_double_cycles: \"\"", "73:27", `the source of cpu.load_double_cycles is "", want one line of at most 200 bytes`},
 	} {
 		p, err := Parse("p.yaml", []byte(edited(t, c.old, c.new)))
 		want := fmt.Sprintf("p.yaml:%s: %s", c.at, c.want)
@@ -258,6 +259,10 @@ func agree(t *rapid.T, p *Profile) {
 		p.Card.BlockBytes = 0
 	} else if len(p.Steps) > 0 {
 		p.Card.BlockBytes = max(p.Card.BlockBytes, 64)
+	}
+	p.Card.WindowEntriesCached, p.Card.WindowEntryWords = 0, 0
+	if rapid.Bool().Draw(t, "fetches entries") {
+		p.Card.WindowEntriesCached, p.Card.WindowEntryWords = rapid.IntRange(1, 1<<16).Draw(t, "entries"), rapid.IntRange(1, 16).Draw(t, "entry words")
 	}
 	p.Card.RemotePageBytes = rapid.SampledFrom([]int{0, 64, 4096, 1 << 16}).Draw(t, "page")
 	p.Network.RouterPorts = rapid.SampledFrom([]int{0, 4, 8}).Draw(t, "ports")

@@ -97,6 +97,10 @@ type Card struct {
 
 	// RemotePageBytes is how long a page of remote memory is, a power of two: no packet of an operation on it crosses the end of one.
 	RemotePageBytes int
+	// WindowEntriesCached is how many entries of a context's window table the card holds, one for each page; of others it fetches WindowEntryWords
+	// words over the bus first. 0: it holds all.
+	WindowEntriesCached int
+	WindowEntryWords    int
 }
 
 // Units are how long each unit of the card is busy with a packet, transmit with a frame,

@@ -39,6 +39,7 @@ type report struct {
 	Profile   string      `json:"profile"`
 	Cells     []cell      `json:"cells"`
 	Worst     float64     `json:"worst_percent"` // of the cells that have no slip
+	Measured  []measured  `json:"measured"`
 	Multicast []multicast `json:"multicast"`
 	explain   bool
 }
@@ -51,7 +52,9 @@ func Command() *cobra.Command {
 		Use:   "ni",
 		Short: "Make the figures of the Tokyo network interface out of its bus and link, beside what was printed",
 		Long: `Make the terms and totals of a remote write on the testbed of the Tokyo network interface (1997) out of its bus and the
-steps of its link, beside those that the thesis printed; where one of those is a slip, it says which. Then the packets of a
+steps of its link, beside those that the thesis printed; where one of those is a slip, it says which. Then writes, reads and
+additions stand there as the traffic of two such machines in virtual time takes, beside the model, when the interface has the
+entry of the window's table (hit) and when it has to fetch that (miss). Then the packets of a
 chained multicast stand beside those of writes to each member, and what the engine's cards send for both in a cluster in virtual
 time: packets, and by themselves the frames without packets that acknowledge others.`,
 		Example: "  funet sim ni --profile tokyo --explain\n  funet sim ni --profile tokyo-text --json",
@@ -117,9 +120,12 @@ func (m *model) report(explain bool) (*report, error) {
 	words := float64(m.burst)
 	add("4.1.2", "the bus, with 4 clocks beside the words", "Mbyte/s", 67, 1e3*words*word/((accessClocks+words)*m.next), "", "32 bytes in 12 clocks")
 	add("4.1.2", "the bus, with the access of 4.3", "Mbyte/s", 0, 1e3*words*word/m.bus(int(words)*word), "", "32 bytes in a transaction")
+	var err error
+	if r.Measured, err = m.measure(); err != nil {
+		return nil, err
+	}
 	for _, members := range []int{1, 2, 3, 4, 5, 6, 7, 8, 16} {
 		c := m.multicast(members)
-		var err error
 		if c.Counted, err = count(members); err != nil {
 			return nil, err
 		}
@@ -145,7 +151,11 @@ func (r *report) WriteTable(w io.Writer) error {
 			fmt.Fprintf(&b, "    slip: %s\n", c.Slip)
 		}
 	}
-	fmt.Fprintf(&b, "worst without a slip: %.2f %%\n\n%-10s %28s %28s %22s\n", r.Worst, "multicast", "packets, chain and writes", "sender's copies", "us until all have it")
+	fmt.Fprintf(&b, "worst without a slip: %.2f %%\n\n%-16s %5s %9s %10s %10s %8s\n", r.Worst, "ns, as traffic", "bytes", "its entry", "model", "traffic", "diff")
+	for _, c := range r.Measured {
+		fmt.Fprintf(&b, "%-16s %5d %9s %10.2f %10d %+6.2f %%\n", c.Case, c.Bytes, c.Entry, c.ModelNS, c.EngineNS, c.Diff)
+	}
+	fmt.Fprintf(&b, "worst: %.2f %%\n\n%-10s %28s %28s %22s\n", worst(r.Measured), "multicast", "packets, chain and writes", "sender's copies", "us until all have it")
 	for _, c := range r.Multicast {
 		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, c.ChainPackets, c.WritesPackets, c.ChainCopies, c.WritesCopies, c.ChainNS/1e3, c.WritesNS/1e3)
 	}

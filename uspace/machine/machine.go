@@ -4,7 +4,7 @@
 // the engine nor package timing knows profiles.
 //
 // A profile says one of three things. With bus, processor and network it is a model: New
-// makes the objects of package timing; instead of figures it may have steps (steps.go), each a time of its own, as hamlyn does. Without any of them, as native, it leaves a host
+// makes the objects of package timing; instead of figures it may have steps (steps.go), each a time of its own, as hamlyn and tokyo do. Without any of them, as native, it leaves a host
 // as fast as it is, and only its limits count. A profile with some of them makes no machine:
 // cm5 has the measured costs of whole calls, not of their parts.
 package machine
@@ -102,6 +102,7 @@ func (m *Machine) Tune(c *engine.Config) {
 		Dispatch:  bus.Duration(p.Units.DispatchCycles),
 		Delivery:  bus.Duration(p.Units.DeliveryCycles),
 		Transmit:  network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
+		WindowEntries: p.Card.WindowEntriesCached, EntryWords: p.Card.WindowEntryWords,
 	}
 	if m.steps != nil {
 		c.Timing.Card = &m.steps.card

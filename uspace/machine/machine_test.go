@@ -95,17 +95,45 @@ func TestModelled(t *testing.T) {
 	}
 	noBus := *load(t, "sbus-arctic")
 	noBus.Bus.Clock = 0
+	slowLink := *load(t, "tokyo") // and another part's step
+	slowLink.Steps = append(slices.Clone(slowLink.Steps), hwprofiles.Step{Name: "x", Of: "card", Side: "sender", Path: "on", Unit: "ns"})
 	for _, x := range []struct {
 		p    *hwprofiles.Profile
 		ok   bool
 		want error
-	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil}, {load(t, "cm5"), false, ErrParts}, {load(t, "tokyo"), false, ErrParts}, {&noBus, false, ErrParts}} {
+	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil}, {load(t, "cm5"), false, ErrParts}, {load(t, "tokyo"), true, nil}, {&slowLink, false, ErrParts}, {&noBus, false, ErrParts}} {
 		ok, err := Modelled(x.p)
 		if ok != x.ok || !errors.Is(err, x.want) {
 			t.Errorf("%s is modelled: %v, %v", x.p.Name, ok, err)
 		}
 		if _, err := New(x.p); (err == nil) != x.ok || err != nil && !errors.Is(err, ErrParts) {
 			t.Errorf("making %s: %v", x.p.Name, err)
+		}
+	}
+}
+
+// Rule (Tokyo, sections 4.2, 4.3): a link is 50 ns and 6 cycles of 53.125 MHz long, of its decoder's 6 cycles in the text's profile, too, and a byte takes a cycle of that in the sending
+// card; a DMA access takes 700 ns and 40 for each further word, and so does the fetch of an entry that the card does not hold (3.3). It has no prices for messages of words.
+func TestTokyo(t *testing.T) {
+	for name, latency := range map[string]time.Duration{"tokyo": 163, "tokyo-text": 276} {
+		m, err := New(load(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := m.Link(), (Link{Latency: latency}); got != want {
+			t.Errorf("%s: the links are %+v, want %+v", name, got, want)
+		}
+		c := engine.Native()
+		m.Tune(&c)
+		n := c.Timing
+		if n.Card.DMA.Send.Duration(32, 0) != 602 || n.Card.DMA.Send.Duration(0, 0) != 0 || n.Card.Arrives(64, 0) != 0 {
+			t.Errorf("%s: its card is %+v", name, n.Card)
+		}
+		if m.Bus().Transaction(1) != 700 || m.Bus().Transaction(8) != 980 || n.WindowEntries == 0 || n.EntryWords != 1 || c.RemotePage != 4096 {
+			t.Errorf("%s: its bus takes %d and %d ns; timing %+v", name, m.Bus().Transaction(1), m.Bus().Transaction(8), n)
+		}
+		if cpu := timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{}); cpu.PricesMessages() || cpu.PricesRats() {
+			t.Errorf("%s has prices for messages", name)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package machine
 
-// This file is a machine whose times are steps (hwprofiles.Step), as HPL-95-86 has them of Hamlyn: of its card for each kind of packet, and of
-// its library for each call.
+// This file is a machine whose times are steps (hwprofiles.Step): as HPL-95-86 has them of Hamlyn, of its card for each kind of packet and of
+// its library for each call; or as the Tokyo thesis has them, of its link alone. There a write is what its card moves over the bus, and its link (4.3).
 
 import (
 	"fmt"
@@ -23,6 +23,9 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 	r := reader{p: p}
 	if p.Bus.Clock == 0 || p.CPU.Clock == 0 {
 		return nil, r.lacks("a bus and a processor")
+	}
+	if p.Steps[0].Of == ofItsLink {
+		return ofLink(p)
 	}
 	for _, s := range p.Steps {
 		if s.Of == "host" && s.Name == "instruction" && s.Unit == "cpu_cycles" {
@@ -57,6 +60,31 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 		return nil, r.lacks(r.missing)
 	}
 	return &s, nil
+}
+
+// ofItsLink is what all steps are of, of a machine that has none but those of its link.
+const ofItsLink = "link"
+
+// ofLink returns what the steps of a link say: what they take without bytes is its latency, and what a byte takes the sending card counts, as on the testbed, where
+// the encoder is a part of the card and slower than the link (Tokyo, section 4.2). The thesis counts no processor, no record and no acknowledgment (4.3),
+// so requests are in the card when they are issued, and frames without packets take nothing.
+func ofLink(p *hwprofiles.Profile) (*stepped, error) {
+	r := reader{p: p}
+	var sum timing.Span
+	for _, s := range p.Steps {
+		if s.Of != ofItsLink || s.Path != "on" {
+			return nil, r.lacks("no step but those of its link, on the path")
+		}
+		sum.Base += r.picoseconds(s.Unit, s.Base)
+		sum.DataByte += r.picoseconds(s.Unit, s.DataByte)
+		sum.MetadataByte += r.picoseconds(s.Unit, s.MetadataByte)
+	}
+	if r.missing != "" || sum.Base == 0 {
+		return nil, r.lacks("a link with a latency, in ns or cycles")
+	}
+	sends := timing.Sends{Send: timing.Span{DataByte: sum.DataByte, MetadataByte: sum.MetadataByte}}
+	latency := timing.Span{Base: sum.Base}
+	return &stepped{card: timing.Card{Direct: sends, DMA: sends}, latency: latency.Duration(0, 0)}, nil
 }
 
 // reader adds steps up, and remembers the first that it does not find.
@@ -101,6 +129,8 @@ func (r *reader) picoseconds(unit string, v hwprofiles.Share) int64 {
 		return rounded(int64(v)*(aCycle/one), int64(r.p.CPU.Clock))
 	case "cycles":
 		return rounded(int64(v)*(aCycle/one), int64(r.p.Bus.Clock))
+	case "network_cycles":
+		return rounded(int64(v)*(aCycle/one), int64(r.p.Network.Clock))
 	case "ns":
 		return int64(v) * 1000 / one
 	}

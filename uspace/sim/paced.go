@@ -26,7 +26,7 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 	if err != nil {
 		return nil, fmt.Errorf("simulating: %w", err)
 	}
-	top, err := pacedTopology(p, nodes)
+	top, err := pacedTopology(p, m, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,14 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 		Nodes: nodes, Slots: slots,
 	}
 	o.Remote = remote
-	if n.Clock == 0 { // the network is one latency, and the rest is the cards' (hwprofiles.Step)
+	switch {
+	case n.Clock == 0: // the network is one latency, and the rest is the cards' (hwprofiles.Step)
 		cycle := p.Bus.Clock.Duration(hwprofiles.Cycle)
 		o.Arctic.Cycle, o.Arctic.Wire, o.Arctic.Weightless = cycle, 1, true
 		o.Arctic.FlowThrough = max(int(m.Link().Latency/cycle)-2, 1) // a wire to the switch, and one from there
+	case m.Link().Word == 0: // it has a clock, in whose cycles the latency is none
+		o.Arctic.Cycle, o.Arctic.Wire, o.Arctic.Weightless = 1, 1, true
+		o.Arctic.FlowThrough = max(int(m.Link().Latency)-2, 1)
 	}
 	var machines []*machine.Machine
 	o.Tune = func(c *engine.Config) {
@@ -63,11 +67,11 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 	return k, nil
 }
 
-// pacedTopology is one crossbar, if the profile says so; else a hypercube with a card at each router. Routers of four ports make one
+// pacedTopology is one crossbar, if the profile says so or has nothing but links, between any two cards; else a hypercube with a card at each router. Routers of four ports make one
 // of eight nodes at most, and the thesis does not say how its 32 were wired, so the
 // routers have eight, and the latency of the profile's.
-func pacedTopology(p *hwprofiles.Profile, nodes int) (*Topology, error) {
-	if p.Network.Topology == hwprofiles.Crossbar {
+func pacedTopology(p *hwprofiles.Profile, m *machine.Machine, nodes int) (*Topology, error) {
+	if p.Network.Topology == hwprofiles.Crossbar || m.Link().Word == 0 {
 		return Hypercube(8, 0, nodes)
 	}
 	return Hypercube(8, bits.Len(uint(nodes-1)), 1)

@@ -60,8 +60,8 @@ func (c *CPU) Rats() *Rats { return &c.c.Rats }
 // PricesRats reports whether the machine has times for the library Rats.
 func (c *CPU) PricesRats() bool { return c.c.Rats != Rats{} }
 
-// PricesMessages reports whether the machine has times for messages of words (package am). One whose times are all of remote writes has none.
-func (c *CPU) PricesMessages() bool { return c.c.Rats == Rats{} || c.c.Cycle > 0 }
+// PricesMessages reports whether the machine has times for messages of words (package am). One whose times are all of remote memory has none.
+func (c *CPU) PricesMessages() bool { return c.c.Cycle > 0 }
 
 // Deliveries returns how many bursts of the card into a receive queue the bus has carried, by level.
 func (c *CPU) Deliveries(level int) uint32 { return c.bus.Deliveries(level) }
