@@ -1,16 +1,16 @@
 package ni
 
-// This file sends the multicasts of multicast.go, and the writes to each member, in a cluster in virtual time, and counts what the engine's cards put on
-// their links. A card of the cluster is a member or the sender. What is counted is packets: frames without packets, by which cards acknowledge each
-// other's frames, and the testbed had none, are counted by themselves.
+// This file sends the multicasts of multicast.go, and writes to each member, between machines of the profile in virtual time, and counts what the
+// engine's cards put on their links, and how long it takes until the last member has the data. A machine is a member or the sender. What is counted is packets:
+// frames without packets, by which cards acknowledge each other's frames, and which the testbed had none of, are counted by themselves, and take no time.
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -18,21 +18,25 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// counted is what the cards have sent for one multicast, and for a write to each member that is answered.
+// counted is what the cards have sent for one multicast, and for a write to each member, and what both took. The packets of writes are of those that the
+// member's card answers with what was there before; the time is that of writes that nobody answers, which is what the thesis has times for.
 type counted struct {
-	ChainPackets          int `json:"chain_packets"`
-	WritesPackets         int `json:"writes_packets"`
-	ChainCopies           int `json:"chain_sender_copies"`
-	WritesCopies          int `json:"writes_sender_copies"`
-	ChainAcknowledgments  int `json:"chain_frames_without_packets"`
-	WritesAcknowledgments int `json:"writes_frames_without_packets"`
+	ChainPackets          int   `json:"chain_packets"`
+	WritesPackets         int   `json:"writes_packets"`
+	ChainCopies           int   `json:"chain_sender_copies"`
+	WritesCopies          int   `json:"writes_sender_copies"`
+	ChainAcknowledgments  int   `json:"chain_frames_without_packets"`
+	WritesAcknowledgments int   `json:"writes_frames_without_packets"`
+	ChainNS               int64 `json:"chain_ns"`
+	WritesNS              int64 `json:"writes_ns"`
 }
 
-// traffic is what cards have put on their links.
-type traffic struct {
+// group is the traffic of one send.
+type group struct {
 	packets int
-	copies  int // of data, on the sender's link
-	empty   int // frames without packets
+	copies  int   // of data, on the sender's link
+	empty   int   // frames without packets
+	ns      int64 // until the last member has the data
 }
 
 // errUnequal: members lack what was sent to them.
@@ -42,105 +46,126 @@ const (
 	// theChain and theKey are the same at all members, and a write goes to the begin of the window.
 	theChain = 1
 	theKey   = 1 << 16
-	// segmentBase is where the members' memory is in their segment.
-	segmentBase = 0x10000
-	// settles is longer than anything that a send leaves behind takes: acknowledgments that wait for packets to ride on.
-	settles = int64(time.Millisecond)
-	// mostTime is more than all of it takes.
-	mostTime = time.Second
+	// patience is longer than a send takes with all that it leaves behind, in ns: acknowledgments wait for packets to ride on.
+	patience = int64(1e6)
 )
 
-// sends sends the data to all members and waits until the sender knows that they have it.
-type sends func(e *rma.Endpoint, members int, data []byte) error
+// sends puts what sends the data to all members into the send queue, and returns how many completions there will be. The data is also at the begin of
+// the sender's segment.
+type sends func(i *funi.Interface, members int, data []byte) (completions int)
 
 // alongChain sends one copy along the chain, in which each member is behind the one before.
-func alongChain(e *rma.Endpoint, members int, data []byte) error {
-	_, err := e.Multicast(1, funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true, Key: theKey, Data: data})
-	return err
+func alongChain(i *funi.Interface, members int, data []byte) int {
+	i.Reserve(funi.Request).SetMulticast(1, &funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true, Key: theKey, Data: data})
+	i.Commit(funi.Request)
+	return 1
 }
 
 // toEach writes to each member, which answers with what was there before.
-func toEach(e *rma.Endpoint, members int, data []byte) error {
-	for i := range members {
-		if _, err := e.Apply(rma.Target{Node: uint16(i + 1), Key: theKey}, arctic.RemoteSwap, arctic.Uint64, data, 0, rma.With{}); err != nil {
-			return err
+func toEach(i *funi.Interface, members int, data []byte) int {
+	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteSwap, Element: arctic.Uint64, Key: theKey,
+		Bytes: len(data), Operands: data, Fetch: true}})
+}
+
+// fromMemory writes to each member what is in memory.
+func fromMemory(i *funi.Interface, members int, data []byte) int {
+	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: theKey, Ack: true}, Source: memoryBase, Length: len(data)})
+}
+
+func each(i *funi.Interface, members int, o *funi.Operation) int {
+	for m := range members {
+		i.Reserve(funi.Request).SetOperation(uint16(m+1), o)
+		i.Commit(funi.Request)
+	}
+	return members
+}
+
+// count counts for so many members.
+func count(p *hwprofiles.Profile, members int) (c counted, err error) {
+	var of [3]group
+	for i, all := range []sends{alongChain, toEach, fromMemory} {
+		if of[i], err = send(p, members, all); err != nil {
+			return c, fmt.Errorf("sending to %d members: %w", members, err)
 		}
 	}
-	return e.Quiet()
-}
-
-// count counts both for so many members.
-func count(members int) (c counted, err error) {
-	chain, err := send(members, alongChain)
-	if err != nil {
-		return c, fmt.Errorf("counting a multicast to %d members: %w", members, err)
-	}
-	writes, err := send(members, toEach)
-	if err != nil {
-		return c, fmt.Errorf("counting writes to %d members: %w", members, err)
-	}
+	chain, writes := &of[0], &of[1]
 	return counted{ChainPackets: chain.packets, WritesPackets: writes.packets, ChainCopies: chain.copies, WritesCopies: writes.copies,
-		ChainAcknowledgments: chain.empty, WritesAcknowledgments: writes.empty}, nil
+		ChainAcknowledgments: chain.empty, WritesAcknowledgments: writes.empty, ChainNS: chain.ns, WritesNS: of[2].ns}, nil
 }
 
-// send sends twice to so many members, and counts the second, when the cards know each other.
-func send(members int, all sends) (t traffic, err error) {
+// send sends twice to so many members, and counts the second, when the cards know each other and have the entries of the windows' tables.
+func send(p *hwprofiles.Profile, members int, all sends) (g group, err error) {
 	counts, left := false, members+1
 	memory := make([][]byte, members+1)
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64}}, Nodes: members + 1}, func(p *sim.Process) (err error) {
+	k, err := sim.NewPacedRemote(p, members+1, trafficSlots, funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: trafficSlots}, func(p *sim.Process) (err error) {
 		node := p.Context().Node()
-		if memory[node], err = p.Segment(segmentBase, writeBytes, funi.Keyed); err != nil {
-			return err
-		}
-		e, err := rma.New(p.Interface(), rand.NewChaCha8([32]byte{byte(node)}), func() error { p.Wait(p.Now() + settles); return nil })
-		if err != nil {
-			return err
-		}
-		if err := e.Use(funi.Segment{Base: segmentBase, Memory: memory[node], Rights: funi.Keyed}); err != nil {
+		if memory[node], err = p.Segment(memoryBase, writeBytes, funi.Keyed|funi.Source); err != nil {
 			return err
 		}
 		if node > 0 {
-			if err := joins(e, node, uint16(members), memory[node]); err != nil {
-				return err
-			}
+			err := joins(p, node, uint16(members), memory[node])
+			left--
+			return err // its card does the rest
 		}
 		for left--; left > 0; {
-			p.Wait(p.Now() + settles)
-		}
-		if node > 0 {
-			return nil // its card does the rest
+			p.Sleep(1)
 		}
 		for i := range 2 {
-			data := bytes.Repeat([]byte{byte(i + 1)}, writeBytes)
-			if err := all(e, members, data); err != nil {
-				return err
+			copy(memory[0], bytes.Repeat([]byte{byte(i + 1)}, writeBytes))
+			began := p.Now()
+			open := all(p.Interface(), members, memory[0])
+			there := func() bool {
+				for _, m := range memory[1:] {
+					if !bytes.Equal(m, memory[0]) {
+						return false
+					}
+				}
+				return true
 			}
-			p.Sleep(settles)
-			for _, m := range memory[1:] {
-				if !bytes.Equal(m, data) {
-					return errUnequal
+			for g.ns = 0; open > 0; p.Sleep(1) {
+				var n funi.Notification
+				if p.Interface().NextNotification(&n) {
+					if n.Reason != arctic.ReasonNone {
+						return fmt.Errorf("%w: %v", errTraffic, n.Reason)
+					}
+					open--
+				}
+				if g.ns == 0 && there() {
+					g.ns = p.Now() - began
 				}
 			}
+			if !there() {
+				return errUnequal
+			}
+			p.Sleep(patience)
 			counts = true
 		}
 		return nil
 	})
 	if err != nil {
-		return t, err
+		return g, err
 	}
 	defer k.Close()
 	for _, c := range k.Cards() {
 		c.Engine().Observe(func(_ int, frame []byte, fate engine.Fate) {
 			if counts && fate.Outcome == engine.Sent {
-				t.add(frame, c.Number() == 0)
+				g.add(frame, c.Number() == 0)
 			}
 		})
 	}
-	return t, k.Finish(mostTime)
+	err = k.Finish(mostTraffic)
+	return g, err
 }
 
-// joins makes a node the member of its number.
-func joins(e *rma.Endpoint, node, members uint16, memory []byte) error {
+// joins makes a process the member of its node's number.
+func joins(p *sim.Process, node, members uint16, memory []byte) error {
+	e, err := rma.New(p.Interface(), rand.NewChaCha8([32]byte{byte(node)}), func() error { p.Sleep(1); return nil })
+	if err != nil {
+		return err
+	}
+	if err := e.Use(funi.Segment{Base: memoryBase, Memory: memory, Rights: funi.Keyed | funi.Source}); err != nil {
+		return err
+	}
 	if _, err := e.Expose(memory, rma.Options{Key: theKey, Rights: funi.RightWrite | funi.RightAtomic}); err != nil {
 		return err
 	}
@@ -155,19 +180,19 @@ func joins(e *rma.Endpoint, node, members uint16, memory []byte) error {
 }
 
 // add counts a frame.
-func (t *traffic) add(frame []byte, sender bool) {
+func (g *group) add(frame []byte, sender bool) {
 	f, err := arctic.Look(frame)
 	if err != nil || f.Hello() {
 		return
 	}
 	if f.Packets() == 0 {
-		t.empty++
+		g.empty++
 	}
 	for p, rest := arctic.Packet(nil), f.Train(); len(rest) > 0; {
 		p, rest = arctic.Next(rest)
-		t.packets++
+		g.packets++
 		if kind := p.Header().Kind; sender && (kind == arctic.KindMulticast || kind == arctic.KindRemote) {
-			t.copies++
+			g.copies++
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package ni
 
-// This file counts packets of a chained multicast (sections 2.2.1 and 3.3.1.3): the sender's interface sends one to the first member, each member's
+// This file has the packets and times of a chained multicast (sections 2.2.1 and 3.3.1.3): the sender's interface sends one to the first member, each member's
 // sends it on to the next, and the last answers the sender. Without it the sender writes to each member, and each answers.
 
 // multicast is what a multicast to so many members takes.
@@ -14,7 +14,9 @@ type multicast struct {
 	// Times until the last member has 32 bytes: members one after the other, and writes whose way over the sender's bus is the slowest part.
 	ChainNS  float64 `json:"chain_ns"`
 	WritesNS float64 `json:"writes_ns"`
-	// Counted is what the engine's cards send for the same, in a cluster (counted.go).
+	// StoredNS is ChainNS of interfaces that store the message before they forward it (2.2.1), as the engine's do.
+	StoredNS float64 `json:"chain_stored_ns"`
+	// Counted is what the engine's cards send for the same, and what that takes (counted.go).
 	Counted counted `json:"counted"`
 }
 
@@ -33,6 +35,7 @@ func (m *model) multicast(members int) multicast {
 		}
 	}
 	c.ChainNS += m.bus(writeBytes)
+	c.StoredNS = c.ChainNS + float64(members-1)*m.bus(writeBytes)
 	c.ChainPackets++
 	c.ChainCopies = 1
 	return c

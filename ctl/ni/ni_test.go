@@ -89,6 +89,20 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
+// Rule (2.2.1): until the last member has the data, the engine's traffic takes what the model says within 1 %: of interfaces that store a message before they forward
+// it, and of writes whose data follow each other over the sender's bus; in both profiles.
+func TestTimesOfMulticasts(t *testing.T) {
+	for _, profile := range []string{"tokyo", "tokyo-text"} {
+		for _, c := range report1(t, profile).Multicast {
+			for what, v := range map[string][2]float64{"chain": {float64(c.Counted.ChainNS), c.StoredNS}, "writes": {float64(c.Counted.WritesNS), c.WritesNS}} {
+				if math.Abs(v[0]-v[1]) > v[1]/100 {
+					t.Errorf("%s, %s to %d members: %.0f ns as traffic, the model has %.1f", profile, what, c.Members, v[0], v[1])
+				}
+			}
+		}
+	}
+}
+
 // Rule (2.2.1, 3.3.1.3): the engine's cards send as many packets for it as there are in the model: one copy on the sender's link, k hops and 1 answer, against
 // 2k. What acknowledges frames is counted, and is no packet.
 func TestCountedMulticast(t *testing.T) {
