@@ -19,7 +19,6 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
@@ -127,8 +126,6 @@ type rmaNode struct {
 	memory  []byte
 	peer    uint16
 	first   bool // this is node 0
-	shares  bool // the card is a daemon's, which may want this processor
-	met     bool // the other node is there
 }
 
 // open opens the process's place and runs.
@@ -161,7 +158,7 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	if place.Node > 1 {
 		return r, nil
 	}
-	node := &rmaNode{RMAOptions: o, ctx: ctx, carrier: carrier, iface: carrier.Interface(), peer: uint16(1 - place.Node), first: place.Node == 0, shares: n.with != nil}
+	node := &rmaNode{RMAOptions: o, ctx: ctx, carrier: carrier, iface: carrier.Interface(), peer: uint16(1 - place.Node), first: place.Node == 0}
 	if node.memory, err = carrier.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
 		return nil, err
 	}
@@ -179,20 +176,10 @@ func (n *rmaNode) word(offset int) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&n.memory[offset])))
 }
 
-// drive lets the card run. Nothing ends the sleep of a process whose memory is written, so one that waits for that does not sleep.
-func (n *rmaNode) drive() {
-	if !n.shares || n.met && n.Do != RMAPut && n.Do != RMARate {
-		n.carrier.Drive()
-		return
-	}
-	n.carrier.Look()
-	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-}
-
 // until drives the card until done.
 func (n *rmaNode) until(done func() bool) error {
 	for i := 0; !done(); i++ {
-		n.drive()
+		n.carrier.Drive()
 		if i&1023 == 0 {
 			if err := n.look(); err != nil {
 				return err
@@ -234,6 +221,7 @@ func (n *rmaNode) put(p *funi.Put) error {
 // meet opens this node's memory, and waits until the other has, too. Each says that it is there, and later that it has heard the other, until it hears
 // the latter.
 func (n *rmaNode) meet(end time.Time) error {
+	n.iface.Watch(true)
 	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
 	if err == nil {
 		w := funi.Window{Key: rmaWindow, Base: rmaBase, Bytes: uint32(len(n.memory)), Rights: funi.RightRead | funi.RightAtomic}
@@ -266,7 +254,7 @@ func (n *rmaNode) meet(end time.Time) error {
 	if err != nil {
 		return err
 	}
-	n.met = true
+	n.iface.Watch(n.Do == RMAPut || n.Do == RMARate) // the others hear of everything by notifications
 	return n.put(&funi.Put{Offset: rmaHeard, Data: one})
 }
 

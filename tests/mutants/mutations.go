@@ -657,4 +657,21 @@ var mutations = []mutation{
 	{"given", "../rats/heap.go",
 		`h.order[at] = uint8(order) | inUse`, `h.order[at] = uint8(order)`,
 		rats("TestHeap")},
+	{"unwoken", "wake.go",
+		`	x.iface.PublishWrites()
+`, ``,
+		unit("TestWritesWake")},
+	{"premature", "area.go",
+		`	holds := x.fifo[h.Level].holdsForm(w)
+`, `	holds := x.fifo[h.Level].holdsForm(w)
+	x.iface.Wrote()
+`,
+		unit("TestWritesWake")},
+	{"unwatched", "../funi/card.go",
+		`v, v&^wakeOnce)`, `v, 0)`,
+		unit("TestNoWriteIsMissed")},
+	{"unfenced", "../funi/written.go",
+		`	atomic.StoreUint32(&c.fence, 0) // what was written is visible before the load
+`, ``,
+		abi("TestNoWriteIsLostOnTwoProcessors")},
 }

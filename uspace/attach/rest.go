@@ -34,8 +34,8 @@ func endings(sock, event, alarm int) [3]unix.PollFd {
 
 // Drive lets the card run. It does next to nothing while the program finds something in
 // its queues between calls, or works between them; when nothing has happened for some time it
-// yields the processor, and then sleeps until the card does something for the process or somebody calls Interrupt, at most
-// for 8 ms at a time. When the context is gone it returns at once; then Err says why, and
+// yields the processor, and then sleeps until the card does something for the process, which writes of others are if the program asks for them
+// (funi.Interface.Watch), or somebody calls Interrupt, at most for 8 ms at a time. When the context is gone it returns at once; then Err says why, and
 // package am returns funi.ErrDetached.
 func (c *Client) Drive() { c.drive(true) }
 
@@ -104,7 +104,7 @@ func (c *Client) Interrupt() { c.alarm.Call() }
 
 // Wait blocks until a message or a return waits in the queues, the queues are halted for
 // the program (funi.Interface.Halt), or the card has given slots of a send queue back or
-// changed CNTL since the last Wait, or ctx ends: then it returns context.Cause. It may
+// changed CNTL since the last Wait, or others have written memory that is watched (funi.Interface.Watch), or ctx ends: then it returns context.Cause. It may
 // return nil although nothing has happened. ErrLost and funi.ErrDetached say that the
 // context of the card is gone.
 func (c *Client) Wait(ctx context.Context) error {

@@ -298,6 +298,7 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 		slots = 64
 	}
 	size, slotsErr := funi.SharedSize(slots)
+	size += r.Remote.Bytes()
 	switch {
 	case err != nil:
 		return nil, nil, had, err
@@ -329,7 +330,7 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 		return nil, nil, nil, err
 	}
 	x = &served{mapped: [][]byte{b, bells}, card: eventfd(d.t), process: wakes[1], segments: map[uint32][]byte{}}
-	if x.memory, err = funi.SharedMemory(b, bells); err != nil {
+	if x.memory, err = funi.SharedRemoteMemory(b, bells, r.Remote); err != nil {
 		return nil, nil, nil, err
 	}
 	x.memory.Page.Store(funi.Control, funi.UserModes)
@@ -349,7 +350,7 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 		attach.CloseDescriptors([]int{fd, wakes[0]})
 		return nil, nil, nil, fmt.Errorf("%w: %w", attach.ErrTaken, err)
 	}
-	a := attach.AttachAnswer{ABI: funi.ABI, Context: uint32(bell), GID: gid, Node: r.Node, Nodes: members, Slots: uint32(slots), Memory: uint64(size), Incarnation: 77}
+	a := attach.AttachAnswer{ABI: funi.ABI, Context: uint32(bell), GID: gid, Node: r.Node, Nodes: members, Slots: uint32(slots), Remote: r.Remote, Memory: uint64(size), Incarnation: 77}
 	return a.Encode(), []int{fd, d.bells, x.card, wakes[0]}, x, nil
 }
 

@@ -103,6 +103,9 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 // carryOut carries out a remote write that was checked, to key slot n.
 func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader, w *arctic.Remote) {
 	copy(r.keySlots[n].memory[w.Offset:], w.Data)
+	if len(w.Data) > 0 {
+		x.iface.Wrote()
+	}
 	x.took(len(w.Data) + len(w.Metadata))
 	if !w.Counted {
 		return

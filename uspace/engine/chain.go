@@ -251,6 +251,7 @@ func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader
 func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, memory []byte) arctic.Reason {
 	if m.Put {
 		copy(memory, m.Data)
+		x.iface.Wrote()
 		x.took(len(m.Data))
 		return arctic.ReasonNone
 	}

@@ -163,6 +163,9 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 	if e.signal != nil {
 		signalWord(e.signal, q.Trailer.Add, q.Trailer.Value)
 	}
+	if e.signal != nil || len(e.memory) > 0 && changes(q.Operation) {
+		x.iface.Wrote()
+	}
 	if q.Trailer.Notify {
 		c.notifyPut(x, r, e.window, e.number, h.Source, q)
 	}
@@ -170,6 +173,9 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 	r.use.Operations++
 	return arctic.ReasonNone
 }
+
+// changes reports whether an operation may change memory. A compare-and-swap does not always.
+func changes(op arctic.Operation) bool { return op != arctic.RemoteGet && op != arctic.RemoteRead }
 
 // find finds the window of a key for what a node brings, or says why not. It counts nothing.
 func (c *Card) find(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {

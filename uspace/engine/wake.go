@@ -201,6 +201,7 @@ func (c *Card) TakeCalled() []*Context {
 // call puts the context on the list of those to wake if its process waits for what has been
 // published since the last call. Whatever publishes calls it afterwards.
 func (c *Card) call(x *Context) {
+	x.iface.PublishWrites()
 	if x.iface.Changed() && x.iface.Awaited() && !x.called {
 		x.called = true
 		c.called = append(c.called, x)

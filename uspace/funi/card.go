@@ -29,6 +29,9 @@ type Card struct {
 	lost        uint32
 	lostAt      [LostNodes]uint32 // the number of the last that was lost, for each word (lost.go)
 	changed     bool              // see Changed
+	writes      uint32            // of others into the process's memory (written.go)
+	wrote       bool              // some of them since PublishWrites
+	fence       uint32            // nobody reads it
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
@@ -148,6 +151,7 @@ func (c *Card) Store(r Register, v uint32) {
 // directions must be halted.
 func (c *Card) Resume() {
 	c.returns, c.lost = atomic.LoadUint32(&c.page[returnHead]), atomic.LoadUint32(&c.page[returnsLost])
+	c.writes = c.page.Written()
 	for n := range c.lostAt {
 		c.lostAt[n] = c.lost // or earlier: the other card knew
 	}
@@ -184,24 +188,26 @@ func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
 
 // Changed reports whether there is something for the process to see that was not there
 // when it was last asked: a delivery, a return, retired slots, a new CNTL or another register
-// that Store has set.
+// that Store has set, or writes that the process asks for.
 func (c *Card) Changed() bool {
 	was := c.changed
 	c.changed = false
 	return was
 }
 
-// Unseen reports what Changed would, and forgets nothing.
-func (c *Card) Unseen() bool { return c.changed }
+// Unseen reports what PublishWrites and Changed would, and forgets nothing.
+func (c *Card) Unseen() bool { return c.changed || c.wrote }
 
 // Awaited reports whether the process sleeps until the card has published something, and
-// if so, forgets it: wake the process once. Call it after Publish, Return and PutControl,
+// if so, forgets it: wake the process once. Call it after Publish, PublishWrites, Return and PutControl,
 // also where PutControl stored what was there before the process wrote.
 func (c *Card) Awaited() bool {
-	if atomic.LoadUint32(&c.page[wakeWord]) == 0 {
+	v := atomic.LoadUint32(&c.page[wakeWord])
+	if v&wakeOnce == 0 {
 		return false
 	}
-	atomic.StoreUint32(&c.page[wakeWord], 0)
+	// A process that has stored something else meanwhile is awake, and has looked.
+	atomic.CompareAndSwapUint32(&c.page[wakeWord], v, v&^wakeOnce)
 	return true
 }
 

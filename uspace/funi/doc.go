@@ -41,14 +41,15 @@
 //	       the bit away first by a compare-and-swap if once is to be enough
 //	0x4c8  why MERR is set, an arctic.Reason (card)
 //	0x4d0  version of the ABI (card)
-//	0x4d8  wake (process): 1: wake the process at the next change of what Published
-//	       says; the card clears it when it does
+//	0x4d8  wake (process): bit 0: wake the process at the next change of what Published
+//	       says; the card clears it when it does. Bit 1: count writes of others, too
 //	0x4e0  gone (card): not 0: the card has detached the context
 //	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty: no
 //	       reason but that it was asked for, or that the card has ended
 //	0x600  notification head (card)   0x640  notification tail (process)
 //	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
 //	0x6a0  operations completed (card), 64 bits; see operation.go
+//	0x6a8  writes of others into the process's memory (card); see written.go
 //	0x6c0  64 words that say for which nodes returns were lost, by their numbers modulo 64 (card); see lost.go
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //

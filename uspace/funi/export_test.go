@@ -30,6 +30,9 @@ var ABIWords = map[string]uint64{
 	"FUNI_OPERATE_FETCH":      operateFetch,
 	"FUNI_OPERATE_SILENT":     operateSilent,
 	"page.completed":          completedWord * 4,
+	"page.written":            writtenWord * 4,
+	"FUNI_WAKE_ONCE":          wakeOnce,
+	"FUNI_WAKE_WRITES":        wakeWrites,
 	"page.returns":            returnRing * 4,
 	"page.returns[1]":         (returnRing + returnWords) * 4,
 }

@@ -122,6 +122,8 @@
 #define FUNI_MAX_TYPE 511
 #define FUNI_MAX_SEGMENTS 64
 #define FUNI_THREAD_SLEEPS 0x80000000u /* of asleep */
+#define FUNI_WAKE_ONCE 1 /* of wake: when the card has done something */
+#define FUNI_WAKE_WRITES 2 /* also when it has written memory for another, see funi_watch */
 
 /* Words of a slot. */
 #define FUNI_PAYLOAD_WORD 1
@@ -297,7 +299,8 @@ struct funi_page {
 	struct funi_line notes_head, notes_tail; /* of the notification ring, since the context was attached */
 	uint32_t key_slots, pad5, areas, pad6, notifications, pad7[3];
 	uint64_t completed; /* operations on windows, since the context was attached */
-	uint32_t pad8[86];
+	funi_word written;  /* what others wrote into this process's memory, see funi_watch */
+	uint32_t pad8[85];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 
@@ -458,7 +461,7 @@ struct funi_context {
 	uint32_t mask; /* slots of a queue minus one */
 	struct funi_queue send[2], receive[2];
 	uint32_t returns, lost, notes;
-	uint32_t seen[10]; /* by funi_wait; see funi_published */
+	uint32_t seen[11]; /* by funi_wait; see funi_published */
 	struct funi_remote *remote; /* NULL: none */
 	struct funi_waiter wait;
 	int socket, card, process;
@@ -773,7 +776,29 @@ static inline int64_t funi_clock(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static inline void funi_published(struct funi_context *c, uint32_t now[10])
+/* Asks the card to wake this process once, or takes that back. */
+static inline void funi_set_wake(struct funi_context *c, uint32_t once)
+{
+	funi_store(&c->page->wake, (funi_load(&c->page->wake) & FUNI_WAKE_WRITES) | once);
+}
+
+/* Has funi_wait and funi_arm heed what others write into this process's memory, too, or no longer: bytes that are put without a
+ * notification, elements, signals. Returns what was set before, 0 or 1. Look at the memory after the call, and wait while it is not as
+ * you want it; funi_wait returns 1 after each write, or several, and for a long one perhaps before all of it is there:
+ *
+ *	int was = funi_watch(&c, 1);
+ *	while (n >= 0 && __atomic_load_n(word, __ATOMIC_SEQ_CST) != wanted)
+ *		n = funi_wait(&c, -1);
+ *	funi_watch(&c, was);
+ */
+static inline int funi_watch(struct funi_context *c, int on)
+{
+	uint32_t was = funi_load(&c->page->wake);
+	funi_store(&c->page->wake, on ? was | FUNI_WAKE_WRITES : was & ~(uint32_t)FUNI_WAKE_WRITES);
+	return (was & FUNI_WAKE_WRITES) != 0;
+}
+
+static inline void funi_published(struct funi_context *c, uint32_t now[11])
 {
 	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
 	for (int i = 0; i < 5; i++)
@@ -783,11 +808,12 @@ static inline void funi_published(struct funi_context *c, uint32_t now[10])
 	now[7] = funi_load(&c->page->gone);
 	now[8] = funi_load(&c->page->notes_head.word);
 	now[9] = (uint32_t)__atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
+	now[10] = funi_load(&c->page->written);
 }
 
 static inline int funi_news(struct funi_context *c)
 {
-	uint32_t now[10];
+	uint32_t now[11];
 	funi_published(c, now);
 	if (now[7] != 0)
 		return -ENOTCONN;
@@ -802,7 +828,7 @@ static inline int funi_news(struct funi_context *c)
 #define FUNI_NAP 200
 
 /* Blocks until a message, a return or a notification waits, or since the last call the card has given
- * slots of a send queue back or changed CNTL: 1 (perhaps although nothing has happened;
+ * slots of a send queue back or changed CNTL, or others have written memory that is watched (funi_watch): 1 (perhaps although nothing has happened;
  * without a timeout at least every FUNI_NAP milliseconds). 0 after the given milliseconds, unless
  * they are negative: 0 looks and does not sleep; -EINTR after a signal, after which it
  * can be called again; -ENOTCONN when the daemon is gone or has ended the context. */
@@ -820,7 +846,7 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 		funi_yielded(&c->wait, at, funi_clock());
 	}
 	if (news == 0) {
-		funi_store(&c->page->wake, 1);
+		funi_set_wake(c, FUNI_WAKE_ONCE);
 		if ((news = funi_news(c)) == 0) {
 			struct pollfd p[2] = { { c->socket, 0, 0 }, { c->process, POLLIN, 0 } };
 			int n = poll(p, 2, milliseconds < 0 ? FUNI_NAP : milliseconds);
@@ -834,7 +860,7 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 			else
 				news = read(c->process, &count, sizeof count) >= 0 || errno == EAGAIN ? 1 : -errno;
 		}
-		funi_store(&c->page->wake, 0);
+		funi_set_wake(c, 0);
 		funi_slept(&c->wait, funi_clock());
 	}
 	if (news != 0)
@@ -857,7 +883,7 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
  *	}
  *
  * The card wakes the process once for each funi_arm, when a message or a return arrives or slots of a send queue are
- * free again. example/epoll.c is such a program. */
+ * free again, or others have written memory that is watched. example/epoll.c is such a program. */
 
 /* The descriptor that can be read (POLLIN, POLLHUP) when the card wakes the process, or the daemon has
  * ended it. It is the context's: neither read nor close it. -1 when the context is not attached. */
@@ -868,11 +894,11 @@ static inline int funi_fd(const struct funi_context *c) { return c->process; }
  * context has ended. */
 static inline int funi_arm(struct funi_context *c)
 {
-	funi_store(&c->page->wake, 1);
+	funi_set_wake(c, FUNI_WAKE_ONCE);
 	int news = funi_news(c);
 	if (news == 0)
 		return 1;
-	funi_store(&c->page->wake, 0);
+	funi_set_wake(c, 0);
 	return news > 0 ? 0 : funi_fail(c, news, "waiting");
 }
 
@@ -883,7 +909,7 @@ static inline int funi_woken(struct funi_context *c)
 	char wakes[512]; /* of 8 bytes each */
 	ssize_t n = read(c->process, wakes, sizeof wakes);
 	int error = n < 0 ? errno : 0;
-	funi_store(&c->page->wake, 0);
+	funi_set_wake(c, 0);
 	if (n == 0 || funi_load(&c->page->gone) != 0)
 		return funi_fail(c, -ENOTCONN, "waiting");
 	return n > 0 || error == EAGAIN || error == EINTR ? 0 : funi_fail(c, -error, "waiting");
@@ -2492,7 +2518,7 @@ static inline int funi_close(struct funi_context *c, uint32_t linger)
 	while (code == 0 && p[0].revents == 0) {
 		uint64_t count;
 		struct funi_return back;
-		funi_store(&c->page->wake, 1);
+		funi_set_wake(c, FUNI_WAKE_ONCE);
 		for (int l = 0; l < 2; l++)
 			while (funi_receive(c, (enum funi_level)l) != NULL)
 				funi_release(c, (enum funi_level)l);

@@ -33,6 +33,7 @@ type Published struct {
 	Lost      uint32                // returns lost
 	Notified  uint32                // head of the notification ring
 	Completed uint32                // operations completed, silent ones, too: the lower half
+	Written   uint32                // writes of others, if the process asks (Interface.Watch)
 	Control   uint32                // CNTL
 	Gone      bool
 	Leave     bool
@@ -43,7 +44,7 @@ func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	s.Returned, s.Notified, s.Completed = p.Returned(), p.Notified(), p.Completed()
+	s.Returned, s.Notified, s.Completed, s.Written = p.Returned(), p.Notified(), p.Completed(), p.Written()
 	s.Lost = atomic.LoadUint32(&p[returnsLost])
 	s.Control = p.Load(Control)
 	s.Gone, s.Leave = p.Gone(), p.LeaveAsked()
@@ -55,10 +56,14 @@ func (p *Page) Returned() uint32 { return atomic.LoadUint32(&p[returnHead]) }
 
 // Arm asks the card to wake the process once, at the next change of what Published says.
 // Look at it once more before sleeping.
-func (p *Page) Arm() { atomic.StoreUint32(&p[wakeWord], 1) }
+func (p *Page) Arm() {
+	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites|wakeOnce)
+}
 
 // Disarm takes that back. The card may be waking the process already.
-func (p *Page) Disarm() { atomic.StoreUint32(&p[wakeWord], 0) }
+func (p *Page) Disarm() {
+	atomic.StoreUint32(&p[wakeWord], atomic.LoadUint32(&p[wakeWord])&wakeWrites)
+}
 
 // Halted reports whether the process has set modes of CNTL and the card has halted for
 // all of them.

@@ -1,6 +1,6 @@
 package rma
 
-// This file is how operations become complete, and notifications of what others do.
+// This file is how operations become complete, and how a process hears of what others do: by notifications, or in its memory.
 
 import (
 	"fmt"
@@ -180,6 +180,19 @@ func (e *Endpoint) settle(what string) error {
 		}
 	}
 	e.Poll() // the card counts a completion when it has told it
+	return nil
+}
+
+// Until lets the card run until done returns true, which looks at memory of this process that others write, with atomic loads where they put words. A process
+// whose card is a daemon's sleeps meanwhile, if drive does, and each write of others wakes it: a put, an operation on elements or a signal, but for one that the card
+// refuses. done is called once at first, then after each call of drive, so it should be short; it may use the endpoint. Errors are those of drive.
+func (e *Endpoint) Until(done func() bool) error {
+	defer e.iface.Watch(e.iface.Watch(true))
+	for e.Poll(); !done(); e.Poll() {
+		if err := e.drive(); err != nil {
+			return fmt.Errorf("waiting for what others write: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -6,7 +6,7 @@
 //	operation.go  Put, PutNow, Get, Apply, CompareSwap
 //	lock.go       Lock, TryLock, Unlock
 //	multicast.go  Join, Leave, Multicast, StartMulticast: chains
-//	complete.go   Poll, Next, Wait, Quiet, Fence; notifications of others' puts
+//	complete.go   Poll, Next, Wait, Quiet, Fence; notifications of others' puts; Until
 //	error.go      what fails, and why
 //
 // The journey of an operation. The owner of memory exposes it as a window: a key, an address of the owner's choice for its first byte, and
@@ -28,6 +28,8 @@
 //   - Keys are 48 random bits and the number of a key slot. Whoever holds one may do what the window permits. After Revoke returns no byte changes.
 //   - A window need not be there all the time (Suspend, Options.Absent): who wants it waits, and its owner is told by the first and brings it back (Resume).
 //     An owner who does not costs the others a bounded time, and then ErrAbsent.
+//   - Who waits for a word in its own memory that others write waits in Until, and not in a loop of its own: nothing else tells a process of a put without
+//     a notification, so a loop that only drives sleeps on beside it, and one that never sleeps takes a processor from the daemon.
 //   - What an operation needs of the card is taken when it is issued; when there is no room the call lets the card run until there is. Everything
 //     that waits ends with the error of the drive function.
 //   - Tables are bounded: funi.RemoteSizes of the context says how many windows and entries of the ring there are, and at most 1,024 operations

@@ -4,7 +4,9 @@ package rma_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/funet/funet/uspace/rma"
 	"github.com/funet/funet/uspace/sim"
@@ -66,4 +68,52 @@ func Example() {
 	// it was 5
 	// it was 10
 	// 15, hello
+}
+
+// Two nodes that pass a number on: each sleeps until the other has written the next one into its memory, and writes the one after that.
+func ExampleEndpoint_Until() {
+	targets := make([]rma.Target, 2) // real nodes send them to each other
+	exposed := 0
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 2}, func(p *sim.Process) error {
+		n, err := newNode(p)
+		if err != nil {
+			return err
+		}
+		w, err := n.Expose(n.memory[:8], rma.Options{})
+		if err != nil {
+			return err
+		}
+		targets[n.number] = w.Target(n.number)
+		exposed++
+		if err := n.until("the other's window", func() bool { return exposed == 2 }); err != nil {
+			return err
+		}
+		word := (*atomic.Uint64)(unsafe.Pointer(&w.Memory[0]))
+		for number := uint64(n.number); number <= 6; number += 2 {
+			if err := n.Until(func() bool { return word.Load() == number }); err != nil {
+				return err
+			}
+			fmt.Println("node", n.number, "has", number)
+			if _, err := n.Swap(targets[1-n.number], number+1); err != nil {
+				return err
+			}
+		}
+		return n.Quiet()
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer k.Close()
+	if err := k.Finish(time.Minute); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// node 0 has 0
+	// node 1 has 1
+	// node 0 has 2
+	// node 1 has 3
+	// node 0 has 4
+	// node 1 has 5
+	// node 0 has 6
 }

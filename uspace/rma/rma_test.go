@@ -4,6 +4,7 @@ package rma_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -592,4 +593,58 @@ func TestOwnerBringsWindowsBack(t *testing.T) {
 		done++
 		return nil
 	})
+}
+
+// Rule: Until returns when others have written what it waits for, as soon as that is there: nothing but the write tells the process. It stops asking for
+// writes afterwards, and ends with the error of drive.
+func TestUntil(t *testing.T) {
+	const naps = time.Second // of a process that looks in vain
+	var w *rma.Window
+	var wrote, saw int64
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote, IdleTime: naps}, Nodes: 2, Net: sim.EthernetConfig{Seed: 1}}, func(p *sim.Process) error {
+		n, err := newNode(p)
+		if err != nil {
+			return err
+		}
+		if n.number == 1 {
+			if w, err = n.Expose(n.memory[:4096], rma.Options{}); err != nil {
+				return err
+			}
+			word := func(v uint64) func() bool {
+				return func() bool { return binary.LittleEndian.Uint64(n.memory) == v }
+			}
+			if err := n.Until(word(5)); err != nil {
+				return err
+			}
+			saw = p.Now()
+			if p.Interface().Watch(false) {
+				return errors.New("it asks for writes still")
+			}
+			if err := n.Until(word(6)); !errors.Is(err, errLate) {
+				return fmt.Errorf("it ends with %v", err)
+			}
+			return nil
+		}
+		if err := n.until("the window", func() bool { return w != nil }); err != nil {
+			return err
+		}
+		for p.Now() < int64(10*naps) {
+			p.Drive()
+		}
+		wrote = p.Now()
+		if _, err := n.Put(w.Target(1), binary.LittleEndian.AppendUint64(nil, 5), rma.With{}); err != nil {
+			return err
+		}
+		return n.Quiet()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	if err := k.Finish(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Duration(saw - wrote); took < 0 || took > naps/100 {
+		t.Errorf("it saw the write %v after it was issued", took)
+	}
 }
