@@ -120,6 +120,7 @@ func (e *Endpoint) finish(cookie uint32, r Result) {
 	r.ID = ID(cookie)
 	if m := e.ops.record(r.ID); m.id == r.ID && !m.done {
 		m.done, m.result = true, r
+		e.ops.asked[m.node%fenceNodes]--
 		e.ops.done.push(r.ID)
 	}
 }
@@ -159,28 +160,36 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 // Quiet lets the card run until all operations are complete, and returns the first failure of a silent one since the last time. Those with an ID are
 // told as ever. Errors besides are those of drive.
 func (e *Endpoint) Quiet() error {
-	if err := e.settle("waiting for all operations"); err != nil {
-		return err
+	for e.Poll(); e.open() > 0; {
+		if err := e.step(); err != nil {
+			return fmt.Errorf("waiting for all operations: %w", err)
+		}
 	}
+	e.Poll() // the card counts a completion when it has told it
 	err := e.ops.failed
 	e.ops.failed = nil
 	return err
 }
 
 // Fence lets the card run until what was issued to a node is complete: what is issued afterwards comes later there. It tells nothing of failures.
-// Silent operations are counted for all nodes together, so it waits for those to others, too.
+// It waits for no others, but in two cases. The card counts silent operations for all nodes together, so it waits for all if a silent one to this node has been issued
+// since all were complete; and nodes whose numbers are the same modulo 64 are one for it. Errors are ErrUnread, and those of drive.
 func (e *Endpoint) Fence(node uint16) error {
-	return e.settle(fmt.Sprintf("waiting for operations on node %d", node))
-}
-
-func (e *Endpoint) settle(what string) error {
-	for e.Poll(); e.open() > 0; {
+	for e.Poll(); e.owed(node); {
 		if err := e.step(); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("waiting for operations on node %d: %w", node, err)
 		}
 	}
-	e.Poll() // the card counts a completion when it has told it
 	return nil
+}
+
+// owed reports whether an operation on a node may be under way.
+func (e *Endpoint) owed(node uint16) bool {
+	n := &e.ops
+	if e.open() == 0 {
+		n.quiet = n.issued
+	}
+	return n.asked[node%fenceNodes] > 0 || n.silent[node%fenceNodes] > n.quiet
 }
 
 // Until lets the card run until done returns true, which looks at memory of this process that others write, with atomic loads where they put words. A process

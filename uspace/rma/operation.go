@@ -17,7 +17,7 @@ type ID uint32
 type With struct {
 	// Ack has the put told by its ID when it is complete. Without, it is counted (Quiet), and told only by the error of Quiet.
 	Ack bool
-	// Ordered has the operation leave when all others to its node are complete: issuing it waits for them.
+	// Ordered has the operation leave when all others to its node are complete: issuing it waits for them, as Fence does.
 	Ordered bool
 	// Notify tells the owner of the window when all data of the put is there, with Tag (Endpoint.Notification there). The window has to permit it.
 	Notify bool
@@ -36,6 +36,8 @@ type Signal struct {
 const (
 	// silentCookie is the bit of the cookie of an operation that has no ID.
 	silentCookie = 1 << 31
+	// fenceNodes is how many nodes Fence tells apart.
+	fenceNodes = 64
 	// idMask is what an ID has of a cookie.
 	idMask = silentCookie - 1
 )
@@ -50,6 +52,11 @@ type operations struct {
 	failed   error         // the first failure of a silent operation since Quiet
 	refused  arctic.Reason // of the last command; arctic.ReasonNone: it was carried out
 	returned uint64        // operations that the card gave back without a completion
+	// For Fence, by nodes modulo fenceNodes: how many with an ID are under way, and the number, from 1 on, of the last silent one. Those up to
+	// the number quiet are complete: the card tells of silent ones how many are, not which.
+	asked  [fenceNodes]int
+	silent [fenceNodes]uint64
+	quiet  uint64
 }
 
 // record is an operation with an ID, whose rest by funi.MaxRequests is the record's number.
@@ -240,7 +247,7 @@ func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, si
 func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
 	e.Poll()
-	for ordered && e.open() > 0 || e.open() >= n.limit || !silent && n.free.n == 0 && !n.forget() {
+	for ordered && e.owed(node) || e.open() >= n.limit || !silent && n.free.n == 0 && !n.forget() {
 		if err := e.step(); err != nil {
 			return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 		}
@@ -252,6 +259,9 @@ func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *fu
 	if !silent {
 		id = n.take(node)
 		cookie = uint32(id)
+		n.asked[node%fenceNodes]++
+	} else {
+		n.silent[node%fenceNodes] = n.issued + 1
 	}
 	return s, id, cookie, nil
 }

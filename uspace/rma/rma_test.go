@@ -648,3 +648,66 @@ func TestUntil(t *testing.T) {
 		t.Errorf("it saw the write %v after it was issued", took)
 	}
 }
+
+// Rule: Fence and With.Ordered wait for operations on their own node, and not for one that another node's suspended window holds up; silent operations of both wait
+// together (Fence).
+func TestFenceOfOneNode(t *testing.T) {
+	for name, silent := range map[string]bool{"told": false, "silent": true} {
+		t.Run(name, func(t *testing.T) {
+			windows := make([]*rma.Window, 3)
+			held, over := false, false
+			run(t, 3, sim.EthernetConfig{Seed: 1}, func(n *node) (err error) {
+				if n.number > 0 {
+					if windows[n.number], err = n.Expose(n.memory[:4096], rma.Options{Absent: n.number == 2}); err != nil {
+						return err
+					}
+					if n.number == 1 {
+						return n.until("the end", func() bool { return over })
+					}
+					if err := n.until("the others", func() bool { return held }); err != nil {
+						return err
+					}
+					for end := n.p.Now() + int64(time.Second); n.p.Now() < end; {
+						n.p.Drive()
+					}
+					if err := n.Resume(windows[2]); err != nil {
+						return err
+					}
+					return n.until("the end", func() bool { return over })
+				}
+				defer func() { over = true }()
+				if err := n.until("windows", func() bool { return windows[1] != nil && windows[2] != nil }); err != nil {
+					return err
+				}
+				begin := n.p.Now()
+				to1, to2 := windows[1].Target(1), windows[2].Target(2)
+				held = true
+				if _, err := n.Put(to2, []byte("late"), rma.With{Ack: !silent}); err != nil {
+					return err
+				}
+				if _, err := n.Put(to1, []byte("soon"), rma.With{Ack: !silent}); err != nil {
+					return err
+				}
+				if err := n.Fence(1); err != nil {
+					return err
+				}
+				if soon := n.p.Now()-begin < int64(100*time.Millisecond); soon == silent {
+					return fmt.Errorf("the fence of node 1 takes %v", time.Duration(n.p.Now()-begin))
+				}
+				if _, err := n.Put(to1, []byte("next"), rma.With{Ack: true, Ordered: true}); err != nil {
+					return err
+				}
+				if soon := n.p.Now()-begin < int64(100*time.Millisecond); soon == silent {
+					return fmt.Errorf("what is ordered after others of node 1 takes %v", time.Duration(n.p.Now()-begin))
+				}
+				if err := n.Fence(2); err != nil {
+					return err
+				}
+				if took := n.p.Now() - begin; took < int64(time.Second) {
+					return fmt.Errorf("the fence of node 2 does not wait: %v", time.Duration(took))
+				}
+				return n.Quiet()
+			})
+		})
+	}
+}
