@@ -587,10 +587,10 @@ var mutations = []mutation{
 		` + longestWay*int64(c.cfg.MaxHold)`, ``,
 		unit("TestWaysThatAreFull")},
 	{"posing", "chain.go",
-		`case ch.first && (m.Origin != h.Source || m.Done != 0):`, `case ch.first && m.Done != 0:`,
+		`case ch.first && (m.Origin != h.Source || m.Place != 0):`, `case ch.first && m.Place != 0:`,
 		unit("TestForgedMulticasts")},
-	{"overcounted", "chain.go",
-		`if q.got+n > q.total {`, `if false {`,
+	{"overcounted", "ledger.go",
+		`case int(r.Place)+int(r.Left) > g.members:`, `case int(r.Place) >= g.members:`,
 		unit("TestForgedReports")},
 	{"unfetched", "heldwrite.go",
 		`u.slot(w, funi.RemoteDataWord+wordsOf(size))`, `u.slot(w, funi.RemoteDataWord)`,
@@ -606,6 +606,22 @@ var mutations = []mutation{
 		`		c.timeReport(q, &a)
 `, ``,
 		unit("TestMulticastPutsTakeTheirTime")},
+	{"unproven", "ledger.go",
+		`case r.Proof != g.proof:`, `case false:`,
+		unit("TestForgedReports")},
+	{"twice", "ledger.go",
+		`	return set(g.known, from, end)
+`, `	set(g.known, from, end)
+	return end - from
+`,
+		both(unit("TestMembersAreCountedOnce"), unit("TestAcknowledgmentOfACopyIsLost"))},
+	{"certain", "ledger.go",
+		`		if r.Reason.Doubtful() {`, `		if false {`,
+		unit("TestDoubtEnds")},
+	{"places", "chain.go",
+		`		on.Place += n.Members
+`, ``,
+		unit("TestMulticast")},
 	{"owing", "forward.go",
 		`		f.before--
 `, ``,
