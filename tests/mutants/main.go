@@ -167,6 +167,10 @@
 //	unqueued           a copy of a multicast takes a modelled machine's Delivery Unit no time
 //	weightless         a copy of a put takes a modelled machine's bus no time
 //	unrecorded         the completion of a multicast takes a modelled machine's bus no time
+//	unproven           whoever has had no copy of a multicast reports on it
+//	twice              a member that was reported on twice counts twice
+//	certain            a member whose acknowledgment was lost for good does not have its copy
+//	places             the branches of a chain have the same places
 //	owing              a sign never counts as told what it has told of other nodes
 //	home               any card says where a node is
 //	handed             areas do not move with their context

@@ -9,18 +9,25 @@ package arctic
 // The type of the packet: flag 13, put; else it is the type of the message, 8:0.
 //
 //	word 0   chain 15:0, left 31:16: members from here on that it is to reach, the receiver included
-//	word 1   done 15:0: members that have it and that no other copy counts; origin node 31:16
+//	word 1   done 15:0: members before the receiver that have it and that no other copy counts; origin node 31:16
 //	word 2   the origin's request: index 15:0, generation 31:16
-//	         message: 0 to 18 words
-//	         put: key, 2 words; address 31:0; address 47:32 in 15:0 with bytes 31:16; data, 0 to 56 bytes, and as many zeros as fill up
+//	word 3   place of the receiver 15:0, proof 31:16
+//	         message: 0 to 17 words
+//	         put: key, 2 words; address 31:0; address 47:32 in 15:0 with bytes 31:16; data, 0 to 52 bytes, and as many zeros as fill up
 //	         the last word
 //
-// A report is the data of a response (Response) with offset 0:
+// Places number the members of a chain in preorder: the first has 0, who is behind it the numbers from the next one on, branch after branch. So the members that a copy
+// is to reach have the places from its receiver's on, and those that it counts the places before that: a copy speaks of one interval.
 //
-//	word 0   delivered 15:0, failed 31:16: members
-//	word 1   where it failed, node 15:0, and why, reason 23:16; 0 if it did not
+// A report is the data of a response (Response) with offset 0. It names the copy that it is of, and says what that has come to:
 //
-// It counts the members that its copy has reached, and those that this copy has not; so the reports of all copies sum up to the members of the chain.
+//	word 0   place 15:0, done 31:16: the copy's
+//	word 1   where it was not taken, node 15:0, and why, reason 23:16; 0 if the receiver has it and nobody is behind it
+//	word 2   left 15:0: the copy's; proof 31:16
+//
+// The members from place - done on have it, up to the one before the place; so has the one at the place, without a reason. With a reason those from the place on, as
+// many as are left, do not have it, or may have it if the reason is Doubtful: then a report of theirs may come, too. Proof is a number that the
+// origin draws for each multicast: who reports has had a copy.
 
 import "encoding/binary"
 
@@ -34,9 +41,9 @@ const (
 	// MaxMessageType is the largest type of a message (thesis 3.2.2).
 	MaxMessageType = 1<<9 - 1
 	// ReportBytes is the length of a report.
-	ReportBytes = 2 * WordSize
+	ReportBytes = 3 * WordSize
 
-	multicastWords    = 3
+	multicastWords    = 4
 	multicastPutWords = 4
 	multicastPut      = 1 << 13
 )
@@ -48,6 +55,8 @@ type Multicast struct {
 	Done   uint16
 	Origin uint16
 	ID     uint32
+	Place  uint16
+	Proof  uint16
 	// Put says that Data goes to Address in each member's window with the Key. Else Data is the words of a message of type Message.
 	Put     bool
 	Message uint16
@@ -70,6 +79,7 @@ func PutMulticast(b []byte, m *Multicast) int {
 	binary.LittleEndian.PutUint32(b, uint32(m.Chain)|uint32(m.Left)<<16)
 	binary.LittleEndian.PutUint32(b[4:], uint32(m.Done)|uint32(m.Origin)<<16)
 	binary.LittleEndian.PutUint32(b[8:], m.ID)
+	binary.LittleEndian.PutUint32(b[12:], uint32(m.Place)|uint32(m.Proof)<<16)
 	n := multicastWords * WordSize
 	if m.Put {
 		binary.LittleEndian.PutUint64(b[n:], m.Key)
@@ -91,9 +101,10 @@ func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 	if len(b) < multicastWords*WordSize || len(b) > MaxPayloadWords*WordSize || len(b)%WordSize != 0 {
 		return false
 	}
-	w0, w1 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	*m = Multicast{Chain: uint16(w0), Left: uint16(w0 >> 16), Done: uint16(w1), Origin: uint16(w1 >> 16), ID: binary.LittleEndian.Uint32(b[8:])}
-	if m.Left == 0 || uint32(m.Left)+uint32(m.Done) > MaxMembers {
+	w0, w1, w3 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[12:])
+	*m = Multicast{Chain: uint16(w0), Left: uint16(w0 >> 16), Done: uint16(w1), Origin: uint16(w1 >> 16), ID: binary.LittleEndian.Uint32(b[8:]),
+		Place: uint16(w3), Proof: uint16(w3 >> 16)}
+	if !isCopy(m.Place, m.Done, m.Left) {
 		return false
 	}
 	b = b[multicastWords*WordSize:]
@@ -120,17 +131,24 @@ func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 	return true
 }
 
+// isCopy reports whether a chain can have a copy that speaks of these members.
+func isCopy(place, done, left uint16) bool {
+	return left > 0 && done <= place && uint32(place)+uint32(left) <= MaxMembers
+}
+
 // Report is what a copy of a multicast has come to.
 type Report struct {
-	Delivered, Failed uint16 // members
-	Node              uint16 // that has not taken it; with Failed
-	Reason            Reason // why; ReasonNone exactly without Failed
+	Place, Done, Left uint16 // the copy's
+	Proof             uint16 // the multicast's
+	Node              uint16 // that has not taken it, with Reason; else 0
+	Reason            Reason // why; ReasonNone: it has been taken, and Left is 1
 }
 
 // PutReport encodes r into b, which must have ReportBytes.
 func PutReport(b []byte, r *Report) {
-	binary.LittleEndian.PutUint32(b, uint32(r.Delivered)|uint32(r.Failed)<<16)
+	binary.LittleEndian.PutUint32(b, uint32(r.Place)|uint32(r.Done)<<16)
 	binary.LittleEndian.PutUint32(b[4:], uint32(r.Node)|uint32(r.Reason)<<16)
+	binary.LittleEndian.PutUint32(b[8:], uint32(r.Left)|uint32(r.Proof)<<16)
 }
 
 // ReadReport decodes the data of a response into r, and reports whether it is one that a card sends. It accepts any bytes.
@@ -138,7 +156,7 @@ func ReadReport(b []byte, r *Report) bool {
 	if len(b) != ReportBytes {
 		return false
 	}
-	w0, w1 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	*r = Report{Delivered: uint16(w0), Failed: uint16(w0 >> 16), Node: uint16(w1), Reason: Reason(w1 >> 16)}
-	return w0 != 0 && w1>>24 == 0 && (r.Failed == 0) == (r.Reason == ReasonNone) && (r.Failed > 0 || r.Node == 0)
+	w0, w1, w2 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
+	*r = Report{Place: uint16(w0), Done: uint16(w0 >> 16), Node: uint16(w1), Reason: Reason(w1 >> 16), Left: uint16(w2), Proof: uint16(w2 >> 16)}
+	return isCopy(r.Place, r.Done, r.Left) && w1>>24 == 0 && (r.Reason != ReasonNone || r.Left == 1 && r.Node == 0)
 }

@@ -28,7 +28,8 @@ func multicastOf(p arctic.Packet) (m arctic.Multicast, ok bool) {
 func drawMulticast(t *rapid.T) *arctic.Multicast {
 	m := &arctic.Multicast{Chain: rapid.Uint16().Draw(t, "chain"), Left: rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "left"),
 		Origin: rapid.Uint16().Draw(t, "origin"), ID: rapid.Uint32().Draw(t, "id"), Put: rapid.Bool().Draw(t, "put")}
-	m.Done = rapid.Uint16Range(0, arctic.MaxMembers-m.Left).Draw(t, "done")
+	m.Place, m.Proof = rapid.Uint16Range(0, arctic.MaxMembers-m.Left).Draw(t, "place"), rapid.Uint16().Draw(t, "proof")
+	m.Done = rapid.Uint16Range(0, m.Place).Draw(t, "done")
 	if m.Put {
 		m.Key, m.Address = rapid.Uint64().Draw(t, "key"), rapid.Uint64Range(0, arctic.MaxAddress).Draw(t, "address")
 		m.Data = rapid.SliceOfN(rapid.Byte(), 0, arctic.MaxMulticastBytes).Draw(t, "data")
@@ -67,12 +68,13 @@ func TestMulticastRefusesOtherForms(t *testing.T) {
 		good *arctic.Multicast
 		bend func(p arctic.Packet) arctic.Packet
 	}{
-		"two words":                {message, func(p arctic.Packet) arctic.Packet { return p[:20] }},
+		"three words":              {message, func(p arctic.Packet) arctic.Packet { return p[:24] }},
 		"part of a word":           {message, func(p arctic.Packet) arctic.Packet { return p[:len(p)-1] }},
 		"nobody left":              {message, func(p arctic.Packet) arctic.Packet { p[14] = 0; return p }},
-		"more than there can be":   {message, func(p arctic.Packet) arctic.Packet { p[16], p[17] = 0xff, 0xff; return p }},
+		"more than there can be":   {message, func(p arctic.Packet) arctic.Packet { p[24], p[25] = 0xff, 0xff; return p }},
+		"more before than places":  {message, func(p arctic.Packet) arctic.Packet { p[16] = 1; return p }},
 		"a type that is none":      {message, func(p arctic.Packet) arctic.Packet { p[11] |= 2; return p }},
-		"a put without address":    {put, func(p arctic.Packet) arctic.Packet { return p[:36] }},
+		"a put without address":    {put, func(p arctic.Packet) arctic.Packet { return p[:40] }},
 		"fewer bytes than it says": {put, func(p arctic.Packet) arctic.Packet { return p[:len(p)-4] }},
 		"more words than it says":  {put, func(p arctic.Packet) arctic.Packet { return append(p, 0, 0, 0, 0) }},
 		"pad that is not zero":     {put, func(p arctic.Packet) arctic.Packet { p[len(p)-1] = 1; return p }},
@@ -87,14 +89,16 @@ func TestMulticastRefusesOtherForms(t *testing.T) {
 	}
 }
 
-// Rule: a report is decoded to what was encoded, and one that says nothing, or a reason without a failure, is none.
+// Rule: a report is decoded to what was encoded, and one of no copy, or of one that was taken and goes on, is none.
 func TestReportRoundTrip(t *testing.T) {
 	var b [arctic.ReportBytes]byte
 	rapid.Check(t, func(t *rapid.T) {
-		want := arctic.Report{Delivered: rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "delivered"), Failed: rapid.Uint16().Draw(t, "failed")}
-		if want.Failed > 0 {
-			want.Node, want.Reason = rapid.Uint16().Draw(t, "node"), arctic.Reason(rapid.IntRange(1, 255).Draw(t, "reason"))
+		want := arctic.Report{Left: 1, Proof: rapid.Uint16().Draw(t, "proof"), Reason: arctic.Reason(rapid.Uint8().Draw(t, "reason"))}
+		if want.Reason != arctic.ReasonNone {
+			want.Node, want.Left = rapid.Uint16().Draw(t, "node"), rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "left")
 		}
+		want.Place = rapid.Uint16Range(0, arctic.MaxMembers-want.Left).Draw(t, "place")
+		want.Done = rapid.Uint16Range(0, want.Place).Draw(t, "done")
 		arctic.PutReport(b[:], &want)
 		var got arctic.Report
 		if !arctic.ReadReport(b[:], &got) || got != want {
@@ -102,7 +106,8 @@ func TestReportRoundTrip(t *testing.T) {
 		}
 	})
 	for name, r := range map[string]arctic.Report{
-		"of nobody": {}, "failed for no reason": {Failed: 1, Node: 3}, "a reason without failure": {Delivered: 1, Reason: 1}, "a node without failure": {Delivered: 1, Node: 1},
+		"of nobody": {}, "taken, and not at its end": {Left: 2}, "taken, with a node": {Left: 1, Node: 1}, "counts more than there are before": {Place: 1, Done: 2, Left: 1},
+		"more than there can be": {Place: 1, Left: arctic.MaxMembers, Reason: 1},
 	} {
 		arctic.PutReport(b[:], &r)
 		if got := (arctic.Report{}); arctic.ReadReport(b[:], &got) {
@@ -117,7 +122,7 @@ func TestReportRoundTrip(t *testing.T) {
 // FuzzMulticast: any payload is taken apart without a panic, and what is accepted encodes to the same bytes.
 func FuzzMulticast(f *testing.F) {
 	for _, m := range []*arctic.Multicast{
-		{Left: 1}, {Chain: 63, Left: 9, Done: 2, Origin: 7, ID: 1 << 20, Message: 511, Data: make([]byte, 72)}, {Left: 1, Put: true, Key: 1, Address: arctic.MaxAddress, Data: make([]byte, 55)},
+		{Left: 1}, {Chain: 63, Left: 9, Done: 2, Place: 3, Proof: 5, Origin: 7, ID: 1 << 20, Message: 511, Data: make([]byte, 68)}, {Left: 1, Put: true, Key: 1, Address: arctic.MaxAddress, Data: make([]byte, 51)},
 	} {
 		f.Add([]byte(multicastPacket(m).Payload()), m.Type())
 	}

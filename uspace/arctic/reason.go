@@ -125,6 +125,15 @@ const (
 	ReasonOperand Reason = 142
 )
 
+// Doubtful reports whether the receiver may have a packet that came back for that reason: it was on its way when the two cards lost each other.
+func (r Reason) Doubtful() bool {
+	switch r {
+	case ReasonSilent, ReasonRestarted, ReasonDeparted, ReasonResynchronised, ReasonKey:
+		return true
+	}
+	return false
+}
+
 // Permanent reports whether trying again cannot mend it.
 func (r Reason) Permanent() bool { return r >= ReasonPermanent }
 

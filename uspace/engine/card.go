@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
@@ -39,6 +40,7 @@ type Card struct {
 	unanswered [2]unanswered
 	late       lates                      // remote writes that may become late
 	lives      int64                      // of contexts, begun; see life.go
+	proofs     rand.PCG                   // of multicasts; see ledger.go
 	generation uint16                     // the latest of records of operations; see request.go
 	bells      map[*funi.Doorbells]*bells // not for the data path
 	ringing    []*bells                   // those with sleepers
@@ -86,6 +88,7 @@ func New(cfg Config) (*Card, error) {
 	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never, charged: -link.LongestRest - 1}
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
+	c.proofs.Seed(cfg.Seed, ^uint64(cfg.Incarnation)) // other numbers than those of the link
 	if cfg.Blocks {
 		c.writeBlock = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 		if cfg.Timing == nil {

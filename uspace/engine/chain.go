@@ -139,6 +139,9 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	if m.Put && size > c.inPage(m.Address) {
 		return 0, arctic.ReasonOperand, true
 	}
+	if !x.remote.requests.hasLedger(int(m.Members)) {
+		return 0, arctic.ReasonNoBuffer, true
+	}
 	ln := x.take(l)
 	if ln == nil {
 		c.counters.SendQueueNoTicket++
@@ -149,13 +152,14 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *fu
 		x.free(ln)
 		return 0, arctic.ReasonNoBuffer, true
 	}
+	q.opensLedger(int(m.Members), uint16(c.proofs.Uint64()))
 	q.asks, q.node, q.level, q.operation, q.cookie = true, h.Node(), l, arctic.RemoteMulticast, m.Cookie
 	q.total = int(m.Members)
 	ln.Node, ln.request, ln.argument, ln.Chain = h.Node(), h, m.Cookie, chainLane(m.Chain)
 	var data [arctic.MaxMulticastWords * arctic.WordSize]byte
 	words := wordsOf(size)
 	arctic.PutWords(data[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
-	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
+	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Proof: q.ledger.proof, Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
 	ln.typ = p.Type()
 	ln.asksFor(c, q, int(m.Members))
 	c.timeWrite(ln, false, size, 0, true)
@@ -207,7 +211,7 @@ func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multica
 	switch {
 	case !ch.member || m.Left != ch.members:
 		return nil, arctic.ReasonChain
-	case ch.first && (m.Origin != h.Source || m.Done != 0):
+	case ch.first && (m.Origin != h.Source || m.Place != 0):
 		return nil, arctic.ReasonChain
 	case !ch.first && h.Source != ch.parent:
 		return nil, arctic.ReasonChain
@@ -269,16 +273,18 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 	return x.hold(arctic.Request, message[:size], false)
 }
 
-// sendOn sends what was delivered to those behind, or answers the origin if there is nobody. The first copy counts the members so far.
+// sendOn sends what was delivered to those behind, or answers the origin if there is nobody. The first copy counts the members so far, whose places come
+// before its receiver's.
 func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
-	on := *m
-	on.Done++
 	c.counters.Multicasts++
 	c.more, x.calm = true, false // the next member may be on this card
 	if len(ch.next) == 0 {
-		c.report(x, ch.take(), &on, &arctic.Report{Delivered: on.Done})
+		c.report(x, ch.take(), m, 0, arctic.ReasonNone)
 		return
 	}
+	on := *m
+	on.Done++
+	on.Place++
 	for _, n := range ch.next {
 		ln := ch.take()
 		on.Left = n.Members
@@ -289,6 +295,7 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 		c.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
 		c.counters.SentOn++
 		on.Done = 0
+		on.Place += n.Members
 	}
 }
 
@@ -299,15 +306,16 @@ func (ch *chain) take() *line {
 	return &ch.lines[i]
 }
 
-// report answers the origin of a multicast, in a line of the chain.
-func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, r *arctic.Report) {
+// report tells the origin of a multicast, in a line of the chain, that a copy was taken and goes no further, or that a node has not taken it and why.
+func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, reason arctic.Reason) {
 	var data [arctic.ReportBytes]byte
-	arctic.PutReport(data[:], r)
+	arctic.PutReport(data[:], &arctic.Report{Place: m.Place, Done: m.Done, Left: m.Left, Proof: m.Proof, Node: node, Reason: reason})
 	a := arctic.Response{ID: m.ID, Data: data[:]}
 	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
-	x.account.retrieval -= arctic.PacketHeaderSize + 2*arctic.ReportBytes + packetBytes
+	words := arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a)
+	x.account.retrieval -= arctic.PacketHeaderSize + words*arctic.WordSize + packetBytes
 	c.timeWrite(ln, false, arctic.ReportBytes, 0, false)
-	c.launch(x, arctic.Reply, ln, arctic.KindResponse, arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a))
+	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
 }
 
 // notSentOn takes a copy or a report back that nobody took. The origin hears of a copy; of a report nobody can. A context that has ended, or
@@ -323,34 +331,14 @@ func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 		return
 	}
 	ln.Clear()
-	c.report(x, ln, &m, &arctic.Report{Delivered: m.Done, Failed: m.Left, Node: h.Destination, Reason: reason})
+	c.report(x, ln, &m, h.Destination, reason)
 	c.more, x.calm = true, false
-}
-
-// reported takes a report on a multicast of the context's, or says why not.
-func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
-	var r arctic.Report
-	if !arctic.ReadReport(a.Data, &r) || a.Offset != 0 {
-		return arctic.ReasonRemoteForm
-	}
-	n := int(r.Delivered) + int(r.Failed)
-	if q.got+n > q.total {
-		return arctic.ReasonPosted
-	}
-	q.got += n
-	q.comesTo(&r)
-	if q.got == q.total {
-		x.complete(q, q.failure)
-	} else if q.waits {
-		x.card.awaitAnswer(q)
-	}
-	return arctic.ReasonNone
 }
 
 // timeReport notes what a report moves: the record of the completion, if it is the last.
 func (c *Card) timeReport(q *request, a *arctic.Response) {
 	var r arctic.Report
-	if arctic.ReadReport(a.Data, &r) && a.Offset == 0 && q.got+int(r.Delivered)+int(r.Failed) == q.total {
+	if q.readReport(a, &r) == arctic.ReasonNone && q.ledger.endsWith(&r) {
 		c.timeRecord()
 	}
 }
@@ -363,23 +351,6 @@ func (q *request) patience() int64 {
 		return c.answerTimeout() + int64(c.cfg.ConnectTimeout) + longestWay*int64(c.cfg.MaxHold)
 	}
 	return c.answerTimeout()
-}
-
-// comesTo adds a report to what the process will hear.
-func (q *request) comesTo(r *arctic.Report) {
-	d := (&funi.Notification{Answer: q.answer}).Delivery()
-	d.Delivered += int(r.Delivered)
-	d.Failed += int(r.Failed)
-	if r.Failed > 0 {
-		if d.Named < funi.MaxNamed {
-			d.Broken[d.Named] = funi.Broken{Node: r.Node, Reason: r.Reason}
-		}
-		d.Named++
-		if q.failure == arctic.ReasonNone {
-			q.failure = r.Reason
-		}
-	}
-	d.Put(&q.answer)
 }
 
 // loopChained delivers copies to contexts of this card. One that finds no room lets the others pass, which may be of other chains. Each is

@@ -16,6 +16,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
 )
 
 // tree is a chain: the members behind each, by node.
@@ -163,15 +164,15 @@ func multicastPut(t *testing.T, on machine) {
 		r.exposes(node, funi.Window{Key: theKey, Base: 128, Bytes: 100, Address: windowAt, Rights: funi.RightWrite})
 	}
 	r.chains(0, 1, c, r.byNode)
-	data := bytes.Repeat([]byte{0xa5, 0x5a, 1}, 18)[:53]
+	data := bytes.Repeat([]byte{0xa5, 0x5a, 1}, 18)[:49]
 	want := make([][]byte, 4)
 	for node := range want {
 		want[node] = bytes.Clone(r.keyed[node])
 		if node > 0 {
-			copy(want[node][128+47:], data)
+			copy(want[node][128+51:], data)
 		}
 	}
-	put := funi.MulticastRequest{Chain: 0, Members: 3, Put: true, Key: theKey, Address: windowAt + 47, Data: data}
+	put := funi.MulticastRequest{Chain: 0, Members: 3, Put: true, Key: theKey, Address: windowAt + 51, Data: data}
 	check := func(what string, m funi.MulticastRequest, reason arctic.Reason, failed int, node uint16) {
 		t.Helper()
 		n, d := r.multicasts(0, 1, m)
@@ -192,8 +193,8 @@ func multicastPut(t *testing.T, on machine) {
 	check("a wrong key", wrong, arctic.ReasonKeySlot, 3, 1)
 	r.block(2, funi.Request, func(s *funi.Slot) { s.SetCloseKeySlot(theKey, 0) })
 	r.retired(2)
-	put.Data = bytes.Repeat([]byte{0x77}, 53)
-	copy(want[1][128+47:], put.Data) // and nobody further on has what the second refuses
+	put.Data = bytes.Repeat([]byte{0x77}, 49)
+	copy(want[1][128+51:], put.Data) // and nobody further on has what the second refuses
 	check("the second has closed its window", put, arctic.ReasonKeySlot, 2, 2)
 	r.ends()
 }
@@ -206,6 +207,7 @@ func TestBrokenChain(t *testing.T) {
 		breaks  func(r *remoteBed)
 		has     []int
 		failed  int
+		doubt   int
 		named   broken
 		members uint16
 	}{
@@ -219,7 +221,7 @@ func TestBrokenChain(t *testing.T) {
 				r.cards[2].Detach(r.ctx[2])
 				r.join(2, gid, 20) // else the card's ports let nothing of the group in
 			}},
-		"the last's card is silent": {tree: tree{1: {2}, 2: {3}}, has: []int{1, 2}, failed: 1, named: broken{{Node: 3, Reason: arctic.ReasonSilent}},
+		"the last's card is silent": {tree: tree{1: {2}, 2: {3}}, has: []int{1, 2}, doubt: 1, named: broken{{Node: 3, Reason: arctic.ReasonSilent}},
 			breaks: func(r *remoteBed) { r.cards[3] = nil }},
 		"no route": {tree: tree{1: {2, 9}, 2: {3}}, has: []int{1, 2, 3}, failed: 1, named: broken{{Node: 9, Reason: arctic.ReasonNoRoute}}},
 		"two branches": {tree: tree{1: {2, 3, 8, 9}}, has: []int{1, 2}, failed: 3,
@@ -239,8 +241,8 @@ func TestBrokenChain(t *testing.T) {
 				n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5, Data: bytesOf([]uint32{77})})
 				named := slices.Clone(d.Broken[:d.Named])
 				slices.SortFunc(named, func(a, b funi.Broken) int { return int(a.Node) - int(b.Node) })
-				if n.Reason == arctic.ReasonNone || d.Delivered != len(c.has) || d.Failed != c.failed || !slices.Equal(named, c.named) {
-					t.Fatalf("%v, %+v; want %d delivered, %d failed, %v", n.Reason, d, len(c.has), c.failed, c.named)
+				if n.Reason == arctic.ReasonNone || d.Delivered != len(c.has) || d.Failed != c.failed || d.Doubtful != c.doubt || !slices.Equal(named, c.named) {
+					t.Fatalf("%v, %+v; want %d delivered, %d failed, %d doubtful, %v", n.Reason, d, len(c.has), c.failed, c.doubt, c.named)
 				}
 				for node := 1; node < 4; node++ {
 					switch {
@@ -534,7 +536,8 @@ func forgedMulticasts(t *testing.T, on machine) {
 		want   arctic.Reason
 	}{
 		"in another's name":          {to: 1, change: func(m *arctic.Multicast) { m.Origin = 0 }, want: arctic.ReasonChain},
-		"with members before":        {to: 1, change: func(m *arctic.Multicast) { m.Done = 1 }, want: arctic.ReasonChain},
+		"with members before":        {to: 1, change: func(m *arctic.Multicast) { m.Done, m.Place = 1, 1 }, want: arctic.ReasonChain},
+		"at another place":           {to: 1, change: func(m *arctic.Multicast) { m.Place = 1 }, want: arctic.ReasonChain},
 		"to more":                    {to: 1, change: func(m *arctic.Multicast) { m.Left = 3 }, want: arctic.ReasonChain},
 		"to fewer":                   {to: 1, change: func(m *arctic.Multicast) { m.Left = 1 }, want: arctic.ReasonChain},
 		"along another":              {to: 1, change: func(m *arctic.Multicast) { m.Chain = 6 }, want: arctic.ReasonChain},
@@ -542,7 +545,7 @@ func forgedMulticasts(t *testing.T, on machine) {
 		"past the first":             {to: 2, change: func(m *arctic.Multicast) { m.Left = 1 }, want: arctic.ReasonChain},
 		"to who is no member":        {to: 0, change: func(*arctic.Multicast) {}, want: arctic.ReasonChain},
 		"to nobody":                  {to: 1, change: func(m *arctic.Multicast) { m.Left = 0 }, want: arctic.ReasonRemoteForm},
-		"more than there can be":     {to: 1, change: func(m *arctic.Multicast) { m.Left, m.Done = 65535, 1 }, want: arctic.ReasonRemoteForm},
+		"more than there can be":     {to: 1, change: func(m *arctic.Multicast) { m.Left, m.Place = 65535, 1 }, want: arctic.ReasonRemoteForm},
 		"as a reply":                 {to: 1, level: arctic.Reply, change: func(*arctic.Multicast) {}, want: arctic.ReasonRemoteForm},
 		"a put with another key":     {to: 1, change: func(m *arctic.Multicast) { m.Put, m.Key, m.Address = true, theKey^1<<20, windowAt }, want: arctic.ReasonKeySlot},
 		"a put in front of a window": {to: 1, change: func(m *arctic.Multicast) { m.Put, m.Key, m.Address = true, theKey, windowAt-1 }, want: arctic.ReasonRange},
@@ -571,7 +574,7 @@ func forgedMulticasts(t *testing.T, on machine) {
 	r.ends()
 }
 
-// Rule: a report on a multicast that is none, on one that nobody waits for, or on more members than there are changes nothing: the origin hears what came
+// Rule: a report on a multicast that is none, on one that nobody waits for, on more members than there are, or from a card that has had no copy changes nothing: the origin hears what came
 // of it from those who have it.
 func TestForgedReports(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 4, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.FIFO = 2 }})
@@ -587,24 +590,26 @@ func TestForgedReports(t *testing.T) {
 		s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 2, Message: 5, Data: full})
 	})
 	r.pass(time.Millisecond)
-	id := r.ctx[0].RequestID(0)
+	id, proof := r.ctx[0].RequestID(0), r.ctx[0].ProofOf(0)
 	bad := func(report arctic.Report) []byte {
 		b := make([]byte, arctic.ReportBytes)
 		arctic.PutReport(b, &report)
 		return b
 	}
+	all := bad(arctic.Report{Place: 1, Done: 1, Left: 1, Proof: proof})
 	for name, c := range map[string]struct {
 		a    arctic.Response
 		want arctic.Reason
 	}{
-		"of another time":   {arctic.Response{ID: id + 1<<16, Data: bad(arctic.Report{Delivered: 2})}, arctic.ReasonRequest},
-		"of another record": {arctic.Response{ID: id + 1, Data: bad(arctic.Report{Delivered: 2})}, arctic.ReasonRequest},
-		"of three":          {arctic.Response{ID: id, Data: bad(arctic.Report{Delivered: 3})}, arctic.ReasonPosted},
-		"of two and one":    {arctic.Response{ID: id, Data: bad(arctic.Report{Delivered: 2, Failed: 1, Node: 2, Reason: arctic.ReasonSilent})}, arctic.ReasonPosted},
-		"of nobody":         {arctic.Response{ID: id, Data: bad(arctic.Report{})}, arctic.ReasonRemoteForm},
-		"without a reason":  {arctic.Response{ID: id, Data: bad(arctic.Report{Delivered: 1, Failed: 1, Node: 2})}, arctic.ReasonRemoteForm},
-		"behind its end":    {arctic.Response{ID: id, Offset: 8, Data: bad(arctic.Report{Delivered: 2})}, arctic.ReasonRemoteForm},
-		"too long":          {arctic.Response{ID: id, Data: make([]byte, 12)}, arctic.ReasonRemoteForm},
+		"of another time":     {arctic.Response{ID: id + 1<<16, Data: all}, arctic.ReasonRequest},
+		"of another record":   {arctic.Response{ID: id + 1, Data: all}, arctic.ReasonRequest},
+		"of who has no copy":  {arctic.Response{ID: id, Data: bad(arctic.Report{Place: 1, Done: 1, Left: 1, Proof: proof + 1})}, arctic.ReasonPath},
+		"of three":            {arctic.Response{ID: id, Data: bad(arctic.Report{Place: 2, Done: 2, Left: 1, Proof: proof})}, arctic.ReasonPosted},
+		"of two and one":      {arctic.Response{ID: id, Data: bad(arctic.Report{Place: 1, Done: 1, Left: 2, Proof: proof, Node: 2, Reason: arctic.ReasonSilent})}, arctic.ReasonPosted},
+		"of nobody":           {arctic.Response{ID: id, Data: bad(arctic.Report{Proof: proof})}, arctic.ReasonRemoteForm},
+		"taken, and not over": {arctic.Response{ID: id, Data: bad(arctic.Report{Left: 2, Proof: proof})}, arctic.ReasonRemoteForm},
+		"behind its end":      {arctic.Response{ID: id, Offset: 8, Data: all}, arctic.ReasonRemoteForm},
+		"too long":            {arctic.Response{ID: id, Data: make([]byte, arctic.ReportBytes+4)}, arctic.ReasonRemoteForm},
 	} {
 		r.cards[3].Say(r.ctx[3], 0, 0, arctic.Reply, arctic.KindResponse, c.a.Type(), func(b []byte) int { return arctic.PutResponse(b, &c.a) })
 		r.wake[3] = 0
@@ -619,6 +624,47 @@ func TestForgedReports(t *testing.T) {
 	n := r.notified(0)
 	if d := n.Delivery(); n.Reason != arctic.ReasonChain || d.Delivered != 1 || d.Failed != 1 || d.Named != 1 || d.Broken[0] != (funi.Broken{Node: 2, Reason: arctic.ReasonChain}) {
 		t.Errorf("it came to %v, %+v", n.Reason, d)
+	}
+}
+
+// Rule: a member that has taken a copy whose acknowledgment is lost for good is counted once, though who sent the copy reports that nobody knows of it: with what it
+// or those behind it have said all is known, and the multicast has come to everybody (ledger.go).
+func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
+	cut := false
+	r := newRemoteBed(t, setup{cards: 5, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 2 },
+		wrap: func(card int, p *wire.Port) port.Port {
+			return &tap{Port: p, see: func(b []byte) bool {
+				f, err := arctic.Look(b)
+				return !cut || card != 2 || err != nil || f.Header().DestinationCard != 1
+			}}
+		}})
+	r.chains(7, 1, tree{1: {2, 4}, 2: {3}}, r.byNode)
+	along := funi.MulticastRequest{Chain: 7, Members: 4, Cookie: 1, Message: 5, Data: bytesOf([]uint32{1})}
+	if n, d := r.multicasts(0, 1, along); n.Reason != arctic.ReasonNone { // and all cards have met
+		t.Fatalf("%v, %+v", n.Reason, d)
+	}
+	for node := 1; node < 5; node++ {
+		r.has(r.proc[node], 0, 5, 1)
+	}
+	for i := range uint32(8) { // more than the last branch has room for, so that the multicast waits there
+		r.mustSend(0, funi.Request, 4, i, 2)
+		r.pass(time.Millisecond)
+	}
+	cut = true
+	along.Cookie = 2
+	r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &along) })
+	r.until(time.Second, "the first member's card gives the second's up", func() bool { return r.cards[1].Counters().PeersLost > 0 })
+	r.pass(time.Millisecond)
+	r.silent(0)
+	for _, ok := take(r.proc[4], funi.Request); ok; _, ok = take(r.proc[4], funi.Request) {
+		r.pass(time.Millisecond)
+	}
+	n := r.notified(0)
+	if d := n.Delivery(); n.Cookie != 2 || n.Reason != arctic.ReasonNone || n.Bytes != 4 || d != (funi.Delivery{Delivered: 4}) {
+		t.Errorf("it came to %v, %+v", n.Reason, d)
+	}
+	for _, node := range []int{1, 2, 3} {
+		r.has(r.proc[node], 0, 5, 1)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestMulticastsDoNotAllocate(t *testing.T) {
 		s.SetChain(&funi.Chain{Number: 7, First: true, Next: []funi.Next{{Node: 0, Members: 1}}}, 0)
 	})
 	c.commit(0, func(s *funi.Slot) { s.SetChain(&funi.Chain{Number: 7, Parent: 1}, 0) })
-	m := funi.MulticastRequest{Chain: 7, Members: 2, Message: 5, Data: make([]byte, 72)}
+	m := funi.MulticastRequest{Chain: 7, Members: 2, Message: 5, Data: make([]byte, 68)}
 	var n funi.Notification
 	once := func() {
 		c.proc[0].Reserve(funi.Request).SetMulticast(1, &m)

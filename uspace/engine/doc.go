@@ -25,6 +25,7 @@
 //	request.go    the same for operations on windows, and the records of those whose process waits for them to be complete
 //	page.go       where their packets end (Config.RemotePage)
 //	chain.go      the same for multicasts
+//	ledger.go     which members of a chain have one, as far as reports have come
 //
 // and in:
 //

@@ -195,6 +195,9 @@ func length(q *link.Lines) (n int) {
 // RequestID returns what names the record of an operation now.
 func (x *Context) RequestID(record int) uint32 { return x.remote.requests.table[record].id() }
 
+// ProofOf returns the proof of the multicast of a record.
+func (x *Context) ProofOf(record int) uint16 { return x.remote.requests.table[record].ledger.proof }
+
 // Fault returns the reason of the context's last memory error.
 func (x *Context) Fault() arctic.Reason { return x.iface.Memory().Page.Fault() }
 

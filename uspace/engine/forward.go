@@ -12,7 +12,7 @@ package engine
 //
 // The new home takes the word of any card if the node is about to arrive there: a process of the job has asked for that, and has the image. If
 // nobody else of the group is there, nobody has told it of other nodes that have moved: so the sign tells it of those before. That may be news of a time
-// before: of a node that is about to arrive there, too, or has left a sign there, it believes only the card where that was.
+// before: of a node that is about to arrive there, too, it believes only the card where that was, and of one that has left a sign there not that it is back.
 //
 // A sign has the lines that its context had, as long as it tells; then its set of the cache is others'. It costs its user a context.
 //
@@ -446,7 +446,7 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	switch {
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
-		if g.nodes[f.Node] == nil && g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
+		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
 			c.redirectTo(g, x.gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone
@@ -462,6 +462,13 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	}
 	c.counters.ForwardsRefused++
 	return arctic.ReasonPath
+}
+
+// mayBeAt reports whether a node of the group may be on a card, as far as what is on this one says: it is not elsewhere if it is about to arrive here, and not here
+// if there is a sign.
+func (g *group) mayBeAt(node, card, here uint16) bool {
+	x := g.nodes[node]
+	return x == nil || x.forward != nil && card != here
 }
 
 // allArrive reports whether nobody of the group is on this card but those who arrive, and signs of those who have left: cards that tell may not

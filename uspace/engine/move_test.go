@@ -393,8 +393,8 @@ func TestForwardsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// Rule: what a card that a node leaves says about other nodes may be old; a node that is about to arrive at the new home as well, or has left a sign
-// there, is where its own home has said that it is (forward.go).
+// Rule: what a card that a node leaves says about other nodes may be old: one that is about to arrive at the new home as well is where its own home has said
+// that it is, and one that has left a sign there is not there. Where else that is the new home may not have heard (forward.go).
 func TestOldNewsOfOtherNodes(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 5, remote: moreRemote, net: near})
 	r.moves(2, 2, 4) // leaves a sign
@@ -403,13 +403,20 @@ func TestOldNewsOfOtherNodes(t *testing.T) {
 	third.arrives()
 	r.until(time.Second, "its new card has been told", func() bool { return r.cards[2].Home(third.next) })
 	first.arrives()
-	for _, old := range []arctic.Forward{{Node: 3, Card: 0}, {Node: 2, Card: 0}} {
+	for _, old := range []arctic.Forward{{Node: 3, Card: 0}, {Node: 2, Card: 2}} {
 		redirected := r.cards[2].Counters().Redirected
 		r.cards[1].SayForward(r.ctx[1], 2, 1, old)
 		r.pass(time.Millisecond)
 		if n := r.cards[2].Counters().Redirected; n != redirected {
 			t.Errorf("%+v is believed", old)
 		}
+	}
+	r.cards[1].SayForward(r.ctx[1], 2, 1, arctic.Forward{Node: 2, Card: 0})
+	r.cards[1].SayForward(r.ctx[1], 2, 1, arctic.Forward{Node: 2, Card: 4})
+	redirected := r.cards[2].Counters().Redirected
+	r.pass(time.Millisecond)
+	if n := r.cards[2].Counters().Redirected; n != redirected+2 {
+		t.Error("a node that has left a sign is not believed to have gone on")
 	}
 	r.until(time.Second, "node 3 goes on", third.goesOn)
 	r.until(time.Second, "node 1 leaves", first.leaves)

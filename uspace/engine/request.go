@@ -49,7 +49,7 @@ type request struct {
 	memory     []byte // where a get's answer goes; nil: answer
 	into       uint32 // the address of that
 	answer     [funi.MaxAnswer]byte
-	failure    arctic.Reason // of the first member that failed, of a multicast
+	ledger     *ledger // of a multicast
 
 	listed       bool     // on requests.asking
 	nextAsking   *request // there
@@ -67,6 +67,7 @@ type requests struct {
 	completed uint64
 	// owed are completions that wait for the context to be back.
 	owed []completion
+	long [longLedgers]*longLedger
 }
 
 // completion is what the process hears of an operation.
@@ -111,7 +112,7 @@ func (x *Context) takeRequest() *request {
 	r.promised++
 	q := &n.table[n.free[len(n.free)-1]]
 	n.free = n.free[:len(n.free)-1]
-	*q = request{generation: q.generation, index: q.index, of: x, open: true}
+	*q = request{generation: q.generation, index: q.index, of: x, open: true, ledger: q.ledger}
 	r.use.RequestsOpen++
 	return q
 }
@@ -398,8 +399,8 @@ func (x *Context) acknowledged(id uint32) {
 // cameBack notes that a packet of the operation came back for good.
 func (x *Context) cameBack(id uint32, reason arctic.Reason) {
 	if q := x.remote.request(id); q != nil && !x.detached {
-		if q.operation == arctic.RemoteMulticast && q.got == 0 {
-			q.comesTo(&arctic.Report{Failed: uint16(q.total), Node: q.node, Reason: reason})
+		if q.operation == arctic.RemoteMulticast {
+			q.ledger.takes(&arctic.Report{Left: uint16(q.total), Node: q.node, Reason: reason})
 		}
 		x.complete(q, reason)
 	}
@@ -447,6 +448,12 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 func (x *Context) complete(q *request, reason arctic.Reason) {
 	r := x.remote
 	x.card.unanswered[q.kind()].remove(q)
+	if q.operation == arctic.RemoteMulticast {
+		var d funi.Delivery
+		reason, d = q.ledger.close(reason)
+		q.got = d.Delivered + d.Failed
+		d.Put(&q.answer)
+	}
 	q.open = false
 	q.memory = nil
 	q.generation++

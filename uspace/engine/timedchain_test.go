@@ -55,7 +55,7 @@ func TestMulticastsTakeTheirTime(t *testing.T) {
 		{0, four + eight, one + one},
 		{1, four + eight + one, four + one},
 		{5, four + eight + four + one, 2*four + one},
-		{18, four + 3*eight + four, four + eight + 2*four + one},
+		{17, four + 3*eight + one, four + eight + 2*four + one},
 	} {
 		for _, delivery := range []time.Duration{0, 50 * time.Microsecond} {
 			t.Run(fmt.Sprintf("%d words, %v", c.words, delivery), func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestMulticastOfAnyLengthIsBounded(t *testing.T) {
 			s[funi.RemoteLengthWord] = length
 		})
 		begin := r.now + 1
-		if took, most := r.watch(0, funi.RQSQTail)-begin, int64(four+3*eight+four); took > most {
+		if took, most := r.watch(0, funi.RQSQTail)-begin, int64(four+3*eight+one); took > most {
 			t.Errorf("%d bytes: retrieval took %d ns, more than %d", length, took, most)
 		}
 		if back := r.comesBackOf(0); back.Reason != arctic.ReasonRemoteRequest || back.Word != 3 {

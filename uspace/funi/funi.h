@@ -163,8 +163,8 @@
 #define FUNI_MAX_CHAINS 64         /* that a context is a member of */
 #define FUNI_MAX_NEXT 4            /* nodes to which a member sends copies */
 #define FUNI_MAX_NAMED 6           /* nodes that a funi_delivery names */
-#define FUNI_MAX_MULTICAST_WORDS 18
-#define FUNI_MAX_MULTICAST_BYTES 56 /* of a put along a chain */
+#define FUNI_MAX_MULTICAST_WORDS 17
+#define FUNI_MAX_MULTICAST_BYTES 52 /* of a put along a chain */
 #define FUNI_CHAIN_FIRST 0x80000000u /* bits of word 1 */
 #define FUNI_CHAIN_LEAVES 0x40000000u
 #define FUNI_MULTICAST_PUT 0x80000000u
@@ -2358,8 +2358,9 @@ static inline int funi_unlock(struct funi_context *c, const struct funi_target *
  * Rules:
  *   - Without a failure every member has it, once: a message in its request queue, from the node that has sent along the chain, or data in its window
  *     (funi_multicast_put), which all members have opened with the same key (funi_expose_window_as).
- *   - A member that refuses, or cannot be reached, is named with the funi_reason, and who comes after it has it neither. With FUNI_REASON_SILENT and no
- *     member named some of which nothing was heard may have it.
+ *   - A member that refuses is named with the funi_reason, and who comes after it has it neither. Of one whose card was lost while its copy was under way
+ *     (FUNI_REASON_SILENT, RESTARTED, DEPARTED, RESYNCHRONISED, KEY), and of those after it, nobody knows: they are doubtful, and so are those of which nothing was
+ *     heard. Each member is counted once.
  *   - A member takes copies from its parent only, and only if they are to reach as many members as it knows of. So no copy goes round in a loop.
  *   - A member has room for 4 multicasts of a chain at once; more wait at who sends them, and no other chain with them.
  *   - A multicast counts as an operation: -ENOBUFS, funi_await, funi_quiet and NULL for the handle as with windows. The context has remote memory, if only
@@ -2386,8 +2387,9 @@ struct funi_broken { /* where a chain is broken */
 };
 
 struct funi_delivery { /* what a multicast has come to */
-	uint32_t delivered, failed; /* members */
-	uint32_t named;             /* nodes that did not take it: the first FUNI_MAX_NAMED of them are in broken */
+	uint32_t delivered, failed; /* members that have it, and that do not */
+	uint32_t doubtful;          /* members of which nobody knows */
+	uint32_t named;             /* nodes in broken, at most FUNI_MAX_NAMED, which did not take it, or may not have */
 	struct funi_broken broken[FUNI_MAX_NAMED];
 };
 
@@ -2494,6 +2496,7 @@ static inline int funi_delivered(struct funi_context *c, uint32_t handle, struct
 	d->delivered = w[0] & 0xffff;
 	d->failed = w[0] >> 16;
 	d->named = w[1] & 0xffff;
+	d->doubtful = w[1] >> 16;
 	for (uint32_t i = 0; i < d->named && i < FUNI_MAX_NAMED; i++) {
 		d->broken[i].node = (uint16_t)w[2 + i];
 		d->broken[i].reason = w[2 + i] >> 16 & 0xff;

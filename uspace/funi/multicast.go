@@ -28,15 +28,15 @@ package funi
 //	word 12     data
 //
 // The card completes a multicast once, as it does an operation: its entry in the notification ring is that of a completion, with operation
-// arctic.RemoteMulticast, bytes: how many members were reported on, reason: that of the first failure, and in place of the answer
+// arctic.RemoteMulticast, bytes: of how many members it is known, reason: that of the first failure, and in place of the answer
 //
 //	word 4      delivered 15:0, failed 31:16: members
-//	word 5      how many nodes were named 15:0
-//	words 6-11  the first six: node 15:0, reason 23:16
+//	word 5      how many nodes are named 15:0, at most six; doubtful 31:16: members
+//	words 6-11  the nodes: node 15:0, reason 23:16
 //
-// Without a failure every member has it, once. With arctic.ReasonSilent the reports of some members did not come, who may have it or not. A member that
-// is named with arctic.ReasonSilent, ReasonRestarted, ReasonDeparted or ReasonResynchronised may have taken its copy all the same, and then has reported on it,
-// too: it, and those before it that its copy counted, are counted twice.
+// Each member is counted once: as one that has it, one that does not, or, doubtful, one of which nobody knows. Without a failure every member has it, once. A node
+// that is named has not taken its copy, or, with a reason that is Doubtful (arctic.Reason), nobody knows whether it has: it and those behind it are doubtful,
+// unless one of them has been heard of since. With arctic.ReasonSilent and nobody named the reports of some members did not come.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -143,9 +143,10 @@ func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
 
 // Delivery is what a multicast has come to.
 type Delivery struct {
-	Delivered, Failed int // members
-	// Broken is the nodes that did not take it, and why: the first MaxNamed of Named. Who comes after them in the chain has it neither, and
-	// is in Failed.
+	// Members: that have it, that do not, and of which nobody knows.
+	Delivered, Failed, Doubtful int
+	// Broken is Named nodes that did not take it, or may not have taken it, and why; there may be others when there are MaxNamed. Who comes after them in the chain
+	// is counted as they are.
 	Named  int
 	Broken [MaxNamed]Broken
 }
@@ -161,6 +162,7 @@ func (n *Notification) Delivery() (d Delivery) {
 	var w [MaxAnswer / arctic.WordSize]uint32
 	arctic.Words(w[:], n.Answer[:])
 	d.Delivered, d.Failed, d.Named = int(uint16(w[0])), int(w[0]>>16), int(uint16(w[1]))
+	d.Doubtful = int(w[1] >> 16)
 	for i := range d.Broken {
 		d.Broken[i] = Broken{Node: uint16(w[2+i]), Reason: arctic.Reason(w[2+i] >> 16)}
 	}
@@ -172,7 +174,7 @@ func (n *Notification) Delivery() (d Delivery) {
 // Put encodes a delivery as the completion has it.
 func (d *Delivery) Put(answer *[MaxAnswer]byte) {
 	var w [MaxAnswer / arctic.WordSize]uint32
-	w[0], w[1] = uint32(uint16(d.Delivered))|uint32(d.Failed)<<16, uint32(d.Named)
+	w[0], w[1] = uint32(uint16(d.Delivered))|uint32(d.Failed)<<16, uint32(uint16(d.Named))|uint32(d.Doubtful)<<16
 	for i, b := range d.Broken {
 		w[2+i] = uint32(b.Node) | uint32(b.Reason)<<16
 	}

@@ -75,7 +75,7 @@ func round(number, chain uint32) (put []byte, words []uint32) {
 	for i := range put {
 		put[i] = byte(number*31 + uint32(i)*7 + chain + 1)
 	}
-	return put, []uint32{number, chain, ^number, number * 2654435761, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}
+	return put, []uint32{number, chain, ^number, number * 2654435761, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}
 }
 
 // memberState is what a process knows.

@@ -37,8 +37,8 @@ func (e *Endpoint) chain(what string, number uint16, compose func(*funi.Slot, ui
 }
 
 // Multicast sends along a chain that begins at a node, and waits until the card knows of every member. Without an error each has it, once. With an
-// *Error the delivery says how many have it and names the nodes at which the chain is broken; if that is Doubtful, some of which nothing was heard may have
-// it, too, and some may be counted twice (funi/multicast.go). Other errors are ErrTooLong and those of drive. The Cookie of m is the endpoint's to choose.
+// *Error the delivery says how many have it, how many do not and of how many nobody knows, and names the nodes at which the chain is broken
+// (funi/multicast.go). Other errors are ErrTooLong and those of drive. The Cookie of m is the endpoint's to choose.
 func (e *Endpoint) Multicast(first uint16, m funi.MulticastRequest) (funi.Delivery, error) {
 	id, err := e.StartMulticast(first, m)
 	if err != nil {

@@ -4,8 +4,8 @@ package chaos
 // the same nodes, so that they cross each other. Every life of a member joins them all; now and then it leaves one, and joins it again.
 //
 // No node has a multicast twice, in whatever life. A multicast of a process that lives is complete once. Without a failure it has come to all members that
-// have lived since it was sent. With one, the members on which there was a report are as many as there are or, if some did not answer, fewer; those that
-// are said to have it do, or have died; and each node that is named is a member.
+// have lived since it was sent. With one, each member is counted once: as many as are said to have it do, or have died; as many as are said not to have it do not; and each
+// node that is named is a member.
 
 import (
 	"math/rand/v2"
@@ -223,11 +223,12 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 		return
 	}
 	o.complete, o.reason, o.told = true, reason, d
-	all := d.Delivered + d.Failed
+	known := d.Delivered + d.Failed
 	switch {
 	case reason == arctic.ReasonNoBuffer:
 		return
-	case all > len(o.tree.members), all < len(o.tree.members) && !doubtful(reason), reason == arctic.ReasonNone && d.Failed != 0, d.Failed > 0 && d.Named == 0, d.Named > d.Failed:
+	case known+d.Doubtful != len(o.tree.members), (reason == arctic.ReasonNone) != (d.Delivered == len(o.tree.members)), d.Doubtful > 0 && d.Failed == 0 && !reason.Doubtful(),
+		d.Failed > 0 && d.Named == 0, d.Named > d.Failed+d.Doubtful:
 		r.oracle.fail(&r.result.Damaged, "multicast %d to %d members: %v, %+v", number&^chainBit, len(o.tree.members), reason, d)
 	case reason == arctic.ReasonNone:
 		r.carried++
@@ -252,20 +253,11 @@ func (t *tree) has(r *run, node uint16) bool {
 	return false
 }
 
-// doubtful reports whether somebody may have what failed for that reason.
-func doubtful(reason arctic.Reason) bool {
-	switch reason {
-	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised, arctic.ReasonReplaced:
-		return true
-	}
-	return false
-}
-
 // mayBreak checks that a chain may be broken for a reason.
 func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 	switch {
 	case reason == arctic.ReasonChain: // a member has left, or not joined yet
-	case doubtful(reason), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob, reason == arctic.ReasonNoRoute, reason == arctic.ReasonKey,
+	case reason.Doubtful(), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob, reason == arctic.ReasonNoRoute,
 		reason == arctic.ReasonSourceNode: // out of reach when a member moved
 		if r.scenario.Faults&^calm == 0 {
 			r.oracle.fail(&r.result.Lost, "multicast %d failed, and nothing was wrong: %v, %+v", o.number&^chainBit, reason, o.told)
@@ -286,8 +278,11 @@ func (r *run) settleChains() {
 		case !o.complete:
 			continue // nobody was left to hear of it
 		}
-		have := 0 // or have died
+		have, got := 0, 0 // or have died; have it
 		for _, k := range o.tree.members {
+			if o.got[k] {
+				got++
+			}
 			switch {
 			case o.got[k] || r.members[k].deaths != o.lives[k]:
 				have++
@@ -297,6 +292,9 @@ func (r *run) settleChains() {
 		}
 		if have < o.told.Delivered {
 			r.oracle.fail(&r.result.Lost, "multicast %d of member %d has come to %d members of %d that are said to have it", number, o.from.number, have, o.told.Delivered)
+		}
+		if got+o.told.Failed > len(o.tree.members) {
+			r.oracle.fail(&r.result.Damaged, "multicast %d of member %d has come to %d members of %d, and %d are said not to have it", number, o.from.number, got, len(o.tree.members), o.told.Failed)
 		}
 	}
 }
