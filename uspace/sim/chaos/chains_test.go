@@ -54,11 +54,14 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 		"one is not counted":      {none, funi.Delivery{Delivered: 1}, []int32{0, 1}, 1, false},
 		"one too many":            {none, funi.Delivery{Delivered: 3}, []int32{0, 1}, 1, false},
 		"one failed":              {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, []int32{0}, 1, true},
-		"one failed, and has it":  {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, []int32{0, 1}, 1, true},
+		"one failed, and has it":  {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, []int32{0, 1}, 1, false},
+		"one is doubtful":         {silent, funi.Delivery{Delivered: 1, Doubtful: 1, Named: 1, Broken: broken(11)}, []int32{0}, 1, true},
+		"doubtful, and has it":    {silent, funi.Delivery{Delivered: 1, Doubtful: 1, Named: 1, Broken: broken(11)}, []int32{0, 1}, 1, true},
 		"the other has it not":    {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, nil, 1, false},
 		"one failed, and unnamed": {silent, funi.Delivery{Delivered: 1, Failed: 1}, []int32{0}, 1, false},
 		"failed at who is none":   {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(12)}, []int32{0}, 1, false},
-		"no answer":               {silent, funi.Delivery{}, []int32{0}, 1, true},
+		"no answer":               {silent, funi.Delivery{Doubtful: 2}, []int32{0}, 1, true},
+		"one in no count":         {silent, funi.Delivery{Doubtful: 1}, []int32{0}, 1, false},
 		"no such reason":          {arctic.ReasonRemoteForm, funi.Delivery{}, nil, 1, false},
 	} {
 		r := &run{scenario: Scenario{Faults: Loss}, world: sim.NewWorld(sim.Options{})}
