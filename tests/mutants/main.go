@@ -175,6 +175,7 @@
 //	home               any card says where a node is
 //	handed             areas do not move with their context
 //	unlisted           a card that gets its first node of a group hears of no earlier moves
+//	whole              a block that was to go in pieces goes to its new home in one, and does not count
 //	stale              old news of another node, which is about to arrive itself, is believed
 //	hops               a card that has missed several moves is told of one after the other
 //	return             a transfer that began elsewhere comes back from a node that is back on its first card

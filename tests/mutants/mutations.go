@@ -641,6 +641,10 @@ var mutations = []mutation{
 	{"hops", "forward.go",
 		`node == x.node && (i == f.home ||`, `node == x.node && (true ||`,
 		unit("TestMissedMoves")},
+	{"whole", "forward.go",
+		`		ln.Whole()
+`, ``,
+		unit("TestBlocksFollowInOnePiece")},
 	{"return", "life.go",
 		`min(x.born[card][l], sign.bornAt(uint16(card), arctic.Level(l)))`, `sign.bornAt(uint16(card), arctic.Level(l))`,
 		unit("TestTransferToOneWhoComesBack")},

@@ -175,7 +175,7 @@ func (c *Config) check() error {
 	case c.BlockBytes < 0 || c.BlockBytes%arctic.TransferAlign != 0:
 		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d, or 0 for what a frame has room for", ErrConfig, c.BlockBytes, arctic.TransferAlign)
 	case c.Timing != nil && c.Blocks && (c.Timing.Card == nil || c.BlockBytes == 0 || c.BlockBytes > MaxTimedBlock):
-		return fmt.Errorf("%w: units that take time send blocks of %d bytes, of which they have no time; use Timing.Card and %d to %d bytes, or no Blocks",
+		return fmt.Errorf("%w: units that take time cannot send blocks of %d bytes; use Timing.Card and %d to %d bytes, or no Blocks",
 			ErrConfig, c.BlockBytes, arctic.TransferAlign, MaxTimedBlock)
 	case c.Timing != nil && c.Timing.check() != nil:
 		return fmt.Errorf("%w: %w", ErrConfig, c.Timing.check())

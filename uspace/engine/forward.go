@@ -602,6 +602,7 @@ func (x *Context) sendAfter(ln *line) {
 	} else {
 		h.Route = route & arctic.MaxRoute
 		h.Encode(ln.Data[:])
+		ln.Whole()
 		c.send(x, h.Level, ln, route)
 	}
 	if c.more = true; x.looping {

@@ -22,6 +22,8 @@ package engine
 //	copy of a put       its data (chain.go)
 //	answer              its data; what stands in the record of the completion goes with that: 16 words and the head
 //
+// A put that completes at its origin takes nothing there: the acknowledgment says so, which the card handles itself.
+//
 // Before the first of these the entry of the window's table is fetched, if the card does not have it (windowentry.go).
 //
 // The unit works on one packet at a time. Packets for this very card ask for it, too, from the head of their list. A frame that

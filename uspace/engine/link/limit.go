@@ -218,6 +218,14 @@ func (ln *Line) pieceFor(size int) int {
 	return n
 }
 
+// Whole makes a line that was given back say of its block what one says that goes in one piece: no frame may carry it next.
+func (ln *Line) Whole() {
+	if p := ln.Packet(); ln.Block != nil && p.IsRemote() {
+		p.CountPiece(ln.Counts)
+	}
+	ln.piece = 0
+}
+
 // inFrame returns the piece of the line's block that its frame carries.
 func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
 
