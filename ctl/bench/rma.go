@@ -19,7 +19,7 @@ const (
 	// RMABlock is how many bytes a long write has, and a transfer beside it; RMADepth of each are under way at once.
 	RMABlock = 1 << 20
 	RMADepth = 8
-	// rmaPerUCX is how many round trips go with one of UCX's, some of which take milliseconds, and leastUCX how many it makes at least.
+	// rmaPerUCX is how many round trips go with one of UCX's (some take milliseconds), and leastUCX how many it makes at least.
 	rmaPerUCX = 50
 	leastUCX  = 1000
 )

@@ -54,7 +54,7 @@ func keyed() *cobra.Command {
 		Short: "Compare writes to keyed memory (package rats) with active messages and transfers",
 		Long: `Compare round trips of package rats with those of active messages, and its long messages with transfers. A tagged
 write of 16 bytes that is answered by another, and a simple datagram of 16 bytes that carries the ticket for its answer, stand
-beside a request and a reply of four words. A message of 16 KiB of which a notification tells, answered by one without
+beside a request and a reply of four words. A message of 16 KiB that a notification tells about, answered by one without
 data, stands beside the transfer of a block of 16 KiB, one at a time. They take turns; figures are medians over the rounds,
 and ratios medians of those in each round.`,
 		Example: "  funet bench rats --lab 2 --json",

@@ -80,7 +80,7 @@ func each(i *funi.Interface, members int, o *funi.Operation) int {
 	return members
 }
 
-// count counts for so many members.
+// count counts for that many members.
 func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 	var of [3]group
 	for i, all := range []sends{alongChain, toEach, fromMemory} {
@@ -93,7 +93,7 @@ func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 		ChainAcknowledgments: chain.empty, WritesAcknowledgments: writes.empty, ChainNS: chain.ns, WritesNS: of[2].ns}, nil
 }
 
-// send sends twice to so many members, and counts the second, when the cards know each other and have the entries of the windows' tables.
+// send sends twice to that many members, and counts the second, when the cards know each other and have the entries of the windows' tables.
 func send(p *hwprofiles.Profile, members int, all sends) (g group, err error) {
 	counts, left := false, members+1
 	memory := make([][]byte, members+1)

@@ -68,10 +68,10 @@ func newModel(p *hwprofiles.Profile) (*model, error) {
 
 func share(v hwprofiles.Share) float64 { return float64(v) / float64(hwprofiles.One) }
 
-// access is the time of a transaction of so many bytes, at most the longest.
+// access is the time of a transaction of the given bytes, at most the longest.
 func (m *model) access(bytes int) float64 { return m.start + m.next*float64((bytes+word-1)/word-1) }
 
-// bus is the time of so many bytes over one of the buses, in transactions one after the other.
+// bus is the time of the given bytes over one of the buses, in transactions one after the other.
 func (m *model) bus(bytes int) (t float64) {
 	for most := m.burst * word; bytes > 0; bytes -= most {
 		t += m.access(min(bytes, most))

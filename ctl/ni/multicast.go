@@ -3,7 +3,7 @@ package ni
 // This file has the packets and times of a chained multicast (sections 2.2.1 and 3.3.1.3): the sender's interface sends one to the first member, each member's
 // sends it on to the next, and the last answers the sender. Without it the sender writes to each member, and each answers.
 
-// multicast is what a multicast to so many members takes.
+// multicast is what a multicast to that many members takes.
 type multicast struct {
 	Members int `json:"members"`
 	// Packets are those on all links, and Copies those of data on the sender's.

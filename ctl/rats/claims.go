@@ -58,7 +58,7 @@ func (x *machine) dma(n float64) float64 {
 	return x.take(c.all(), err)
 }
 
-// claims makes those of which the profile has the steps.
+// claims makes those whose steps the profile has.
 func (m *model) claims() (*claimsReport, error) {
 	r := &claimsReport{Profile: m.p.Name}
 	add := func(section, says, printed string, model float64, unit, note string) {

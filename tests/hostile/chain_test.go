@@ -1,6 +1,6 @@
 package hostile
 
-// This file is chains (package rma): members of a job, of which one lies about who comes after it, sends where it is not the parent, guesses keys, changes
+// This file is chains (package rma): members of a job, one of whom lies about who comes after it, sends where it is not the parent, guesses keys, changes
 // the blocks that it has committed, or never reads, and a process of another job that names the same chain. What each does comes back to it, or ends at it;
 // nobody has a message twice, and along a chain without it every message comes (designs/remote-memory.md, section 5, hostile).
 

@@ -1,6 +1,6 @@
 package hostile
 
-// This file is remote memory (package rats): members of a job, of which one holds keys that it should not use so, or none, or lies, or
+// This file is remote memory (package rats): members of a job, one of whom holds keys that it should not use so, or none, or lies, or
 // changes what it shares with its card, or never reads. What it does comes back to it, changes no byte of others, and stops nobody: beside it
 // the other members' messages and two other users' verified traffic go on.
 

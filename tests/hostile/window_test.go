@@ -1,6 +1,6 @@
 package hostile
 
-// This file is windows (package rma): members of a job, of which one holds a key that it uses for what it does not permit, guesses others, changes
+// This file is windows (package rma): members of a job, one of whom holds a key that it uses for what it does not permit, guesses others, changes
 // what it has committed, floods the owner with gets, or never reads what it is notified of. What it does comes back to it, changes no byte
 // of others, and stops nobody (designs/remote-memory.md, section 5, hostile).
 

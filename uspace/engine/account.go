@@ -208,7 +208,7 @@ func (c *Card) rests(a *account) bool {
 	return so
 }
 
-// Charge tells the card that its steps have worked for so many nanoseconds, until now, while others wanted its processor. Those for whom they worked
+// Charge tells the card that its steps have worked for that many nanoseconds, until now, while others wanted its processor. Those for whom they worked
 // rest after that: the card serves their processes no more before they have rested for twice as long, at most a millisecond; of a Charge at most 50 us
 // count. What arrives from the network cannot wait, and is charged to whom it is for. Charge returns how much of the time was that of accounts that have
 // too much of it, so that the card itself should rest. Where nobody calls it nobody rests. It is for the goroutine that steps the card.

@@ -158,7 +158,7 @@ func (c *Card) attend(x *Context) {
 	}
 }
 
-// calmDown lets steps pass over a context of which nothing is to be done before its process, a packet or its
+// calmDown lets steps pass over a context that has nothing to do before its process, a packet or its
 // owner does something. What changes one of these ends the calm: touch, hold, free, wake, control, Store, and what serve does beyond serveCalm.
 func (x *Context) calmDown() {
 	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&

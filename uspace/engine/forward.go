@@ -41,7 +41,7 @@ type forward struct {
 	to      uint16
 	targets []target         // those of other nodes come before the new home, and that before other cards
 	cards   []int32          // index a card: 1 + the target that is to hear there of this node; 0: there is none
-	others  map[uint16]int32 // of another node, of which the new home is to hear: 1 + the target
+	others  map[uint16]int32 // of another node that the new home is to hear about: 1 + the target
 	before  int              // targets of other nodes that have not been told
 	home    int              // of targets: the new home
 	wanting []int            // of targets, those to tell next
@@ -51,7 +51,7 @@ type forward struct {
 	again   int64            // when the new home, and cards that were not there, are tried again; Never
 }
 
-// target is a card to tell, the node there that is told, and the node of which it is told.
+// target is a card to tell, the node there that is told, and the node that the news is about.
 type target struct {
 	card, node uint16
 	about      uint16
@@ -256,7 +256,7 @@ func (c *Card) tellTargets(x *Context) bool {
 	return false
 }
 
-// whereIs returns where the node is of which a sign tells a target, as far as this card has heard: a card that has missed several moves learns of the last.
+// whereIs returns where the node is that a sign tells a target about, as far as this card has heard: a card that has missed several moves learns of the last.
 func (f *forward) whereIs(x *Context, i int) uint16 {
 	c, node := x.card, f.targets[i].about
 	route := c.route(x.group, node)

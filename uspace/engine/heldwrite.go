@@ -16,7 +16,7 @@ package engine
 //   - The credit of an area is shadowed: what the counter will be is that of the packets that wait, one behind the other. Those of an
 //     area wait on one level alone, so they are carried out in the order in which they were counted.
 //   - Closing a key slot or an area, resetting one, or withdrawing the segment comes behind all that was accepted before: it carries that
-//     out at once. The Delivery Unit then spends its time on a packet without a payload, of which nothing is left to do.
+//     out at once. The Delivery Unit then spends its time on a packet without a payload, and nothing is left to do for it.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

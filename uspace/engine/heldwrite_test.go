@@ -177,7 +177,7 @@ func TestCreditOfWritesThatWait(t *testing.T) {
 	}
 }
 
-// Rule: the same holds for an area to which packets of both levels come, of which the Delivery Unit prefers the replies:
+// Rule: the same holds for an area to which packets of both levels come: the Delivery Unit prefers the replies:
 // what is notified first is all there (2.5), and has the only credit.
 func TestCreditOfBothLevels(t *testing.T) {
 	r := timedRemoteBed(t, 100*time.Microsecond)

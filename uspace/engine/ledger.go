@@ -62,7 +62,7 @@ func (n *requests) freeLong() *longLedger {
 	return nil
 }
 
-// hasLedger reports whether there is a ledger for a multicast to so many members.
+// hasLedger reports whether there is a ledger for a multicast to that many members.
 func (n *requests) hasLedger(members int) bool { return members <= shortChain || n.freeLong() != nil }
 
 // opensLedger makes an empty ledger of a record's multicast; there is one.
@@ -178,7 +178,7 @@ func (g *ledger) names(r *arctic.Report) {
 	}
 }
 
-// clears takes the names away of those that were in doubt and of which is known now that they have it.
+// clears takes the names away of those that were in doubt and are known now to have it.
 func (g *ledger) clears() {
 	n := 0
 	for _, b := range g.broken[:g.named] {

@@ -19,7 +19,7 @@ func ledgerOf(members int) *request {
 	return q
 }
 
-// Rule: each member is counted once, whatever reports say of it and in whatever order: as one of which something is known if any report knows it, else as doubtful. The
+// Rule: each member is counted once, whatever reports say of it and in whatever order: as known if any report knows it, else as doubtful. The
 // multicast is complete when all were reported on, and not before (arctic/multicast.go).
 func TestMembersAreCountedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -275,7 +275,7 @@ func (o *operateUnit) leave(x *Context) {
 	}
 }
 
-// burst returns how many words the next transaction moves of so many.
+// burst returns how many of the words the next transaction moves.
 func (u *units) burst(words int) int { return burstOf(u.sizes, words) }
 
 // burstOf returns the longest burst of some sizes that does not exceed the words, or the shortest that holds them: two single words take

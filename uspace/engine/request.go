@@ -369,7 +369,7 @@ func (c *Card) pieceOf(x *Context, q *request) int {
 	return min(most, left&^(arctic.TransferAlign-1))
 }
 
-// mayAsk reports whether a get may ask for so many bytes more before what it has asked for is there.
+// mayAsk reports whether a get may ask for that many bytes more before what it has asked for is there.
 func (q *request) mayAsk(size int) bool {
 	return q.asked-q.got+size <= max(openPieces*size, openPieces*arctic.MaxResponseBytes)
 }

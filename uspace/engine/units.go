@@ -57,7 +57,7 @@ type Timing struct {
 	// with a frame before it is on the link (5.6.3), and Preprocess how long the Network
 	// Packet Preprocessor is with a packet before it is accepted or rejected (5.6.2).
 	Dispatch, Transmit, Preprocess time.Duration
-	// Card is what remote writes take, each kind and step by itself, on a card of which that is known (HPL-95-86, tables 3 and 4); nil: what
+	// Card is what remote writes take, each kind and step by itself, on a card whose times are known so (HPL-95-86, tables 3 and 4); nil: what
 	// every packet takes. Frames without packets take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
 	Card *timing.Card
 	// WindowEntries is how many entries of a context's window table the card holds; of others it fetches EntryWords, 0 stands for 1, from memory first

@@ -7,7 +7,7 @@ package engine
 // Each context has as many places as Timing.WindowEntries says, so what other processes' windows are used for takes it none. A node of
 // its job may: what is fetched for one packet is not there for another.
 
-// windowEntry is which page of which window a place holds; key 0 and page 0: none, for a page is counted from 1.
+// windowEntry names the window and the page that a place holds; key 0 and page 0: none, for a page is counted from 1.
 type windowEntry struct{ key, page uint64 }
 
 // fetchEntry notes that the entry of an address of a window is fetched, if the card does not have it.

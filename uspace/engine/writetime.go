@@ -1,6 +1,6 @@
 package engine
 
-// This file is the time that remote writes take on a card of which that is known for each kind and step (Timing.Card; HPL-95-86, tables 3
+// This file is the time that remote writes take on a card whose times are known for each kind and step (Timing.Card; HPL-95-86, tables 3
 // and 4), instead of what heldwrite.go says of all bursts.
 //
 //   - Retrieval. Of direct I/O nothing: the processor stores request and data to the card itself. DMA: what starting takes, once a message,
@@ -61,7 +61,7 @@ func (c *Card) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
 	}
 }
 
-// arrives returns how long the Preprocessor of such a card works on a frame, of which nothing is checked yet: what it says costs whoever sent it
+// arrives returns how long the Preprocessor of such a card works on a frame before anything in it is checked: what it says costs whoever sent it
 // at most as many packets as a frame may have.
 func arrives(t *timing.Card, b []byte) int64 {
 	f, err := arctic.Look(b)

@@ -1,6 +1,6 @@
 package engine_test
 
-// This file tests the time of remote writes on a card of which that is known for each kind and step (writetime.go; HPL-95-86, tables 3 to 5), and
+// This file tests the time of remote writes on a card whose times are known for each kind and step (writetime.go; HPL-95-86, tables 3 to 5), and
 // the blocks that such a card sends and takes.
 
 import (

@@ -34,7 +34,7 @@ package funi
 //	word 5      how many nodes are named 15:0, at most six; doubtful 31:16: members
 //	words 6-11  the nodes: node 15:0, reason 23:16
 //
-// Each member is counted once: as one that has it, one that does not, or, doubtful, one of which nobody knows. Without a failure every member has it, once. A node
+// Each member is counted once: as one that has it, one that does not, or, doubtful, one whose outcome nobody knows. Without a failure every member has it, once. A node
 // that is named has not taken its copy, or, with a reason that is Doubtful (arctic.Reason), nobody knows whether it has: it and those behind it are doubtful,
 // unless one of them has been heard of since. With arctic.ReasonSilent and nobody named the reports of some members did not come.
 
@@ -143,7 +143,7 @@ func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
 
 // Delivery is what a multicast has come to.
 type Delivery struct {
-	// Members: that have it, that do not, and of which nobody knows.
+	// Members: that have it, that do not, and whose outcome nobody knows.
 	Delivered, Failed, Doubtful int
 	// Broken is Named nodes that did not take it, or may not have taken it, and why; there may be others when there are MaxNamed. Who comes after them in the chain
 	// is counted as they are.
@@ -211,7 +211,7 @@ func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 	return false, total <= arctic.MaxMembers
 }
 
-// ReadMulticast reads a block of Multicast into m, but for its data, of which it returns how many bytes there are. The words are the card's copy.
+// ReadMulticast reads a block of Multicast into m, but for its data, whose length in bytes it returns. The words are the card's copy.
 func ReadMulticast(w *Slot, m *MulticastRequest) (bytes int, ok bool) {
 	word := w[RemoteAreaWord]
 	size := w[RemoteLengthWord]

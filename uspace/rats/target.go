@@ -198,7 +198,7 @@ func (l *taggedLink) arrived(n *funi.Notification) {
 	l.consider()
 }
 
-// untold is how many tags were read of which the writer was not told.
+// untold is how many tags were read that the writer was not told about.
 func (l *taggedLink) untold() int { return int(l.read - l.told) }
 
 // consider tells the writer of credit when it is time. It returns false if there is no room for that.

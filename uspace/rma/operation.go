@@ -266,7 +266,7 @@ func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *fu
 	return s, id, cookie, nil
 }
 
-// forget frees the record of the operation that has been complete longest and of which nobody has asked what became of it, or returns false.
+// forget frees the record of the operation that has been complete longest and whose outcome nobody has asked for, or returns false.
 func (n *operations) forget() bool {
 	id := n.done.pop()
 	if id != 0 {

@@ -4,7 +4,7 @@ package main
 // operations. Its owner sleeps.
 //
 // The queue has places for 64 numbers, words of 64 bits behind two that count: how many numbers were put in, and how many were taken out. Number n is in place
-// n mod 64 in round n/64. A place says of which round it is, whether it has a number, and which:
+// n mod 64 in round n/64. A place says which round it belongs to, whether it has a number, and which:
 //
 //	round 63:33, full 32, number 31:0
 //

@@ -109,7 +109,7 @@ func (m *member) leaves() {
 	}
 }
 
-// joins makes the member one of all chains of which it is none.
+// joins makes the member join all chains that it is not in.
 func (m *member) joins() {
 	for _, t := range m.run.trees[m.gid] {
 		if !t.joined[int32(m.number)] && !m.join(t) {

@@ -62,7 +62,7 @@ type keyed struct {
 	opening []*session // whose keys the card has not opened yet
 	mine    []*session // begun here
 	serves  []*session // opened here
-	helps   []*session // groups of others, of which a part is to be sent
+	helps   []*session // groups of others that wait for a part to be sent
 	taken   [parts]bool
 	held    []rats.Datagram
 	pending []rats.Request // not answered yet

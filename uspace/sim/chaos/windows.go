@@ -5,7 +5,7 @@ package chaos
 //
 // Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each begins where the one before has ended. That
 // order must be one in which none comes before another that was complete when it was issued, and must end with what is in memory; an
-// operation of which nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is exclusive to its sender's
+// operation whose outcome nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is exclusive to its sender's
 // part, where a get must find what the last one has left. Nobody has a lock that another has. While a window is closed, or not present, no byte of it
 // changes, and none ever beside it. One window in eight is opened before it is present.
 
@@ -32,7 +32,7 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
-	// leastUnknown is how many operations of which nobody knows are looked for between two that are known, and mostUnknown how many as long as
+	// leastUnknown is how many operations of unknown outcome are looked for between two that are known, and mostUnknown how many as long as
 	// that comes to no more than mostSeen numbers.
 	leastUnknown = 6
 	mostUnknown  = 10
@@ -578,7 +578,7 @@ func (o *operation) after(v uint64) uint64 {
 	return v
 }
 
-// lead finds operations of which nobody knows that lead from a number to one at which another begins, or to what memory holds if that is the end.
+// lead finds operations of unknown outcome that lead from a number to one at which another begins, or to what memory holds if that is the end.
 // At most depth of them in a row are looked for. Seen is from how deep each number was looked at, in vain: many orders lead to the same.
 func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int, seen map[uint64]int) []int {
 	if depth <= seen[from] {
