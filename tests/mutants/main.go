@@ -192,7 +192,6 @@
 //	unwoken            a process that sleeps until others write into its memory is not woken
 //	premature          it hears of a write before the data is there
 //	unwatched          a wake ends what a process has asked for
-//	unfenced           the card looks whether a process asks before others see what it has written
 //	unsendable         a remote write may send memory that is not for sending
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the

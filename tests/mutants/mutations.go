@@ -690,8 +690,4 @@ var mutations = []mutation{
 	{"unwatched", "../funi/card.go",
 		`v, v&^wakeOnce)`, `v, 0)`,
 		unit("TestNoWriteIsMissed")},
-	{"unfenced", "../funi/written.go",
-		`	atomic.StoreUint32(&c.fence, 0) // what was written is visible before the load
-`, ``,
-		abi("TestNoWriteIsLostOnTwoProcessors")},
 }

@@ -93,6 +93,7 @@ func (c *cell) write(v uint64) { c.v = v }
 func (c *cell) read() uint64 { return c.v }
 
 // Rule: on two processors no write is lost between a process's last look and its sleep, also when it asks just then (written.go).
+// Whether it notices that the fence is gone depends on the processor, so there is no mutation of it.
 func TestNoWriteIsLostOnTwoProcessors(t *testing.T) {
 	const rounds = 20_000
 	i, c, m := pair(t, 8)
