@@ -104,13 +104,13 @@ func TestTraceOfAJob(t *testing.T) {
 		t.Errorf("%d arrows between %d packets at both ends", arrows, r.Both)
 	}
 
-	// Ctrl-C ends it with what there is; a number of records, too. The one that is interrupted has room for more records than a job makes while the
-	// next command starts.
+	// Ctrl-C ends it with what there is; a number of records, too.
 	p := start(t, nobody(exec.Command(command, "trace", "--every", "1", "--count", "50", "--json", "--socket", s.sockets[0])), nil)
 	if p.wait(); decode[traceTable](t, p.stdout.String()).Records != 50 {
 		t.Errorf("%s", p.stdout.String())
 	}
 	var said growing
+	// It has room for more records than the job makes while the next command starts, or it would end by itself.
 	interrupted := nobody(exec.Command("sh", "-c", `exec "$@" 2>&1`, "sh", command, "trace", "--every", "10", "--count", "1000000", "--socket", s.sockets[0], filepath.Join(dir, "interrupted.json")))
 	interrupted.Stdout = &said
 	p = start(t, interrupted, nil)

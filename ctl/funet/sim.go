@@ -64,10 +64,11 @@ also such as must be refused), jobs (a job ends, host after host, and another ta
 its GID), narrow (ways come to carry shorter frames), forge (of greetings, by who sees
 all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
 different lengths), rats (programs use all protocols of package rats, too), rma (they
-operate on each other's windows, too: put, get, atomics, locks),
-chains (they send messages along chains of members, too); all or none. With forge or replay half of the seeds have a key. On
-Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut, narrow,
-forge, replay and sizes are left out, congestion is slow routers with few buffers.
+operate on each other's windows, too: put, get, atomics, locks), chains (they send
+messages along chains of members, too); all or none. With forge or replay half of the
+seeds have a key. On Arctic the network has no faults: loss, dup, reorder, corrupt,
+partition, cut, narrow, forge, replay and sizes are left out, congestion is slow
+routers with few buffers.
 
 With a profile such as sbus-arctic the cards are that machine's: their lines and FIFOs
 are as few, and each packet takes its units and its bus as long. The network is the

@@ -352,19 +352,9 @@ func TestTransferToOneWhoComesBack(t *testing.T) {
 // Rule: the block of a counted write counts once, also one whose frame had become too long when its receiver had left for the sender's own card: it went
 // in pieces to the old card, and goes as a whole to the new home (link.Line.Whole).
 func TestBlocksFollowInOnePiece(t *testing.T) {
-	for to := range 3 { // but 1, where it is
-		if to == 1 {
-			continue
-		}
+	for _, to := range []int{0, 2} {
 		r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
-		r.opens(1, theKey, 0, keyedSize, 0)
-		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Source: sources, Length: 100})
-		r.notified(1)
-		r.net.Cut(isolate(1))
-		const size = 40000
-		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Source: sources, Length: size})
-		r.pass(time.Millisecond)
-		r.cards[0].SetLimit(1, 1514)
+		size := r.narrows()
 		m := &move{r: r, node: 1, from: 1, to: to}
 		r.until(time.Second, "the old card lets go", m.leaves)
 		m.arrives()

@@ -22,7 +22,7 @@ package engine
 //	copy of a put       its data (chain.go)
 //	answer              its data; what stands in the record of the completion goes with that: 16 words and the head
 //
-// A put that completes at its origin takes nothing there: the acknowledgment says so, which the card handles itself.
+// The completion of a put takes nothing at its origin: an acknowledgment tells of it, which the card handles itself.
 //
 // Before the first of these the entry of the window's table is fetched, if the card does not have it (windowentry.go).
 //

@@ -376,7 +376,7 @@ func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 
-// remoteBlockTo returns how many bytes of a remote write's block, at most the given ones, a frame on a route has room for.
+// remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for, up to most.
 func (c *Card) remoteBlockTo(route uint32, most int) int {
 	if route != NoRoute && c.link.IsPeer(uint16(route)) {
 		return min(most, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))

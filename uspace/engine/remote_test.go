@@ -233,17 +233,24 @@ func TestPutThatIsNotCounted(t *testing.T) {
 	})
 }
 
-// Rule: the block of a frame that has become too long goes in pieces, and counts once (arctic/remote.go).
-func TestPutWhoseBlocksGoInPieces(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
+// narrows has node 0 put bytes to node 1, which is cut off, and returns how many: they are in flight in frames that have become too long meanwhile.
+func (r *remoteBed) narrows() (size int) {
+	r.t.Helper()
+	size = 40000
 	r.opens(1, theKey, 0, keyedSize, 0)
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Source: sources, Length: 100})
 	r.notified(1)
 	r.net.Cut(isolate(1))
-	const size = 40000
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Source: sources, Length: size})
 	r.pass(time.Millisecond)
 	r.cards[0].SetLimit(1, 1514)
+	return size
+}
+
+// Rule: the block of a frame that has become too long goes in pieces, and counts once (arctic/remote.go).
+func TestPutWhoseBlocksGoInPieces(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
+	size := r.narrows()
 	r.net.Cut(nil)
 	r.notified(1)
 	if !bytes.Equal(r.keyed[1][:size], r.source[0][:size]) {

@@ -139,7 +139,7 @@ func TestMoveBetweenHosts(t *testing.T) {
 			if wrong == nil && (int(m.Card) != hops[at] || m.Untold != 0) {
 				wrong = fmt.Errorf("moved to %+v", m)
 			}
-			t.Logf("to host %d: a pause of %v, %v copied", m.Card, m.Pause, m.Bytes)
+			t.Logf("to host %d: a pause of %v, %d bytes copied", m.Card, m.Pause, m.Bytes)
 			err = wrong
 			begin = time.Now()
 			at++

@@ -218,7 +218,8 @@ func (ln *Line) pieceFor(size int) int {
 	return n
 }
 
-// Whole makes a line that was given back say of its block what one says that goes in one piece: no frame may carry it next.
+// Whole undoes what pieceFor has written into the packet of a line that was given back: its whole block goes next, and counts if it is to count. A
+// context of this very card may be its next receiver, and then no frame carries it.
 func (ln *Line) Whole() {
 	if p := ln.Packet(); ln.Block != nil && p.IsRemote() {
 		p.CountPiece(ln.Counts)
