@@ -275,16 +275,17 @@ func (m *Manager) cameBack(r funi.Returned) {
 
 // send launches a message of an instance. It returns false if the send queue is full; the message must be one that SendMsg takes.
 func (i *instance) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) bool {
-	var p funi.Put
-	if err := i.m.put(&p, &t, offset, data, metadata, counted); err != nil {
+	source, err := i.m.source(&t, offset, data, len(metadata))
+	if err != nil {
 		panic(fmt.Sprintf("rats: an instance sends what cannot be sent: %v", err))
 	}
-	i.m.Endpoint.sends(i.what, p.Source == 0, len(data), len(metadata)*arctic.WordSize)
+	i.m.Endpoint.sends(i.what, source == 0, len(data), len(metadata)*arctic.WordSize)
 	i.m.look()
 	s := i.m.iface.Reserve(funi.Request)
 	if s == nil {
 		return false
 	}
+	p := t.put(offset, source, data, metadata, counted)
 	p.Cookie = i.cookie()
 	s.SetPut(t.Node, &p)
 	i.m.iface.Commit(funi.Request)

@@ -120,11 +120,12 @@ func (e *Endpoint) Write(t Ticket, offset uint32, data []byte) (Handle, error) {
 }
 
 func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) (Handle, error) {
-	var p funi.Put
-	if err := e.put(&p, &t, offset, data, metadata, counted); err != nil {
+	source, err := e.source(&t, offset, data, len(metadata))
+	if err != nil {
 		return 0, err
 	}
-	e.sends(nil, p.Source == 0, len(data), len(metadata)*arctic.WordSize)
+	e.sends(nil, source == 0, len(data), len(metadata)*arctic.WordSize)
+	p := t.put(offset, source, data, metadata, counted)
 	h, err := e.launch(func(s *funi.Slot, cookie uint32) {
 		p.Cookie = cookie
 		s.SetPut(t.Node, &p)
@@ -133,28 +134,38 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, err)
 	}
 	m := e.sent.at(uint32(h))
-	m.inSlot, m.node = p.Source == 0, t.Node
+	m.inSlot, m.node = source == 0, t.Node
 	return h, nil
 }
 
-// put makes the request of a message in p, which is empty.
-func (e *Endpoint) put(p *funi.Put, t *Ticket, offset uint32, data []byte, metadata []uint32, counted bool) error {
-	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || len(metadata) > arctic.MaxRemoteMetadata {
-		return fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
+// source returns the address of a message's data in a segment, or 0 for one whose data is in the slot. Errors are those of SendMsg but ErrFull.
+func (e *Endpoint) source(t *Ticket, offset uint32, data []byte, metadata int) (address uint32, err error) {
+	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || metadata > arctic.MaxRemoteMetadata {
+		return 0, fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
 	}
-	p.Key, p.Offset, p.Area, p.Counted, p.Count, p.Metadata = t.Key, t.Offset+offset, t.Area, counted, t.Count, metadata
-	if len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes {
-		p.Data = data
-		return nil
+	if len(data)+metadata*arctic.WordSize <= arctic.MaxRemoteBytes {
+		return 0, nil
 	}
 	address, ok := e.segments.Address(data, funi.Source)
 	if !ok {
-		return fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
 	}
-	if p.Source, p.Length = address, len(data); !p.Valid() {
-		return fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
+	if p := (funi.Put{Source: address, Length: len(data)}); !p.Valid() {
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
 	}
-	return nil
+	return address, nil
+}
+
+// put makes the request of a message, whose source is that of Endpoint.source. It keeps the slices in what it returns and nowhere else, so a caller's need not
+// be on the heap.
+func (t *Ticket) put(offset, source uint32, data []byte, metadata []uint32, counted bool) funi.Put {
+	p := funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata}
+	if source != 0 {
+		p.Source, p.Length = source, len(data)
+	} else {
+		p.Data = data
+	}
+	return p
 }
 
 // Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.

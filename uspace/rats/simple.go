@@ -162,7 +162,8 @@ type Metadata struct {
 // Send sends a simple datagram to where the seed says; m is whose manager sends it. Data that does not fit a packet with its metadata lies in m's memory (Alloc)
 // and stays unchanged until the handle's Status is Sent. Errors are ErrSeed, ErrTooLong, ErrMemory and ErrFull.
 func (s *Seed) Send(m *Manager, data []byte, with Metadata) (Handle, error) {
-	w, err := with.words(s, len(data))
+	var words metadataWords
+	w, err := with.words(&words, s, len(data))
 	if err != nil {
 		return 0, err
 	}
@@ -178,10 +179,10 @@ func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
 	if s.err != nil {
 		return false, s.err
 	}
-	w, err := with.words(&to, len(data))
+	var words metadataWords
+	w, err := with.words(&words, &to, len(data))
 	if err == nil {
-		var p funi.Put
-		err = s.m.put(&p, &to.Ticket, 0, data, w, true)
+		_, err = s.m.source(&to.Ticket, 0, data, len(w))
 	}
 	if err != nil || !s.sendAny(to.Ticket, data, w) {
 		return false, err
@@ -193,8 +194,11 @@ func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
 // Probe finds out whether the receiver of what was sent last is still there. If not the instance fails.
 func (s *Simple) Probe() { s.ask() }
 
-// words are a message's metadata.
-func (with *Metadata) words(s *Seed, bytes int) ([]uint32, error) {
+// metadataWords has room for a message's metadata.
+type metadataWords [arctic.MaxRemoteMetadata]uint32
+
+// words are a message's metadata, in the caller's words.
+func (with *Metadata) words(to *metadataWords, s *Seed, bytes int) ([]uint32, error) {
 	if s.Protocol != protocolSimple || s.Key == 0 || with.HasReply && with.Reply.Protocol != protocolSimple {
 		return nil, fmt.Errorf("sending a simple datagram: %w", ErrSeed)
 	}
@@ -205,7 +209,7 @@ func (with *Metadata) words(s *Seed, bytes int) ([]uint32, error) {
 	if len(with.Own) > most || bytes > lengthMax {
 		return nil, fmt.Errorf("sending a simple datagram of %d bytes and %d words: %w", bytes, len(with.Own), ErrTooLong)
 	}
-	w := make([]uint32, 1, arctic.MaxRemoteMetadata)
+	w := to[:1]
 	w[0] = uint32(kindSimple<<kindShift | len(with.Own)<<24 | bytes)
 	if r := &with.Reply; with.HasReply {
 		w[0] = uint32(kindReply<<kindShift | len(with.Own)<<24 | bytes)

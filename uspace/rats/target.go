@@ -306,8 +306,7 @@ func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 		return 0, fmt.Errorf("writing %d parts: %w", len(parts), ErrFull)
 	}
 	for _, p := range parts {
-		var q funi.Put
-		if err := w.m.put(&q, &w.peer, p.Offset, p.Data, nil, false); err != nil {
+		if _, err := w.m.source(&w.peer, p.Offset, p.Data, 0); err != nil {
 			return 0, err
 		}
 	}

@@ -29,6 +29,9 @@ const (
 	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor, and threads long the same for other threads.
 	share   = 1_000
 	threads = 5_000
+	// beforeRest is how long, in nanoseconds, the sleeper lets others run before it sleeps. To arm the card's descriptor and to take that back are several
+	// system calls.
+	beforeRest = 10_000
 	// moment is how long nobody has led when the sleeper takes over.
 	moment = 100 * time.Microsecond
 	// glance is how many polls pass between two looks at the clock and at who else waits.
@@ -40,7 +43,8 @@ const (
 // driving is the part of a Stack that drives.
 type driving struct {
 	leading bool
-	armed   bool // the sleeper sleeps on the card's descriptor
+	armed   bool // the card's descriptor is armed for the sleeper
+	resting bool // the sleeper sleeps, and nobody has called it since
 	due     bool // the timer is set
 	parked  int  // goroutines that wait and do not lead
 	roused  int  // those of them that something has happened for, and that have not run since
@@ -99,17 +103,24 @@ func (s *Stack) startDriving() (err error) {
 func (s *Stack) stopDriving() {
 	s.timer.Stop()
 	s.carrier.Interrupt()
+	s.mu.Lock()
 	s.rouseSleeper()
+	s.mu.Unlock()
 	<-s.gone
 	_ = s.rest.close()
 }
 
+// rouseSleeper has the sleeper take over, with the lock. A sleeper that does not sleep needs no call: it would only keep it from its next sleep.
 func (s *Stack) rouseSleeper() {
+	if s.resting {
+		s.resting = false
+		s.rest.call()
+		return
+	}
 	select {
 	case s.kick <- struct{}{}:
 	default:
 	}
-	s.rest.call()
 }
 
 // lock takes the lock; a leader gives way.
@@ -131,7 +142,7 @@ func (s *Stack) unlock() {
 		// What was done may be more than what the sleeper is armed for. It sleeps on if the card is content, as after most writes.
 		if !s.carrier.Arm() {
 			s.armed = false
-			s.rest.call()
+			s.rouseSleeper()
 		}
 	case s.parked > 0:
 		s.rouseSleeper() // it finds out soon enough if somebody leads again
@@ -267,10 +278,18 @@ func (s *Stack) sleep() {
 	defer close(s.gone)
 	for range s.kick {
 		s.mu.Lock()
+		idle := s.carrier.Now() // since when nothing has come
 		for !s.leading && !s.closing && s.err == nil {
-			some := s.poll()
-			s.pass(s.carrier.Now())
-			if s.breathe(); some || s.leading || s.closing || s.err != nil {
+			some, now := s.poll(), s.carrier.Now()
+			s.pass(now)
+			if some {
+				idle = now
+			}
+			if now-idle < beforeRest { // mostly somebody leads again at once
+				s.giveWay(runtime.Gosched)
+				continue
+			}
+			if s.breathe(); s.leading || s.closing || s.err != nil {
 				continue
 			}
 			if !s.carrier.Arm() {
@@ -281,7 +300,7 @@ func (s *Stack) sleep() {
 				s.carrier.Disarm()
 				continue
 			}
-			s.armed = true
+			s.armed, s.resting = true, true
 			most := time.Duration(tick)
 			if len(s.conns)+len(s.packets)+len(s.calls)+len(s.services) == 0 {
 				most = 0
@@ -290,6 +309,7 @@ func (s *Stack) sleep() {
 			s.mu.Unlock()
 			s.rest.sleep(most)
 			s.mu.Lock()
+			s.resting = false
 			if s.quick = 0; s.carrier.Now()-start < nap {
 				s.spin = longSpin
 			} else {

@@ -171,43 +171,60 @@ func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 	}
 	p.s.lock()
 	defer p.s.unlock()
+	sent, err := p.send(b, to)
+	if !sent && err == nil {
+		err = p.sendLater(b, to)
+	}
+	if err != nil {
+		return 0, wrong("write", p.address, to, err)
+	}
+	p.s.carrier.Look() // it leaves now
+	return len(b), nil
+}
+
+// sendLater sends a packet when that is possible.
+func (p *PacketConn) sendLater(b []byte, to Addr) error {
 	w := p.s.newWaiter()
 	p.writers[&w] = struct{}{}
 	defer delete(p.writers, &w)
 	for {
-		passed := p.out.done()
-		if err := p.over(passed); err != nil {
-			return 0, wrong("write", p.address, to, err)
-		}
-		k := p.clients[to]
-		if k == nil {
-			if err := p.connect(to, &w, passed); err != nil {
-				return 0, wrong("write", p.address, to, err)
+		if p.clients[to] == nil {
+			if err := p.connect(to, &w, p.out.done()); err != nil {
+				return err
 			}
-			continue
+		} else {
+			p.s.await(&w, p.out.done())
 		}
-		if k.c == nil { // another goroutine asks for it
-			p.s.await(&w, passed)
-			continue
-		}
-		copy(p.buffer[portBytes:], b)
-		binary.LittleEndian.PutUint16(p.buffer[:], p.address.Port)
-		sent, err := k.c.Send(p.buffer[:portBytes+len(b)])
-		switch {
-		case errors.Is(err, rats.ErrAborted): // it took the seed back; if it is there no more we hear so when we ask again
-			p.drop(to)
-		case err != nil:
-			p.drop(to)
-			return 0, wrong("write", p.address, to, dialFailure(err))
-		case sent:
-			p.turn++
-			k.used = p.turn
-			p.s.carrier.Look() // it leaves now
-			return len(b), nil
-		default:
-			p.s.await(&w, passed)
+		if sent, err := p.send(b, to); sent || err != nil {
+			return err
 		}
 	}
+}
+
+// send sends a packet if that is possible now: there is a client, and room.
+func (p *PacketConn) send(b []byte, to Addr) (sent bool, err error) {
+	if err := p.over(p.out.done()); err != nil {
+		return false, err
+	}
+	k := p.clients[to]
+	if k == nil || k.c == nil { // or another goroutine asks for it
+		return false, nil
+	}
+	copy(p.buffer[portBytes:], b)
+	binary.LittleEndian.PutUint16(p.buffer[:], p.address.Port)
+	sent, err = k.c.Send(p.buffer[:portBytes+len(b)])
+	switch {
+	case errors.Is(err, rats.ErrAborted): // it took the seed back; if it is there no more we hear so when we ask again
+		p.drop(to)
+		return false, nil
+	case err != nil:
+		p.drop(to)
+		return false, dialFailure(err)
+	case sent:
+		p.turn++
+		k.used = p.turn
+	}
+	return sent, nil
 }
 
 // connect asks for a seed.
