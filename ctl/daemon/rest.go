@@ -90,6 +90,7 @@ func (l *loop) pause(most int64) (vain bool) {
 	if len(l.mailbox) == 0 {
 		l.now = l.clock()
 		before := l.card.Progress()
+		l.card.Retime()
 		next := l.step()
 		if l.worked = l.card.Progress() != before; l.worked {
 			l.wait.Found()

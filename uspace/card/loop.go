@@ -20,6 +20,9 @@ import (
 // again costs less than what that costs for so many frames, and a dialogue with sleeps in between has fewer.
 const busyWithout = 64
 
+// shortest is the shortest sleep, in nanoseconds: what a sleep and its end cost is more. A card that owes an acknowledgment, say, sends it first.
+const shortest = 60_000
+
 // loop is the descriptor. The zero value has none.
 type loop struct {
 	made         bool
@@ -63,6 +66,7 @@ func (k *Card) Arm() bool {
 		return false
 	}
 	k.loop.join()
+	k.engine.Retime()
 	// Timers may be due, and what waited for room in the receive queues has it now.
 	k.now, k.heads = k.wall(), k.iface.Heads()
 	k.next = k.engine.Step(k.now)
@@ -72,13 +76,13 @@ func (k *Card) Arm() bool {
 	moved := p != k.progress
 	k.progress = p
 	k.wait.Found() // who waits here does not wait in Drive
-	if moved || k.leftover || k.iface.Waiting() || k.minder.wish.Load() != nil {
-		k.Disarm()
-		return false
-	}
 	next := k.next
 	if k.hello != nil {
 		next = min(next, k.helloAt)
+	}
+	if moved || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil {
+		k.Disarm()
+		return false
 	}
 	k.loop.wakeAt(next, k.now)
 	k.loop.armed = true

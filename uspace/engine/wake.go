@@ -142,6 +142,10 @@ func (c *Card) Doze() {
 	}
 }
 
+// Retime sets timers of the link that were set for what has happened since to what is next due, a few at a call: the next step, before a sleep, then says
+// when the card really wants to run.
+func (c *Card) Retime() { c.link.Retime() }
+
 // Nap is Doze for a rest of some microseconds. It tells only the processes whose contexts are awake and do not rest (Charge), and so costs nothing
 // for the others, whose messages wait until the nap is over.
 func (c *Card) Nap() {

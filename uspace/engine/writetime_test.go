@@ -238,6 +238,7 @@ func TestFIFOOfBlocks(t *testing.T) {
 	const n = 12
 	rejected := false
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Source: sources, Length: n * blockSize})
+	r.step(r.now + 1) // the cards look
 	r.when("the notification", func() bool {
 		rejected = rejected || r.cards[0].Counters().RejectsReceived > 0
 		return r.proc[1].Brought(0)

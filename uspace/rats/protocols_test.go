@@ -413,7 +413,7 @@ func TestStalledPortIsNotOverrun(t *testing.T) {
 			}
 			port.Release(d)
 		}
-		return nil
+		return n.until("all credit is sent", n.Settled)
 	})
 	if err != nil {
 		t.Fatal(err)

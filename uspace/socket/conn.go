@@ -156,6 +156,7 @@ func (c *Conn) Close() error {
 	c.out.rouse()
 	c.w.CloseWrite()
 	c.r.Close()
+	c.s.ending[c] = struct{}{}
 	c.linger(c.s.carrier.Now())
 	c.s.poll()
 	return nil

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/wait"
@@ -29,15 +30,17 @@ const (
 	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor, and threads long the same for other threads.
 	share   = 1_000
 	threads = 5_000
-	// beforeRest is how long, in nanoseconds, the sleeper lets others run before it sleeps. To arm the card's descriptor and to take that back are several
-	// system calls.
+	// beforeRest is how long, in nanoseconds, the sleeper polls before it sleeps, since mostly somebody leads again at once. To arm the card's descriptor and
+	// to take that back are several system calls.
 	beforeRest = 10_000
 	// moment is how long nobody has led when the sleeper takes over.
 	moment = 100 * time.Microsecond
 	// glance is how many polls pass between two looks at the clock and at who else waits.
 	glance = 16
-	// tick is how often peers are probed that nothing was heard of, and lingering connections looked at, in nanoseconds.
-	tick = 500_000_000
+	// tick is how often peers are probed, and lingering connections looked at, in nanoseconds: a daemon says at once that a process of its has gone. An
+	// embedded card goes with its process, and is missed by its silence only, which takes seconds; ownTick is the same there.
+	tick    = 500_000_000
+	ownTick = 800_000_000
 )
 
 // driving is the part of a Stack that drives.
@@ -56,6 +59,7 @@ type driving struct {
 	kick    chan struct{} // one slot: the sleeper is to take over
 	rest    *rest         // where it sleeps
 	gone    chan struct{} // the sleeper has ended
+	tick    int64         // tick or ownTick
 	ticks   int64         // when the next tick is
 	closing bool
 }
@@ -91,7 +95,10 @@ func (s *Stack) startDriving() (err error) {
 	if err != nil {
 		return err
 	}
-	s.spin = spin
+	s.spin, s.tick = spin, tick
+	if _, own := s.carrier.(*card.Card); own {
+		s.tick = ownTick
+	}
 	s.kick, s.gone = make(chan struct{}, 1), make(chan struct{})
 	s.timer = time.AfterFunc(time.Hour, s.relieve)
 	go s.sleep()
@@ -279,21 +286,24 @@ func (s *Stack) sleep() {
 	for range s.kick {
 		s.mu.Lock()
 		idle := s.carrier.Now() // since when nothing has come
+		gave := false           // way to goroutines that have not run since they called, and will lead again
 		for !s.leading && !s.closing && s.err == nil {
 			some, now := s.poll(), s.carrier.Now()
 			s.pass(now)
 			if some {
 				idle = now
 			}
-			if now-idle < beforeRest { // mostly somebody leads again at once
+			if gave {
+				s.breathe()
+			} else {
+				gave = true
 				s.giveWay(runtime.Gosched)
-				continue
 			}
-			if s.breathe(); s.leading || s.closing || s.err != nil {
+			if now-idle < beforeRest || s.leading || s.closing || s.err != nil {
 				continue
 			}
 			if !s.carrier.Arm() {
-				runtime.Gosched()
+				idle = now
 				continue
 			}
 			if !s.rest.ready() {
@@ -301,7 +311,7 @@ func (s *Stack) sleep() {
 				continue
 			}
 			s.armed, s.resting = true, true
-			most := time.Duration(tick)
+			most := time.Duration(max(s.ticks-s.carrier.Now(), 1))
 			if len(s.conns)+len(s.packets)+len(s.calls)+len(s.services) == 0 {
 				most = 0
 			}
@@ -372,12 +382,12 @@ type peer struct {
 	conns map[*Conn]struct{}
 }
 
-// pass does what is to be done now and then.
+// pass does what is to be done now and then: mostly when a peer's probe has ended a sleep, so that two idle processes wake each other up only once.
 func (s *Stack) pass(now int64) {
-	if now < s.ticks {
+	if now < s.ticks-s.tick/2 {
 		return
 	}
-	s.ticks = now + tick
+	s.ticks = now + s.tick
 	for _, p := range s.peers {
 		for c := range p.conns { // any one
 			c.w.Probe()
@@ -386,7 +396,7 @@ func (s *Stack) pass(now int64) {
 	}
 	s.probePackets()
 	s.probeCalls()
-	for c := range s.conns {
+	for c := range s.ending {
 		c.linger(now)
 	}
 }
@@ -414,6 +424,7 @@ func (s *Stack) add(c *Conn) {
 
 func (s *Stack) remove(c *Conn) {
 	delete(s.conns, c)
+	delete(s.ending, c)
 	if p := s.peers[c.remote.Node]; p != nil {
 		if delete(p.conns, c); len(p.conns) == 0 {
 			delete(s.peers, c.remote.Node)

@@ -72,6 +72,7 @@ type Stack struct {
 	late     *late                  // nil: every request was answered
 	nextPort uint16
 	conns    map[*Conn]struct{}
+	ending   map[*Conn]struct{} // those of conns that are closed, and what was written to them is not delivered yet
 	peers    map[uint16]*peer
 	driving
 }
@@ -98,7 +99,7 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 		Notifications: power(connCredit*o.Connections+rats.Entries*rats.EntryCredit, funi.MaxNotifications)}
 	until, end := context.WithCancelCause(context.Background())
 	undo := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{}, services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
+	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{}, services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, ending: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
 	if s.carrier, s.place, err = o.Carrier(until); err != nil {
 		end(err)
 		return nil, err

@@ -82,6 +82,29 @@ func (e *End) due(p *peer) int64 {
 	return min(next, e.tidy(p))
 }
 
+// nextDue returns when something is due for the peer, or Never; its timer if that is also for a look (tidy).
+func (p *peer) nextDue() int64 {
+	next := int64(Never)
+	note := func(at int64) {
+		if at != 0 {
+			next = min(next, at)
+		}
+	}
+	note(p.ackAt)
+	note(p.greetAt)
+	note(p.lookAt)
+	for _, f := range p.flows {
+		if f == nil {
+			continue
+		}
+		note(f.deadline)
+		if p.lookAt == 0 || f.turns.first != nil {
+			return p.wake
+		}
+	}
+	return next
+}
+
 // silent reports whether the peer has been silent for too long.
 func (e *End) silent(p *peer) bool {
 	limit := e.cfg.PeerTimeout

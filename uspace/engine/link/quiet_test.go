@@ -30,6 +30,37 @@ func TestQuietPeersAreParked(t *testing.T) {
 	}
 }
 
+// Rule (Retime): a card that is about to sleep is not woken for the retransmission of a frame that was answered, but still for one that was not, and for
+// the look at its flows.
+func TestRetime(t *testing.T) {
+	b := newBed(t, setup{cards: 2, net: near})
+	b.arrives(time.Second, b.send(0, arctic.Request, 1))
+	b.idle(time.Second)
+	const soon = int64(100 * time.Millisecond) // longer than any retransmission, and shorter than between two looks
+	stale := false
+	for _, c := range b.cards {
+		stale = stale || c.Next() < b.now+soon
+		c.Retime()
+		if next := c.Next(); next == link.Never || next < b.now+soon {
+			t.Errorf("wants to run after %v, want after the pause between two looks", time.Duration(next-b.now))
+		}
+	}
+	if !stale {
+		t.Error("no timer was for something that had happened, so nothing was tested")
+	}
+	if b.resting(); b.flows() != 0 {
+		t.Errorf("%d flows of quiet cards are in use", b.flows())
+	}
+	b.stop(1)
+	b.send(0, arctic.Request, 1)
+	b.step(b.now + 1)
+	due := b.cards[0].Next()
+	b.cards[0].Retime()
+	if next := b.cards[0].Next(); next != due || next >= b.now+soon {
+		t.Errorf("with a frame that nobody answers it wants to run after %v, before Retime after %v", time.Duration(next-b.now), time.Duration(due-b.now))
+	}
+}
+
 // Rule (park.go): a frame that the network kept back while its flow was parked is a duplicate, and what it takes up is parked
 // again; sequences go on where they were.
 func TestLateDuplicateOfAParkedFlow(t *testing.T) {
@@ -158,9 +189,9 @@ func TestRoomForAWindowGoesBack(t *testing.T) {
 	}
 	b.until(time.Minute, "many are in flight", func() bool { return b.cards[0].Room(1, arctic.Request) == link.Window })
 	b.idle(time.Minute)
-	for end := b.now + int64(50*time.Millisecond); b.now < end; {
+	for end := b.now + int64(3*time.Second); b.now < end; {
 		b.arrives(time.Second, b.send(0, arctic.Request, 1))
-		b.pass(time.Millisecond)
+		b.pass(50 * time.Millisecond)
 	}
 	if n := b.cards[0].Room(1, arctic.Request); n == 0 || n >= link.Window {
 		t.Errorf("room for %d frames with one in flight", n)

@@ -25,6 +25,14 @@ func (t *timers) noteFirst() {
 	}
 }
 
+// earliest returns the peer whose timer is the earliest, or nil.
+func (t *timers) earliest() *peer {
+	if len(t.heap) == 0 {
+		return nil
+	}
+	return t.heap[0]
+}
+
 // set makes sure that the peer's timer fires at the given time or earlier.
 func (t *timers) set(p *peer, at int64) {
 	if p.timer == notTimed {
@@ -94,6 +102,28 @@ func (e *End) expire() {
 		p := e.timers.pop()
 		if at := e.due(p); at != Never {
 			e.timers.set(p, max(at, e.now+1))
+		}
+	}
+}
+
+// retimed is how many timers Retime looks at.
+const retimed = 4
+
+// Retime sets the earliest timers to what is next due, for a card that is about to sleep: it would wake up in vain. What is due now
+// stays due.
+func (e *End) Retime() {
+	for range retimed {
+		p := e.timers.earliest()
+		if p == nil || p.wake <= e.now {
+			return
+		}
+		at := p.nextDue()
+		if at <= p.wake {
+			return
+		}
+		e.timers.pop()
+		if at != Never {
+			e.timers.set(p, at)
 		}
 	}
 }
