@@ -28,7 +28,8 @@
 //   - Calls (Serve, Call) carry up to MaxCall bytes each way. A call runs once or, if it fails, at most once.
 //   - Errors are TCP's, in a *net.OpError: io.EOF, EPIPE, ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT, and net.ErrClosed.
 //   - Close returns at once. What was written is delivered in the background, for at most 10 s.
-//   - A peer that dies is found out by what is sent to it, and by a probe per node, not per connection, twice a second.
+//   - A peer that dies is found out by what is sent to it, and by a probe per node, not per connection, twice a second through
+//     a daemon, and each 0.8 s from a card of its own, whose silence takes seconds to be missed.
 //   - Nobody outside the job can dial: its key is made of the job's token, which is in the environment that funet run makes, or in the peers
 //     file; without one Open fails (ErrNoToken), because whoever may send to the card could work the key out. There is no encryption but that
 //     of the card (funid's key); use TLS where that is not enough.
