@@ -116,6 +116,7 @@
 //	costly             an operation that is refused takes the time of one that is not
 //	holds              a frame is judged however long ago its peer was lost
 //	asleep             a flow is put away while a frame of it waits to be judged
+//	retimed            a card that is about to sleep forgets when an unanswered frame is to be sent again
 //	alternate          packets for the card itself are always before those of others
 //	calm               an answer to a context of the same card waits until something else happens
 //	swaps              who may only write learns what was there

@@ -421,6 +421,10 @@ var mutations = []mutation{
 	{"asleep", "link/park.go",
 		` || e.train.open && e.train.flow == f`, ``,
 		unit("TestFlowStaysWhileAFrameIsJudged")},
+	{"retimed", "link/peer.go",
+		`		note(f.deadline)
+		if p.lookAt`, `		if p.lookAt`,
+		link("TestRetime")},
 	{"alternate", "operateunit.go",
 		`o.waits = o.line != nil`, `o.waits = false`,
 		unit("TestOperationUnitTakesTurns")},
