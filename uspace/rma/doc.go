@@ -23,7 +23,8 @@
 //   - Operations on elements are atomic with each other and with the owner's own atomic instructions. Puts and gets are bytes: who reads what
 //     somebody writes at that time may see some of it.
 //   - Puts and operations that need no answer are silent as a rule: they are counted when they are complete and told only if they fail. Quiet
-//     waits for all and returns the first failure. With.Ack has a put told, too, and the IDs of all others are told or waited for.
+//     waits for all and returns the first failure. With.Ack has a put told, too, and the IDs of all others are told or waited for, but for those that With.Silent makes
+//     silent.
 //   - Memory of a long put must stay as it is until the put is complete, and that of a get belongs to it until then.
 //   - Keys are 48 random bits and the number of a key slot. Whoever holds one may do what the window permits. After Revoke returns no byte changes.
 //   - A window need not be there all the time (Suspend, Options.Absent): who wants it waits, and its owner is told by the first and brings it back (Resume).

@@ -22,6 +22,8 @@ var (
 	ErrTooLong = errors.New("rma: more bytes than that operation may have")
 	// ErrUnread: as many notifications of others' puts are unread as the ring holds, so that the card can tell of nothing else.
 	ErrUnread = errors.New("rma: notifications of puts are unread; take them (Notification)")
+	// ErrSilent: a read whose answer nobody is told.
+	ErrSilent = errors.New("rma: a read is for its answer, which a silent operation has not; leave With.Silent out, or get into memory (Get)")
 	// ErrID: the operation was waited for already, or never issued.
 	ErrID = errors.New("rma: no such operation is under way")
 

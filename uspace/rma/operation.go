@@ -17,6 +17,9 @@ type ID uint32
 type With struct {
 	// Ack has the put told by its ID when it is complete. Without, it is counted (Quiet), and told only by the error of Quiet.
 	Ack bool
+	// Silent has a get, or an operation of Apply, counted and told as a put without Ack is, and the ID is 0. What is got is in memory after Quiet; an
+	// operation answers nothing, and one that is for its answer alone, arctic.RemoteRead, is refused (ErrSilent). Nothing to a put.
+	Silent bool
 	// Ordered has the operation leave when all others to its node are complete: issuing it waits for them, as Fence does.
 	Ordered bool
 	// Notify tells the owner of the window when all data of the put is there, with Tag (Endpoint.Notification there). The window has to permit it.
@@ -156,7 +159,7 @@ func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 }
 
 // Get reads bytes of a target into memory, which lies in a segment with the right Keyed. When the operation is complete they are there. Errors are
-// ErrMemory, ErrTooLong, and those of drive.
+// ErrMemory, ErrTooLong, and those of drive; with With.Silent the get's failure is Quiet's.
 func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: uint64(t.Key), Address: t.Address}, Length: len(into)}
 	if len(into) > 0 {
@@ -166,19 +169,21 @@ func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 		}
 		o.Source = address
 	}
-	return e.issue("getting", t, &o, with, false)
+	return e.issue("getting", t, &o, with, with.Silent)
 }
 
 // Apply carries out an operation on elements at a target, atomically on each: arctic.RemoteWrite to RemoteMaskedSwap but for RemoteGet. Operands are
 // those of all elements in little-endian order, for a compare-and-swap first all that are compared. What the elements were is the
 // Result's Answer, but for RemoteWrite, which answers nothing: it needs the right to write only. RemoteRead has bytes, how many are read, instead of operands. Several elements, at most 4, can only be read, written,
-// added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong, and those of drive.
+// added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong, ErrSilent, and those of drive.
 func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, operands []byte, bytes int, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key), Address: t.Address, Operands: operands,
-		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite, Ack: op == arctic.RemoteWrite}}
+		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent, Ack: op == arctic.RemoteWrite || with.Silent}}
 	switch op {
 	case arctic.RemoteRead:
-		o.Bytes = bytes
+		if o.Bytes = bytes; with.Silent {
+			return 0, fmt.Errorf("reading %d bytes of node %d: %w", bytes, t.Node, ErrSilent)
+		}
 	case arctic.RemoteCompareSwap, arctic.RemoteMaskedSwap:
 		o.Bytes = len(operands) / 2
 	default:
@@ -187,7 +192,7 @@ func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, 
 	if op < arctic.RemoteWrite || op > arctic.RemoteMaskedSwap || o.Bytes > funi.MaxAnswer || !o.Valid() {
 		return 0, fmt.Errorf("operating on %d bytes of node %d: %w", o.Bytes, t.Node, ErrTooLong)
 	}
-	return e.issue("operating", t, &o, with, false)
+	return e.issue("operating", t, &o, with, with.Silent)
 }
 
 // Add adds to a number of 64 bits at a target, and what it was is the answer.

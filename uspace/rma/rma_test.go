@@ -649,6 +649,68 @@ func TestUntil(t *testing.T) {
 	}
 }
 
+// Rule (With.Silent): silent gets and operations have no ID and are not told; what was got is there after Quiet, and after Fence, and what was added is added once.
+// A failure is Quiet's, once. A read that nobody is told is refused.
+func TestSilent(t *testing.T) {
+	owned(t, rma.Options{}, func(n *node, w rma.Target, there []byte) error {
+		for i := range there[:4096] {
+			there[i] = byte(i * 7)
+		}
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(there[i:]) }
+		silent := rma.With{Silent: true}
+		one := binary.LittleEndian.AppendUint64(nil, 1)
+		before, was := word(4000), bytes.Clone(there[:3000])
+		const adds = 100
+		for i := range adds {
+			id, err := n.Apply(w.At(4000), arctic.RemoteAdd, arctic.Uint64, one, 0, silent)
+			if err != nil || id != 0 {
+				return fmt.Errorf("addition %d has ID %d: %w", i, id, err)
+			}
+		}
+		for _, get := range []struct{ to, from, bytes int }{{0, 8, 8}, {100, 100, 2900}, {8192, 0, 0}} {
+			clear(n.memory[get.to : get.to+get.bytes])
+			if id, err := n.Get(w.At(uint64(get.from)), n.memory[get.to:get.to+get.bytes], silent); err != nil || id != 0 {
+				return fmt.Errorf("a get of %d bytes has ID %d: %w", get.bytes, id, err)
+			}
+		}
+		if err := n.Quiet(); err != nil {
+			return err
+		}
+		if got := word(4000); got != before+adds {
+			return fmt.Errorf("%d was added, want %d", got-before, adds)
+		}
+		if !bytes.Equal(n.memory[:8], was[8:16]) || !bytes.Equal(n.memory[100:3000], was[100:]) {
+			return errors.New("what was got is not there after Quiet")
+		}
+		clear(n.memory[:64])
+		if _, err := n.Get(w, n.memory[:64], silent); err != nil {
+			return err
+		}
+		if err := n.Fence(w.Node); err != nil {
+			return err
+		}
+		if !bytes.Equal(n.memory[:64], was[:64]) {
+			return errors.New("what was got is not there after Fence")
+		}
+		var r rma.Result
+		if n.Next(&r) {
+			return fmt.Errorf("a silent operation is told: %+v", r)
+		}
+		wrong := w
+		wrong.Key++
+		if _, err := n.Get(wrong, n.memory[:64], silent); err != nil {
+			return err
+		}
+		if err := n.Quiet(); !errors.Is(err, rma.ErrKey) {
+			return fmt.Errorf("a silent get with a wrong key: %w", err)
+		}
+		if _, err := n.Apply(w, arctic.RemoteRead, arctic.Uint64, nil, 8, silent); !errors.Is(err, rma.ErrSilent) {
+			return fmt.Errorf("a silent read: %w", err)
+		}
+		return n.Quiet()
+	})
+}
+
 // Rule: Fence and With.Ordered wait for operations on their own node, and not for one that another node's suspended window holds up; silent operations of both wait
 // together (Fence).
 func TestFenceOfOneNode(t *testing.T) {
