@@ -23,10 +23,8 @@ import "github.com/funet/funet/uspace/arctic"
 
 const (
 	// parkAfter is the time in nanoseconds between two looks at a flow. It is longer
-	// than a pause between two messages of a dialogue, and not much shorter than one between
-	// the probes of a program that is idle (package socket), since each look wakes a card that sleeps. A network
-	// on which nothing happens is silent after a few.
-	parkAfter = 400e6
+	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
+	parkAfter = 10e6
 	// manyFlows is how many flows a card may have before it looks for a quiet one to
 	// put away, at once, when it needs another: then those in use are about as many as
 	// wait for an answer, however many peers the card speaks to within parkAfter. It

@@ -82,7 +82,8 @@ func (e *End) due(p *peer) int64 {
 	return min(next, e.tidy(p))
 }
 
-// nextDue returns when something is due for the peer, or Never; its timer if that is also for a look (tidy).
+// nextDue returns when something is due for the peer of a card that is about to sleep, or Never; its timer if that is also for a look (tidy). A look may
+// be late by asleepLook.
 func (p *peer) nextDue() int64 {
 	next := int64(Never)
 	note := func(at int64) {
@@ -92,7 +93,9 @@ func (p *peer) nextDue() int64 {
 	}
 	note(p.ackAt)
 	note(p.greetAt)
-	note(p.lookAt)
+	if p.lookAt != 0 {
+		note(p.lookAt + asleepLook)
+	}
 	for _, f := range p.flows {
 		if f == nil {
 			continue
