@@ -320,7 +320,11 @@ func (s *Stack) sleep() {
 			s.rest.sleep(most)
 			s.mu.Lock()
 			s.resting = false
-			if s.quick = 0; s.carrier.Now()-start < nap {
+			now = s.carrier.Now()
+			if s.ticks-now < s.tick/2 {
+				s.ticks = now // mostly a peer's probe has ended the sleep: two idle processes wake each other up only once
+			}
+			if s.quick = 0; now-start < nap {
 				s.spin = longSpin
 			} else {
 				s.spin = spin
@@ -382,9 +386,9 @@ type peer struct {
 	conns map[*Conn]struct{}
 }
 
-// pass does what is to be done now and then: mostly when a peer's probe has ended a sleep, so that two idle processes wake each other up only once.
+// pass does what is to be done now and then.
 func (s *Stack) pass(now int64) {
-	if now < s.ticks-s.tick/2 {
+	if now < s.ticks {
 		return
 	}
 	s.ticks = now + s.tick
