@@ -65,8 +65,9 @@ its GID), narrow (ways come to carry shorter frames), forge (of greetings, by wh
 all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
 different lengths), rats (programs use all protocols of package rats, too), rma (they
 operate on each other's windows, too: put, get, atomics, locks), chains (they send
-messages along chains of members, too); all or none. With forge or replay half of the
-seeds have a key. On Arctic the network has no faults: loss, dup, reorder, corrupt,
+messages along chains of members, too), moves (of contexts to other cards, with their
+windows and keys; a seed whose processes end, too, has moves if it is even and those
+ends if it is odd); all or none. With forge or replay half of the seeds have a key. On Arctic the network has no faults: loss, dup, reorder, corrupt,
 partition, cut, narrow, forge, replay and sizes are left out, congestion is slow
 routers with few buffers.
 

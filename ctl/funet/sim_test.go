@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/funet/funet/uspace/sim/chaos"
 )
 
 // Seeds are one, or a range; what makes no sense is refused with a word on what does.
@@ -80,5 +83,20 @@ func TestChaosWritesTraceAndCapture(t *testing.T) {
 	c.SetArgs([]string{"sim", "chaos", "--seed", "3", "--trace", filepath.Join(dir, "no", "t.json")})
 	if err := c.Execute(); err == nil {
 		t.Error("a trace was written to a folder that is not there")
+	}
+}
+
+// Rule: the help of a command names everything that it can be asked for.
+func TestHelpNamesEveryFault(t *testing.T) {
+	_, faults, found := strings.Cut(chaosCommand().Long, "Faults: ")
+	faults, _, ended := strings.Cut(faults, "; all or none.")
+	if !found || !ended {
+		t.Fatal("the help lists no faults")
+	}
+	named := strings.FieldsFunc(faults, func(c rune) bool { return c < 'a' || c > 'z' })
+	for _, name := range chaos.FaultNames() {
+		if !slices.Contains(named, name) {
+			t.Errorf("the help says nothing of %s", name)
+		}
 	}
 }
