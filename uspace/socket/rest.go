@@ -77,6 +77,7 @@ func (r *rest) ready() bool { return r.alarm.Arm() }
 
 // sleep sleeps until the card has something to do, somebody calls, or a time has passed, 0: for ever. It may end early.
 func (r *rest) sleep(most time.Duration) {
+	defer r.alarm.Disarm()
 	if err := r.ring(most); err != nil {
 		return // and polls
 	}
@@ -92,7 +93,6 @@ func (r *rest) sleep(most time.Duration) {
 		n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&events[0])), 1, 0, 0, 0)
 		return n > 0 || err != 0 && err != unix.EINTR
 	})
-	r.alarm.Disarm()
 }
 
 // ring sets the timer, and makes it silent if it has rung.
