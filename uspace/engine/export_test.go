@@ -157,7 +157,7 @@ func (x *Context) checkTransfers() error {
 				ok = t.source == nil && t.lines == 0 && slots[t]
 			}
 			ok = ok && t.lines == lines[t] && slots[t] == n.slots[l].holds(t) && t.following(!slots[t]) == t.state &&
-				free[t] == (t.state == transferFree) && due[t] == (t.state == transferDue) && (x.current[l] == t) == (t.state == transferRetrieving)
+				free[t] == (t.state == transferFree) && due[t] == (t.state == transferDue) && (x.current[l] == t || aside[t]) == (t.state == transferRetrieving)
 			if !ok {
 				return fmt.Errorf("transfer %d of level %d in state %d: %d bytes to retrieve, %d lines of %d, failed with %v; free %v, due %v, current %v, slot %v",
 					i, l, t.state, len(t.source), t.lines, lines[t], t.failed, free[t], due[t], x.current[l] == t, slots[t])

@@ -749,6 +749,7 @@ func FuzzRemoteBlocks(f *testing.F) {
 		add(op, op, uint32(op)*0x10001)
 	}
 	f.Add(seed)
+	f.Add([]byte("C200000\xe370000000")) // a write of 58 KB, which is set aside
 	f.Fuzz(func(t *testing.T, script []byte) {
 		r := newRemoteBed(t, setup{cards: 2, net: near, tune: quick, remote: funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}})
 		r.opens(1, theKey, 64, 64, 0)
