@@ -67,9 +67,10 @@ different lengths), rats (programs use all protocols of package rats, too), rma 
 operate on each other's windows, too: put, get, atomics, locks), chains (they send
 messages along chains of members, too), moves (of contexts to other cards, with their
 windows and keys; a seed whose processes end, too, has moves if it is even and those
-ends if it is odd); all or none. With forge or replay half of the seeds have a key. On Arctic the network has no faults: loss, dup, reorder, corrupt,
-partition, cut, narrow, forge, replay and sizes are left out, congestion is slow
-routers with few buffers.
+ends if it is odd); all or none. With forge or replay half of the seeds have a key.
+On Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut,
+narrow, forge, replay and sizes are left out, congestion is slow routers with few
+buffers.
 
 With a profile such as sbus-arctic the cards are that machine's: their lines and FIFOs
 are as few, and each packet takes its units and its bus as long. The network is the

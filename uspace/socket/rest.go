@@ -3,9 +3,9 @@ package socket
 // This file is a sleep: on the card's descriptor, an alarm and a timer, in the poller of Go's runtime, so that a sleep keeps no thread, and
 // its end takes as long as that of a read from a TCP connection.
 //
-// None of its system calls waits, so all are made without the runtime's knowledge (RawSyscall), and the time is a timer of the kernel's, not one of
-// the runtime's. Each of those would wake the runtime's monitor as well, a thread that finds nothing to do: a third of what an idle process
-// costs, and a switch of threads on the way of each message that somebody sleeps for.
+// None of its system calls waits, so the runtime need not know of them (RawSyscall), and the timer is the kernel's, not the runtime's. A system
+// call that the runtime knows of, and a timer of its own, would wake the runtime's monitor as well, a thread that finds nothing to do. That
+// was a third of what an idle process cost, and one more switch of threads before each message that somebody sleeps for.
 
 import (
 	"errors"
@@ -22,15 +22,15 @@ import (
 // rest is where the sleeper sleeps. call may come from any goroutine; the other methods are the sleeper's.
 type rest struct {
 	alarm *wait.Alarm // the card's own would not do, since whoever lets the card run in between takes back what it says
-	timer int
-	rings time.Duration // when the timer does, after start; 0: it does not
+	timer int           // a timerfd
+	rings time.Duration // when the timer expires, after start; 0: it is not set
 	start time.Time
 	file  *os.File // an epoll instance
 	conn  syscall.RawConn
 	card  int // the card's descriptor
 }
 
-// ringsAlike is by how much the end of a sleep may differ from that of the one before, and the timer is left as it is.
+// ringsAlike: the timer is left as it is if the end of a sleep differs by less from that of the sleep before.
 const ringsAlike = time.Millisecond
 
 // oneShot: the descriptor wakes nobody after its first event, until the next sleep. Otherwise each frame that comes while somebody polls would
@@ -95,7 +95,7 @@ func (r *rest) sleep(most time.Duration) {
 	})
 }
 
-// ring sets the timer, and makes it silent if it has rung.
+// ring sets the timer. One that has expired is not readable any more, unless it is left as it is (ringsAlike).
 func (r *rest) ring(most time.Duration) error {
 	rings := time.Duration(0)
 	if most > 0 {
