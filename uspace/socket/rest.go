@@ -21,7 +21,7 @@ import (
 
 // rest is where the sleeper sleeps. call may come from any goroutine; the other methods are the sleeper's.
 type rest struct {
-	alarm *wait.Alarm // the card's own would not do, since whoever lets the card run in between takes back what it says
+	alarm *wait.Alarm   // the card's own would not do, since whoever lets the card run in between takes back what it says
 	timer int           // a timerfd
 	rings time.Duration // when the timer expires, after start; 0: it is not set
 	start time.Time
