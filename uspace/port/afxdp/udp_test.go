@@ -292,9 +292,33 @@ func TestNarrowPath(t *testing.T) {
 	if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) || !strings.Contains(err.Error(), fmt.Sprintf("MTU is said to be 600 bytes, FUNet needs %d", arctic.MinMTU+28)) {
 		t.Errorf("Fault says %v", err)
 	}
+	// The peer answers, too: nobody has the port there. That may come at any time, also before the port is open, and hides nothing.
+	short(a)
+	heard(t, a, "nobody has the UDP port there")
+	if err := a.Fault(1); err == nil || !strings.Contains(err.Error(), "MTU is said to be 600 bytes") || !strings.Contains(err.Error(), "nobody has the UDP port there") {
+		t.Errorf("Fault says %v of a narrow path to a host without FUNet", err)
+	}
 	small := newLab(t, lab.Options{MTU: arctic.MinMTU + 27})
 	if _, err := tryOpen(small, 0, Config{UDP: datagrams(small, 0)}); !errors.Is(err, ErrMTU) {
 		t.Errorf("on an interface with MTU %d: %v", arctic.MinMTU+27, err)
+	}
+}
+
+// short sends the shortest frame to card 1.
+func short(p *Port) {
+	frame, address := p.Reserve()[:bpf.FrameMin], encap.Address(1)
+	copy(frame, address[:])
+	p.Commit(len(frame))
+	p.Flush()
+}
+
+// heard waits until the port has heard something of its only peer.
+func heard(t *testing.T, p *Port, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(p.Paths()[0].Heard, want); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: heard %q, want %q", p.Paths()[0].Address, p.Paths()[0].Heard, want)
+		}
 	}
 }
 
@@ -309,26 +333,14 @@ func TestHeard(t *testing.T) {
 			to = at.Addr6.Addr()
 		}
 		a := openUDP(t, l, 0, Config{})
-		heard := func(want string) {
-			t.Helper()
-			for deadline := time.Now().Add(patience); !strings.Contains(a.Paths()[0].Heard, want); runtime.Gosched() {
-				if time.Now().After(deadline) {
-					t.Fatalf("%s: heard %q, want %q", name, a.Paths()[0].Heard, want)
-				}
-			}
-		}
-		heard("nobody has the UDP port there")
+		heard(t, a, "nobody has the UDP port there")
 		for kind, want := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter", unix.RTN_UNREACHABLE: "unreachable"} {
 			r := &netlink.Route{Type: kind, Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}}
 			if err := l.DoRouter(func() error { return netlink.RouteAdd(r) }); err != nil {
 				t.Fatal(err)
 			}
-			frame := a.Reserve()[:bpf.FrameMin]
-			address := encap.Address(1)
-			copy(frame, address[:])
-			a.Commit(len(frame))
-			a.Flush()
-			heard(want)
+			short(a)
+			heard(t, a, want)
 			if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: Fault says %v", name, err)
 			}

@@ -63,7 +63,8 @@ type State struct {
 	MTU     int    `json:"mtu_bytes,omitempty"`
 	// Missing says why there is no path; "": there is one.
 	Missing string `json:"missing,omitempty"`
-	// Heard is the last ICMP error about the peer, "" if none came within a minute.
+	// Heard says that the path is too narrow for FUNet, and repeats the last ICMP error about the peer within a minute.
+	// "": neither is known.
 	Heard string `json:"icmp,omitempty"`
 }
 

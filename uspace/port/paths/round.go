@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -283,8 +284,10 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 	if l.mtu < f.c.Least {
 		return nil, fmt.Errorf("the MTU of %s is %d bytes, FUNet needs %d; `ip link set %[1]s mtu 1500` mends it", f.c.Interface, l.mtu, f.c.Least)
 	}
-	if s.MTU < f.c.Least && s.Heard == "" {
-		s.Heard = fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, w.Address)
+	if s.MTU < f.c.Least {
+		// The MTU is a state and the ICMP error an event: neither hides the other, whichever came first.
+		narrow := fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, w.Address)
+		s.Heard = strings.TrimSuffix(narrow+"; "+s.Heard, "; ")
 	}
 	// How long packets may be is for the card to find out: what the kernel heard may be forged.
 	made := encap.Route{Source: w.route.source, Destination: w.Address, From: l.mac, To: mac, Port: f.c.Port, MTU: l.mtu}
