@@ -26,7 +26,8 @@ type machine func(*engine.Config)
 // The machines that rules and context switches are tried on: what a mode halts, what is in
 // flight and what is drained may be under way in a unit of the timed one.
 var machines = map[string]machine{
-	"native": func(*engine.Config) {},
+	"native":   func(*engine.Config) {},
+	"followed": followed,
 	"timed": func(c *engine.Config) {
 		c.Blocks = false
 		c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 400 * time.Nanosecond, Delivery: 800 * time.Nanosecond,

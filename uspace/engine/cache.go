@@ -18,6 +18,20 @@ const maxLines = 64 * 64
 // long.own; those of answers and of chains follow (response.go, chain.go).
 const ownLine = maxLines
 
+// endOfLines is one more than the highest Index: a new kind of line moves it.
+const endOfLines = firstChained + funi.MaxChains*chainLines
+
+// placesOfLines is how long a table with an entry for each line of a context is.
+func (c *Card) placesOfLines() int { return c.cfg.Lines + endOfLines - ownLine }
+
+// placeOf returns the index in such a table of the line with an Index.
+func (c *Card) placeOf(index uint16) int {
+	if index < ownLine {
+		return int(index)
+	}
+	return c.cfg.Lines + int(index-ownLine)
+}
+
 // line holds one packet in wire format. The link has the line from launch until it is settled.
 type line struct {
 	link.Line

@@ -309,7 +309,7 @@ func TestNoChainLoops(t *testing.T) {
 
 // anyMachine draws one of the machines.
 func anyMachine(rt *rapid.T) machine {
-	return machines[rapid.SampledFrom([]string{"native", "timed"}).Draw(rt, "machine")]
+	return machines[rapid.SampledFrom([]string{"native", "followed", "timed"}).Draw(rt, "machine")]
 }
 
 // Rule: two ways to a member, and a way back, are cut where they meet: the second copy finds that it does not come from the member's parent, or is

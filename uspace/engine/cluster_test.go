@@ -50,7 +50,15 @@ type bed struct {
 	lives uint32
 	alarm int64  // one more time to stop at; 0: none
 	tag   uint64 // of the job of who is attached next
+	// followed are the cards each of whose contexts a tracer follows (followed).
+	followed []bool
 }
+
+// followedPort is the port of a card whose contexts are followed.
+type followedPort struct{ port.Port }
+
+// followed has a tracer follow the contexts of a card: a tune of a bed.
+func followed(c *engine.Config) { c.Ports[0] = followedPort{c.Ports[0]} }
 
 func address(card int) [6]byte { return [6]byte{2, 0, 0, 0, byte(card >> 8), byte(card)} }
 
@@ -61,7 +69,7 @@ func newBed(t testing.TB, s setup) *bed {
 	b.ctx = make([]*engine.Context, s.cards)
 	b.proc = make([]*funi.Interface, s.cards)
 	b.mem = make([]*funi.Memory, s.cards)
-	b.wake = make([]int64, s.cards)
+	b.wake, b.followed = make([]int64, s.cards), make([]bool, s.cards)
 	if b.route == nil {
 		for i := range s.cards {
 			b.route = append(b.route, uint32(i))
@@ -92,6 +100,7 @@ func (b *bed) start(i int) {
 	if b.tune != nil {
 		b.tune(&cfg)
 	}
+	_, b.followed[i] = cfg.Ports[0].(followedPort)
 	card, err := engine.New(cfg)
 	if err != nil {
 		b.t.Fatal(err)
@@ -120,6 +129,9 @@ func (b *bed) attach(card int, group, node uint16) (*funi.Interface, *engine.Con
 	ctx, err := b.cards[card].Attach(mem, group, node, b.tag)
 	if err != nil {
 		b.t.Fatal(err)
+	}
+	if b.followed[card] {
+		ctx.Follow(b.cards[card].NewTrail(engine.NewTracer(2)))
 	}
 	return proc, ctx, mem
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -28,7 +29,7 @@ func FuzzHostileNetwork(f *testing.F) {
 	f.Add(uint64(5), append(piece(8, 4, 0, 15, 8), piece(0, 0, 1, 0, 0, 0, 0, 0, 0x03, 0, 1)...))
 	f.Fuzz(func(t *testing.T, seed uint64, script []byte) {
 		var frames [][]byte
-		b, m := transferBed(t, setup{cards: 3, slots: 16, tune: quick, net: near, wrap: capture(&frames)})
+		b, m := transferBed(t, setup{cards: 3, slots: 16, tune: followedIf(seed%4 > 1), net: near, wrap: capture(&frames)})
 		before := bytes.Clone(m[0].readOnly)
 		b.net.SetFaults(networks[[]string{"clean", "all"}[seed%2]])
 		check := func() {
@@ -80,6 +81,15 @@ func FuzzHostileNetwork(f *testing.F) {
 			t.Fatal("memory without the right was written")
 		}
 	})
+}
+
+// followedIf is quick, with contexts that are followed or not.
+func followedIf(is bool) func(*engine.Config) {
+	return func(c *engine.Config) {
+		if quick(c); is {
+			followed(c)
+		}
+	}
 }
 
 // busyDrain takes everything that waits for any process.

@@ -39,7 +39,7 @@ func FuzzHostileRegisters(f *testing.F) {
 	f.Add(script(long, step, group(4, funi.CTXM, 0), step, group(0, tail, 5), group(0, base, 0x80), group(4, 0, 0), step, long, group(7, 0, 9)))
 	f.Add(script(long, step, group(5, 1, 0), group(9, 3, 1000), group(6, 0, 0), step, group(4, funi.DRAIN, 0), group(9, 3, 1000), group(7, 0, 9)))
 	f.Fuzz(func(t *testing.T, script []byte) {
-		b := newBed(t, setup{cards: 2, slots: 8, net: near, tune: quick})
+		b := newBed(t, setup{cards: 2, slots: 8, net: near, tune: followedIf(len(script)/7%2 == 1)})
 		proc, ctx, mem := b.attach(0, gid+1, 3)
 		_, peer, _ := b.attach(1, gid+1, 1) // its process does nothing
 		memory := make([]byte, 8192)

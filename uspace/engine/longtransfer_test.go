@@ -285,7 +285,7 @@ func FuzzHostileTransfer(f *testing.F) {
 	arctic.PutWords(drained, long)
 	f.Add(drained)
 	f.Fuzz(func(t *testing.T, script []byte) {
-		b, m := transferBed(t, setup{cards: 2, slots: 32, net: near, tune: quick})
+		b, m := transferBed(t, setup{cards: 2, slots: 32, net: near, tune: followedIf(len(script)/20%2 == 1)})
 		before := [2][]byte{bytes.Clone(m[0].readOnly), bytes.Clone(m[1].readOnly)}
 		if len(script)%20 == 1 {
 			b.ctx[0].SetDrain(true)

@@ -751,7 +751,7 @@ func FuzzRemoteBlocks(f *testing.F) {
 	f.Add(seed)
 	f.Add([]byte("C200000\xe370000000")) // a write of 58 KB, which is set aside
 	f.Fuzz(func(t *testing.T, script []byte) {
-		r := newRemoteBed(t, setup{cards: 2, net: near, tune: quick, remote: funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}})
+		r := newRemoteBed(t, setup{cards: 2, net: near, tune: followedIf(len(script)/8%2 == 1), remote: funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}})
 		r.opens(1, theKey, 64, 64, 0)
 		before := bytes.Clone(r.keyed[1])
 		own := bytes.Clone(r.keyed[0])

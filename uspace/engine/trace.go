@@ -197,13 +197,13 @@ type sighted struct {
 
 // NewTrail makes the trail of a context of this card. Any goroutine may call it.
 func (c *Card) NewTrail(t *Tracer) *Trail {
-	return &Trail{tracer: t, lines: make([]stamped, c.cfg.Lines+int(arctic.Levels)+answerLines)}
+	return &Trail{tracer: t, lines: make([]stamped, c.placesOfLines())}
 }
 
 // Follow has a trail follow the context from now on, or with nil nobody. It returns false, and nothing changes, when another
 // tracer's does, or the trail was made for another card.
 func (x *Context) Follow(t *Trail) bool {
-	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.cfg.Lines+int(arctic.Levels)+answerLines) {
+	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.placesOfLines()) {
 		return false
 	}
 	x.trail, x.owner.Follower = t, nil
@@ -251,12 +251,7 @@ func (t *Trail) took(l arctic.Level, now int64) int64 {
 }
 
 // of returns the stamps of a line.
-func (t *Trail) of(ln *line) *stamped {
-	if ln.Index < ownLine {
-		return &t.lines[ln.Index]
-	}
-	return &t.lines[len(t.lines)-int(arctic.Levels)-answerLines+int(ln.Index-ownLine)]
-}
+func (t *Trail) of(ln *line) *stamped { return &t.lines[ln.ctx.card.placeOf(ln.Index)] }
 
 // record returns the open record of a line, or nil.
 func (t *Trail) record(ln *line) *opened {

@@ -227,3 +227,34 @@ func TestTraceIsBounded(t *testing.T) {
 		t.Error("it is still followed")
 	}
 }
+
+// Rule: every line of a context has a place of its own in the table of a trail, also those of its chains: a member that is followed sends copies on
+// along each of its chains, and each is recorded (cache.go).
+func TestTraceOfMembers(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 3, slots: 256, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64}, net: near})
+	tracers := traced(r.bed, 1)
+	for number := range uint16(funi.MaxChains) {
+		r.sets(0, funi.Chain{Number: number, First: true, Next: []funi.Next{{Node: 1, Members: 2}}})
+		r.sets(1, funi.Chain{Number: number, Next: []funi.Next{{Node: 2, Members: 1}}})
+		r.sets(2, funi.Chain{Number: number, Parent: 1})
+	}
+	for number := range uint16(funi.MaxChains) {
+		r.multicasts(0, 0, funi.MulticastRequest{Chain: number, Members: 3, Message: 5, Data: []byte("copy")})
+		for _, p := range r.proc {
+			if _, ok := take(p, funi.Request); !ok {
+				t.Fatalf("chain %d: no copy", number)
+			}
+		}
+	}
+	r.ends()
+	sent := 0
+	all, lost := records(tracers[1])
+	for _, x := range all {
+		if x.End == engine.Acknowledged && x.Level == arctic.Request && x.Destination == 2 {
+			sent++
+		}
+	}
+	if sent != funi.MaxChains || lost != 0 {
+		t.Errorf("%d copies that were sent on are recorded, %d records are lost", sent, lost)
+	}
+}
