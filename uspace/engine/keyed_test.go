@@ -113,7 +113,7 @@ func TestKeysThatDiffer(t *testing.T) {
 // refusals are the counters of what is refused, and of what arrives: nothing else may move.
 func refusals(c engine.Counters) (rest engine.Counters, refused uint64) {
 	for _, n := range []*uint64{&c.DroppedForged, &c.DroppedReplayed, &c.DroppedKey, &c.Stale, &c.DroppedForeign, &c.DroppedShort, &c.DroppedVersion, &c.DroppedLength,
-		&c.DroppedChecksum, &c.DroppedReserved, &c.DroppedPacket, &c.DroppedGroup, &c.DroppedMisrouted, &c.DroppedStranger} {
+		&c.DroppedChecksum, &c.DroppedReserved, &c.DroppedPacket, &c.DroppedGroup, &c.DroppedMisrouted, &c.DroppedStranger, &c.DroppedPort} {
 		refused += *n
 		*n = 0
 	}

@@ -32,6 +32,7 @@ const (
 	Forged       = link.Forged
 	Replayed     = link.Replayed
 	WrongKey     = link.WrongKey
+	OtherPort    = link.OtherPort
 	Outcomes     = link.Outcomes
 )
 

@@ -10,7 +10,7 @@ import (
 
 // preprocess takes a frame from port i.
 func (c *Card) preprocess(i int, b []byte) {
-	if t := c.link.Arrive(b); t != nil {
+	if t := c.link.Arrive(i, b); t != nil {
 		c.judge(t)
 	}
 	c.handled(i, b)

@@ -39,7 +39,7 @@ func (c *Card) runReceive() {
 			return
 		}
 		if u.train == nil {
-			if u.train = c.link.Arrive(u.frame); u.train != nil {
+			if u.train = c.link.Arrive(u.port, u.frame); u.train != nil {
 				u.untimed = u.train.Packets
 			}
 		}

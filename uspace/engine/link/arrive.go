@@ -25,14 +25,15 @@ type Train struct {
 	open    bool  // it is to be answered: its flow stays as it is
 }
 
-// Arrive takes a frame from a port, which keeps it until the owner is done with it. It returns a train if the frame
+// Arrive takes a frame from the port with that index, which keeps it until the owner is done with it. A peer's frames come in at the port
+// that leads to it: whoever can send frames elsewhere cannot send in its name. Arrive returns a train if the frame
 // carries packets that have not been answered: the owner judges each, as it handles it, and calls Answer. Everything
 // else the frame is good for has happened.
-func (e *End) Arrive(b []byte) *Train {
+func (e *End) Arrive(port int, b []byte) *Train {
 	e.counters.FramesReceived++
 	e.counters.FrameBytesReceived += uint64(len(b))
 	e.fate = Fate{Outcome: Accepted}
-	if fl, f := e.foreseen(b); f != nil { // as most in a dialogue
+	if fl, f := e.foreseen(port, b); f != nil { // as most in a dialogue
 		return e.good(fl.peer, f, fl.predicted.Header(f), fl)
 	}
 	f, err := arctic.Look(b)
@@ -51,6 +52,10 @@ func (e *End) Arrive(b []byte) *Train {
 	case p == nil || p.Address != h.From:
 		e.counters.DroppedStranger++
 		e.fate.Outcome = Stranger
+		return nil
+	case p.Port != port:
+		e.counters.DroppedPort++
+		e.fate.Outcome = OtherPort
 		return nil
 	}
 	current := !h.Hello && p.established && h.Epoch == p.epoch
@@ -80,7 +85,7 @@ func (e *End) Arrive(b []byte) *Train {
 
 // foreseen returns a frame, and its flow, if it is like the last one of the flow, and good like that. Of such a frame nothing is to
 // be found out but its checksum, as long as the card sees its peers and groups as it did. Sealed frames are none.
-func (e *End) foreseen(b []byte) (*flow, arctic.Frame) {
+func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 	if len(b) < arctic.HeaderSize {
 		return nil, nil
 	}
@@ -89,7 +94,7 @@ func (e *End) foreseen(b []byte) (*flow, arctic.Frame) {
 		return nil, nil
 	}
 	p := e.byCard[card]
-	if p == nil || !p.established {
+	if p == nil || !p.established || p.Port != port {
 		return nil, nil
 	}
 	fl := p.flows[l]

@@ -305,7 +305,7 @@ func (b *bed) run(i int, c *card) {
 		p.Release()
 		n := p.Receive(c.received)
 		for _, f := range c.received[:n] {
-			if t := c.Arrive(f); t != nil {
+			if t := c.Arrive(at, f); t != nil {
 				b.answer(i, c, t)
 			}
 			b.settle(c)

@@ -31,6 +31,7 @@ type Counters struct {
 	DroppedGroup       uint64 `json:"dropped_foreign_group"`
 	DroppedMisrouted   uint64 `json:"dropped_misrouted"`
 	DroppedStranger    uint64 `json:"dropped_unknown_card"`
+	DroppedPort        uint64 `json:"dropped_other_port"`    // in the name of a peer that another port leads to
 	DroppedForged      uint64 `json:"dropped_not_authentic"` // not sealed with the peer's key, or not at all
 	DroppedReplayed    uint64 `json:"dropped_replayed"`      // authentic, and come before
 	DroppedKey         uint64 `json:"dropped_other_key"`     // greetings

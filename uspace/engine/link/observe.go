@@ -42,6 +42,8 @@ const (
 	Replayed
 	// WrongKey: a greeting with another key than this card's, without one, or with one and this card has none.
 	WrongKey
+	// OtherPort: its card is a peer that another port leads to.
+	OtherPort
 
 	// Outcomes is how many there are.
 	Outcomes
@@ -49,7 +51,7 @@ const (
 
 var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "out of window", "of another incarnation", "foreign group", "unknown card",
 	"for another card", "not FUNet", "shorter than its header", "another version", "length does not fit", "checksum does not match", "reserved bits set", "malformed train",
-	"not authentic", "replayed", "greeting with another key"}
+	"not authentic", "replayed", "greeting with another key", "at another port than its card's"}
 
 // String says it in words.
 func (o Outcome) String() string {

@@ -101,7 +101,7 @@ func (c *couple) step() {
 		p.Release()
 		n := p.Receive(c.received[:])
 		for _, f := range c.received[:n] {
-			t := e.Arrive(f)
+			t := e.Arrive(0, f)
 			if t == nil {
 				continue
 			}
