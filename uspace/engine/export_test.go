@@ -198,6 +198,19 @@ func (x *Context) RequestID(record int) uint32 { return x.remote.requests.table[
 // ProofOf returns the proof of the multicast of a record.
 func (x *Context) ProofOf(record int) uint16 { return x.remote.requests.table[record].ledger.proof }
 
+// Generation returns the latest generation of records that the card has decided on.
+func (c *Card) Generation() uint16 { return c.generation }
+
+// Shown prints what a refused image must not change: all that the context has, and the card's numbers.
+func (c *Card) Shown(x *Context) string {
+	remote := "none"
+	if r := x.remote; r != nil {
+		remote = fmt.Sprint(r.keySlots, r.areas, r.ring, r.head, r.tail, r.promised, r.use, r.requests.table, r.requests.completed)
+	}
+	return fmt.Sprint(x.lineage, x.life, x.born, x.arriving, x.away, x.modes, x.traffic, x.owner.Retried, x.answers != nil, x.chains != nil, x.fifo, x.ticket,
+		*x.iface, remote, *x.group, c.generation, c.lives, c.counters)
+}
+
 // Fault returns the reason of the context's last memory error.
 func (x *Context) Fault() arctic.Reason { return x.iface.Memory().Page.Fault() }
 

@@ -2,7 +2,8 @@ package engine
 
 // This file is the image of a context that moves to another card: what the card keeps about it besides the process's own memory, as bytes.
 // It passes through the process's hands, and the card that takes it believes nothing: an image can say nothing that the process could not
-// have asked its card for itself.
+// have asked its card for itself. All of it is read and checked before anything changes (imageContent); a slot that was drained is checked as the
+// packet that it becomes (repack). What the context has moved (Traffic) is not in it, since each card counts what it has moved itself.
 //
 // Little-endian. Counts come before what they count; what follows the end is refused.
 //
@@ -17,7 +18,6 @@ package engine
 //	u32 n, n times u16 (and 0 to a whole u32): the generations of records of operations
 //	u32 n, n times a chain: u32 number and flags, u32 parent, u32 next, next times u32 node and members
 //	for each level: u32 n, n times a slot that was drained
-//	7 times u64: what the context has moved (Traffic)
 
 import (
 	"encoding/binary"
@@ -30,12 +30,11 @@ import (
 
 const (
 	imageMagic   = 0x4d55464e
-	imageVersion = 1
+	imageVersion = 2
 
 	imageFlag    = 1 << 16 // of a window: suspended; of an area: returns; of a chain: first
 	imageLocked  = 1 << 17 // of a window
 	imageFlags   = imageFlag | imageLocked
-	traffics     = 7
 	windowImage  = 40
 	areaImage    = 16
 	segmentImage = 16
@@ -99,10 +98,6 @@ func (x *Context) encodeImage(drained *[arctic.Levels][]funi.Slot) []byte {
 				b = le.AppendUint32(b, w)
 			}
 		}
-	}
-	t := x.Traffic()
-	for _, v := range [traffics]uint64{t.Sent, t.SentBytes, t.Received, t.ReceivedBytes, t.Retried, t.Returned, t.Refused} {
-		b = le.AppendUint64(b, v)
 	}
 	return b
 }
@@ -248,9 +243,18 @@ func ReadImage(b []byte) (Image, error) {
 	return Image{}, fmt.Errorf("reading an image of %d bytes: %w", len(b), ErrImage)
 }
 
-// decodeImage takes an image into a context that is off the card and has nothing yet, and returns what was drained. It returns ErrImage, and the
-// context is of no use then.
-func (x *Context) decodeImage(b []byte) (drained [arctic.Levels][]funi.Slot, err error) {
+// imageContent is what an image says. Nothing of it refers to the context.
+type imageContent struct {
+	lineage     uint64
+	remote      *remote
+	answers     bool        // a window is open that others read or change
+	generations []uint16    // of the records of operations; nil: there are none
+	chains      []funi.Slot // a block of SetChain for each
+	drained     [arctic.Levels][]funi.Slot
+}
+
+// decodeImage reads an image for a context that is off the card and has nothing yet. It returns ErrImage, and changes nothing in either case.
+func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 	r := imageReader{b: b}
 	m := r.head()
 	sizes := funi.RemoteSizes{}
@@ -263,36 +267,53 @@ func (x *Context) decodeImage(b []byte) (drained [arctic.Levels][]funi.Slot, err
 		s := &segments[i]
 		r.ensure(m.Segments[i] == ImageSegment{Base: s.Base, Rights: s.Rights, Bytes: uint64(len(s.Memory))})
 	}
-	x.lineage = m.lineage
+	content := &imageContent{lineage: m.lineage}
 	if x.remote != nil && !r.wrong {
-		x.decodeRemote(&r)
+		content.remote = newRemote(sizes)
+		r.decodeRemote(content, &x.segments)
 	}
 	for range r.count(12, funi.MaxChains) {
-		x.decodeChain(&r)
+		r.decodeChain(content)
 	}
-	for l := range drained {
+	for l := range content.drained {
 		for range r.count(4*funi.SlotWords, len(x.fifo[l].entries)) {
 			var s funi.Slot
 			for i := range s {
 				s[i] = r.u32()
 			}
-			drained[l] = append(drained[l], s)
+			var packet [arctic.MaxPacketSize]byte
+			_, ok := x.repack(arctic.Level(l), &s, &packet)
+			r.ensure(ok)
+			content.drained[l] = append(content.drained[l], s)
 		}
-	}
-	t := &x.traffic
-	for _, v := range []*uint64{&t.Sent, &t.SentBytes, &t.Received, &t.ReceivedBytes, &x.owner.Retried, &t.Returned, &t.Refused} {
-		*v = r.u64()
 	}
 	r.ensure(len(r.b) == 0)
 	if r.wrong {
-		return drained, fmt.Errorf("taking an image of %d bytes: %w", len(b), ErrImage)
+		return nil, fmt.Errorf("taking an image of %d bytes: %w", len(b), ErrImage)
 	}
-	return drained, nil
+	return content, nil
 }
 
-// decodeRemote takes the remote memory. The ring's promises are counted anew: it has room for each.
-func (x *Context) decodeRemote(b *imageReader) {
-	r := x.remote
+// takeContent gives a context what an image says.
+func (x *Context) takeContent(content *imageContent) {
+	x.lineage = content.lineage
+	if x.remote = content.remote; x.remote == nil {
+		return
+	}
+	if content.answers {
+		x.makeAnswers()
+	}
+	if content.generations != nil {
+		x.remote.adoptRequests(x, content.generations)
+	}
+	for i := range content.chains {
+		x.setChain(&content.chains[i])
+	}
+}
+
+// decodeRemote reads the remote memory. The ring's promises are counted anew: it has room for each.
+func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segments) {
+	r := content.remote
 	for range b.count(windowImage, len(r.keySlots)) {
 		n := b.u32()
 		s := keySlot{key: b.u64()}
@@ -307,7 +328,7 @@ func (x *Context) decodeRemote(b *imageReader) {
 		if b.wrong {
 			return
 		}
-		s.memory = x.segments.Memory(base, int(size), funi.Keyed)
+		s.memory = segments.Memory(base, int(size), funi.Keyed)
 		b.ensure(s.memory != nil && r.keySlots[n].memory == nil)
 		if b.wrong {
 			return
@@ -315,7 +336,7 @@ func (x *Context) decodeRemote(b *imageReader) {
 		r.keySlots[n] = s
 		r.use.KeySlotsOpen++
 		if s.rights&(funi.RightRead|funi.RightAtomic) != 0 {
-			x.makeAnswers()
+			content.answers = true
 		}
 	}
 	for range b.count(areaImage, len(r.areas)) {
@@ -356,10 +377,8 @@ func (x *Context) decodeRemote(b *imageReader) {
 	r.use.Completed = r.requests.completed
 	if n := b.count(2, min(len(r.ring), funi.MaxRequests)); n > 0 {
 		b.ensure(n == min(len(r.ring), funi.MaxRequests))
-		r.makeRequests(x)
-		for i := range r.requests.table {
-			r.requests.table[i].generation = b.u16()
-			x.card.reached(r.requests.table[i].generation)
+		for range n {
+			content.generations = append(content.generations, b.u16())
 		}
 		if n%2 != 0 {
 			b.ensure(b.u16() == 0)
@@ -394,20 +413,22 @@ func (r *remote) owed() (n uint32) {
 	return uint32(min(sum, 1<<32-1))
 }
 
-// decodeChain takes a chain, as a block of SetChain would.
-func (x *Context) decodeChain(b *imageReader) {
+// decodeChain reads a chain, as a block of SetChain.
+func (b *imageReader) decodeChain(content *imageContent) {
 	word, parent := b.u32(), b.u32()
-	var next [funi.MaxNext]funi.Next
+	var next, again [funi.MaxNext]funi.Next
 	n := b.count(4, funi.MaxNext)
 	for i := range n {
 		v := b.u32()
 		next[i] = funi.Next{Node: uint16(v), Members: uint16(v >> 16)}
 	}
-	b.ensure(word&^imageFlag < funi.MaxChains && parent <= 0xffff && x.remote != nil)
+	b.ensure(word&^imageFlag < funi.MaxChains && parent <= 0xffff && content.remote != nil)
 	if b.wrong {
 		return
 	}
 	var w funi.Slot
 	w.SetChain(&funi.Chain{Number: uint16(word), First: word&imageFlag != 0, Parent: uint16(parent), Next: next[:n]}, 0)
-	b.ensure(x.setChain(&w))
+	leaves, ok := funi.ReadChain(&w, &again, new(funi.Chain))
+	b.ensure(ok && !leaves)
+	content.chains = append(content.chains, w)
 }

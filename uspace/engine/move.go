@@ -92,18 +92,17 @@ func (c *Card) takeImage(x *Context, image []byte) error {
 	case !c.Home(x):
 		return fmt.Errorf("the card that it comes from has not said so: %w", ErrNotReady)
 	}
-	x.iface.Resume()
-	drained, err := x.decodeImage(image)
+	content, err := x.decodeImage(image)
 	if err != nil {
-		x.remote, x.answers, x.chains, x.traffic = newRemote(x.iface.Memory().Remote), nil, nil, Traffic{}
-		x.owner.Retried = 0
 		return err
 	}
+	x.iface.Resume()
+	x.takeContent(content)
 	if x.before != nil && x.before.lineage == x.lineage {
 		x.goOn(x.before)
 	}
 	x.arriving, x.before = false, nil
-	s := &Saved{Memory: x.iface.Memory(), Drained: drained, Live: true, context: x}
+	s := &Saved{Memory: x.iface.Memory(), Drained: content.drained, Live: true, context: x}
 	x.saved = s
 	return c.SwitchIn(s) // which has nothing to refuse: the set is there
 }

@@ -14,7 +14,8 @@ package engine
 // fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another generation in the record.
 //
 // So does what is owed to a process that has ended, when another has its place: the records of a context begin with a generation that none of the card has
-// had (Card.generation). A card that was started again begins elsewhere among the 65,536.
+// had (Card.generation). A card that was started again begins elsewhere among the 65,536. Generations that an image brings are their job's alone
+// (group.generation), since a process may have made them up: a job that knows of such begins its records behind them, too.
 //
 //	free --take--> asking --all asked--> waiting --complete--> free
 //
@@ -65,6 +66,7 @@ type requests struct {
 	free      []uint16
 	asking    [arctic.Levels]asks
 	completed uint64
+	latest    *uint16 // Card.generation, or that of the group
 	// owed are completions that wait for the context to be back.
 	owed []completion
 	long [longLedgers]*longLedger
@@ -122,18 +124,36 @@ func (r *remote) makeRequests(x *Context) {
 	n := &r.requests
 	n.table = make([]request, min(len(r.ring), funi.MaxRequests))
 	n.free = make([]uint16, len(n.table))
-	c := x.card
-	c.reached(c.generation + 1)
+	n.latest = &x.card.generation
+	if g := x.group; g != nil && g.adopted {
+		reached(&g.generation, x.card.generation)
+		n.latest = &g.generation
+	}
+	*n.latest++
 	for i := range n.free {
 		n.free[i] = uint16(len(n.free) - 1 - i)
-		n.table[i].index, n.table[i].of, n.table[i].generation = uint16(i), x, c.generation
+		n.table[i].index, n.table[i].of, n.table[i].generation = uint16(i), x, *n.latest
+	}
+}
+
+// adoptRequests allocates the records of a context that comes from another card, where they had these generations: as many as there are records.
+func (r *remote) adoptRequests(x *Context, generations []uint16) {
+	g := x.group
+	if !g.adopted {
+		g.adopted, g.generation = true, x.card.generation
+	}
+	r.makeRequests(x)
+	for i := range r.requests.table {
+		q := &r.requests.table[i]
+		reached(&q.generation, generations[i])
+		reached(&g.generation, q.generation)
 	}
 }
 
 // reached notes a generation that a record has. Of numbers of 16 bits that lie less than half of them apart the later one is known.
-func (c *Card) reached(generation uint16) {
-	if int16(generation-c.generation) > 0 {
-		c.generation = generation
+func reached(latest *uint16, generation uint16) {
+	if int16(generation-*latest) > 0 {
+		*latest = generation
 	}
 }
 
@@ -457,7 +477,7 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 	q.open = false
 	q.memory = nil
 	q.generation++
-	x.card.reached(q.generation)
+	reached(r.requests.latest, q.generation)
 	r.requests.completed++
 	r.use.RequestsOpen--
 	r.use.Completed++

@@ -31,6 +31,9 @@ type group struct {
 	expected map[uint16]expectation
 	moved    map[uint16]*moved // nodes that were on other cards; see forward.go
 	tag      uint64            // of the last context that entered
+	// generation is the latest of the job's records of operations, if images have brought some (adopted); see request.go.
+	generation uint16
+	adopted    bool
 }
 
 // expectation is of a node that has no context yet: the tag of its job, and the time after

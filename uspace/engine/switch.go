@@ -206,28 +206,12 @@ func (c *Card) SwitchIn(s *Saved) error {
 
 // restore returns a drained packet to the Delivery Unit.
 func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
-	h := s.Header()
-	wire := arctic.PacketHeader{Level: l, GID: x.gid, Type: h.Type(), Destination: x.node, Source: s.Source()}
 	var packet [arctic.MaxPacketSize]byte
-	payload := packet[arctic.PacketHeaderSize:]
-	if h.Transfer() {
-		t := arctic.Transfer{Address: s[funi.DestinationAddressWord], Argument: s[funi.ArgumentWord]}
-		if h.Many() {
-			t.Form, t.Total = arctic.Last, s[funi.TotalWord]
-			if t.Total == 0 {
-				t.Form = arctic.Part
-			}
-		}
-		var data [arctic.MaxPartWords * arctic.WordSize]byte
-		words := min(h.Words(), arctic.MaxPartWords)
-		arctic.PutWords(data[:], s[funi.DataWord:funi.DataWord+words])
-		t.Data = data[:words*arctic.WordSize]
-		wire.Kind, wire.Length = arctic.KindTransfer, uint8(arctic.PutTransfer(payload, &t))
-	} else {
-		wire.Length = uint8(h.Length())
-		arctic.PutWords(payload, s.Payload())
+	wire, ok := x.repack(l, s, &packet)
+	if !ok { // it is none that was drained: the owner of the state has changed it
+		c.counters.Discarded++
+		return
 	}
-	wire.Encode(packet[:])
 	rejection := x.rejection // CTXM may still be set
 	x.rejection = arctic.ReasonNone
 	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), &wire, nil)
@@ -237,4 +221,38 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 		c.counters.Discarded++
 		x.memoryError(reason)
 	}
+}
+
+// repack makes the packet of a drained slot anew. It reports false for a slot that no packet leaves when it is drained: a moved context's
+// comes from its process.
+func (x *Context) repack(l arctic.Level, s *funi.Slot, packet *[arctic.MaxPacketSize]byte) (wire arctic.PacketHeader, ok bool) {
+	h := s.Header()
+	wire = arctic.PacketHeader{Level: l, GID: x.gid, Type: h.Type(), Destination: x.node, Source: s.Source()}
+	payload := packet[arctic.PacketHeaderSize:]
+	if h.Plain() {
+		wire.Length = uint8(h.Length())
+		arctic.PutWords(payload, s.Payload())
+		wire.Encode(packet[:])
+		return wire, true
+	}
+	t := arctic.Transfer{Address: s[funi.DestinationAddressWord], Argument: s[funi.ArgumentWord]}
+	most := arctic.MaxPartWords
+	if h.Many() {
+		t.Form, t.Total = arctic.Last, s[funi.TotalWord]
+		if t.Total == 0 {
+			t.Form = arctic.Part
+		}
+	}
+	if t.Form == arctic.Last || t.Form == arctic.Single && t.Argument != 0 {
+		most = arctic.MaxSingleWords
+	}
+	if !h.Transfer() || h.Words() > most {
+		return wire, false
+	}
+	var data [arctic.MaxPartWords * arctic.WordSize]byte
+	t.Data = data[:h.Words()*arctic.WordSize]
+	arctic.PutWords(t.Data, s[funi.DataWord:funi.DataWord+h.Words()])
+	wire.Kind, wire.Length = arctic.KindTransfer, uint8(arctic.PutTransfer(payload, &t))
+	wire.Encode(packet[:])
+	return wire, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]).Transfer(&t)
 }
