@@ -79,7 +79,7 @@ func (c *connection) administer(message []byte) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("reading a command: something follows it: %w", attach.ErrCommand)
 	}
-	answer, err := c.d.command(&c.peer, &m)
+	answer, err := c.command(&m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.Do, err)
 	}
@@ -91,13 +91,14 @@ func (c *connection) administer(message []byte) error {
 }
 
 // command carries out a command and returns what to answer.
-func (d *Daemon) command(p *peer, m *Command) (any, error) {
+func (c *connection) command(m *Command) (any, error) {
+	d := c.d
 	switch m.Do {
 	case "gid-list":
-		s := d.statusFor(p)
+		s := d.statusFor(c)
 		return GIDs{s.Jobs, s.LeftOut}, nil
 	case "context-list":
-		s := d.statusFor(p)
+		s := d.statusFor(c)
 		return Contexts{s.Contexts, s.LeftOut}, nil
 	case "gid-end":
 		j, err := d.jobOf(m)

@@ -174,7 +174,7 @@ func descriptors(err error) error {
 // attachContext has the card's thread attach the context.
 func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 	var refused error
-	err := d.loop.do(func() {
+	err := a.conn.onCard(a, func() {
 		l := d.loop
 		if refused = l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); refused != nil {
 			return
@@ -259,7 +259,7 @@ func (c *connection) detachIf(force bool) (done bool, err error) {
 		return false, attach.ErrNotAttached
 	}
 	idle := false
-	if err := c.d.loop.do(func() { idle = a.ctx.Idle() }); err != nil {
+	if err := c.onCard(a, func() { idle = a.ctx.Idle() }); err != nil {
 		return false, statusOf(err)
 	}
 	if !idle && !force {
@@ -329,7 +329,7 @@ func (c *connection) endContext() *attachment {
 	c.giveImage(a)
 	c.attachment = nil
 	d := c.d
-	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
+	_ = c.onCard(a, func() { // a thread that has ended touches nothing any more
 		l := d.loop
 		if a.lost {
 			return

@@ -34,6 +34,7 @@ type connection struct {
 // serve carries out requests until the connection ends.
 func (c *connection) serve() {
 	defer c.over()
+	defer c.contained()
 	buffer := buffers.Get().(*[attach.MaxMessage]byte)
 	defer buffers.Put(buffer)
 	for {
@@ -173,6 +174,7 @@ func (c *connection) end() { _ = c.conn.Close() }
 
 // over frees everything that the connection had.
 func (c *connection) over() {
+	defer c.contained() // what is not freed then stays counted
 	c.end()
 	c.mu.Lock()
 	j := c.job

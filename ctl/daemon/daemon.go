@@ -41,9 +41,11 @@ type Daemon struct {
 	members      members
 	heard        chan struct{} // the station has news
 	seen         peersSeen
-	userLog      userLog
-	strangers    *Rule // for users that match no rule
-	groupsMatter bool  // rules or administrators name groups
+	userLog      lineLimit
+	failureLog   lineLimit
+	panics       atomic.Uint64 // that were contained (fault.go)
+	strangers    *Rule         // for users that match no rule
+	groupsMatter bool          // rules or administrators name groups
 
 	quit     chan struct{} // closed by Stop
 	quitOnce sync.Once
@@ -82,7 +84,8 @@ func Open(c Config) (_ *Daemon, err error) {
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
 		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
-		strangers: &Rule{Connections: DefaultConnections}}
+		strangers: &Rule{Connections: DefaultConnections},
+		userLog:   lineLimit{lines: userLines, every: userLineEvery}, failureLog: lineLimit{lines: failureLines, every: failureEvery}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
 	d.followed = &subordinateFile{path: c.Subordinates, tell: func(line string) { c.Logger.Warn(line) }}
 	numbers, _ := d.followed.read()
@@ -120,7 +123,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.follower, err = newFollower(d); err != nil {
 		return nil, err
 	}
-	d.loop.share, d.loop.memory, d.loop.spoil = shareOf(c.Profile), d.memory, d.spoil
+	d.loop.share, d.loop.memory, d.loop.spoil, d.loop.report = shareOf(c.Profile), d.memory, d.spoil, d.fail
 	if d.capacity, err = capacityOf(c.MostMemory); err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 
 // Fault puts memory without pages where the daemon has that of the node's context, or of one
 // of its segments: the next load or store there is a SIGBUS, as of a hole where the machine promises
-// no more memory.
-func (d *Daemon) Fault(gid, node uint16, segment bool) error {
+// no more memory. Of memory that is hidden the daemon does not know whose it is, so that the SIGBUS is a panic like any other.
+func (d *Daemon) Fault(gid, node uint16, segment, hidden bool) error {
 	fd, err := unix.MemfdCreate("empty", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
@@ -20,6 +20,9 @@ func (d *Daemon) Fault(gid, node uint16, segment bool) error {
 		for r := range d.memory.pieces() {
 			if a := r.whose; a != nil && a.job.gid == gid && a.node == node && (r != a.memory) == segment {
 				_, failed = unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(r.bytes)), uintptr(len(r.bytes)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+				if hidden {
+					d.memory.leave(r)
+				}
 			}
 		}
 	})
@@ -27,6 +30,26 @@ func (d *Daemon) Fault(gid, node uint16, segment bool) error {
 		err = failed
 	}
 	return err
+}
+
+// attachmentOf returns a node's.
+func (d *Daemon) attachmentOf(gid, node uint16) (a *attachment) {
+	_ = d.loop.do(func() { a = d.loop.byPlace[place{gid, node}] })
+	return a
+}
+
+// PanicOnCard has a command of the node's connection panic on the card's thread, and returns its error.
+func (d *Daemon) PanicOnCard(gid, node uint16) error {
+	a := d.attachmentOf(gid, node)
+	return a.conn.onCard(a, func() { panic("injected") })
+}
+
+// PanicInNextSegment has the next request of the node's connection for a segment panic.
+func (d *Daemon) PanicInNextSegment(gid, node uint16) {
+	c := d.attachmentOf(gid, node).conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attachment.segments = nil
 }
 
 // pieces returns all memory.

@@ -1,22 +1,82 @@
 package daemon
 
-// This file handles a load or store of the card's thread that fails, since there is no
-// page where it goes (SIGBUS): a hole where the machine may not promise more memory than it has, or
-// memory that the hardware has lost. It ends the contexts that the memory is of, and no others.
+// This file contains failures: each ends the context or the connection whose it is, and no others.
 //
-// The Go runtime makes a panic of it (debug.SetPanicOnFault), which ends the turn that is under way;
-// the engine is made for that (engine.Card.Abandon). Before the next turn memory that reads as 0 takes
-// the place of what failed, the contexts are abandoned, and their connections end.
+//   - A load or store of the card's thread that fails, since there is no page where it goes (SIGBUS): a hole where the
+//     machine may not promise more memory than it has, or memory that the hardware has lost. It is of the contexts whose
+//     memory that is. The Go runtime makes a panic of it (debug.SetPanicOnFault).
+//   - Any other panic of the card's thread, which is a mistake of the card or of the daemon that a process has found. It
+//     is of the context that the card was serving (engine.Card.Serving), or else of the command that was being carried
+//     out: of its attachment and of its connection.
+//   - A panic of a connection's goroutine. It is of that connection, whose end frees everything that it has.
+//
+// A panic ends the turn that is under way; the engine is made for that (engine.Card.Abandon). Before the next turn memory
+// that reads as 0 takes the place of what failed, the contexts are abandoned, and their connections end. What a command
+// had changed by halves belongs to a context or a group of its connection, and goes with that.
+//
+// A panic of the card's thread that is nobody's ends the daemon: the sequences that the card shares with its peers may
+// be half changed, and only a card with another incarnation tells them that what they agreed on is gone. So does a second
+// panic while the first is being cleared away.
 
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/engine"
 )
 
-// guarded takes turns until the thread is to stop or a turn ends in a fault. It reports true
+// errTorn reports a command that the card's thread did not carry out to its end.
+var errTorn = errors.New("the card failed while it carried out the request, which is a mistake of funid's; its log has the details")
+
+// tear is what ended a turn: memory that failed, or what the card was serving when it panicked.
+type tear struct {
+	memory  *region // nil: none
+	context *engine.Context
+	failure failure
+}
+
+// failure is a panic, in words.
+type failure struct {
+	what, why string
+	stack     []byte
+}
+
+// mostStack is how many bytes of a panic's stack are logged, the innermost calls first.
+const mostStack = 4096
+
+// newFailure describes a panic that has just been recovered from.
+func newFailure(what string, e any) failure {
+	stack := debug.Stack()
+	return failure{what: what, why: fmt.Sprint(e), stack: stack[:min(len(stack), mostStack)]}
+}
+
+const (
+	// failureLines is how many panics are logged at once, and failureEvery the time for which there is one more.
+	failureLines = 10
+	failureEvery = 10 * time.Second
+)
+
+// fail counts a panic and logs it. It may wait for the log.
+func (d *Daemon) fail(f failure) {
+	d.panics.Add(1)
+	if ok, before := d.failureLog.may(time.Now()); ok {
+		d.cfg.Logger.Error("panic in "+f.what+", which ends that and nothing else: "+f.why, "left_out", before, "stack", string(f.stack))
+	}
+}
+
+// contained is deferred by the goroutine of a connection.
+func (c *connection) contained() {
+	if e := recover(); e != nil {
+		c.d.fail(newFailure(fmt.Sprintf("a request of process %d of user %d", c.peer.pid, c.peer.uid), e))
+	}
+}
+
+// guarded takes turns until the thread is to stop or a turn ends in a panic. It reports true
 // when the thread has stopped.
 func (l *loop) guarded() (stopped bool) {
 	defer l.caught()
@@ -28,29 +88,54 @@ func (l *loop) guarded() (stopped bool) {
 	return true
 }
 
-// caught notes the memory of a fault. Every other panic goes on.
+// caught notes what a panic was of. One that is nobody's goes on.
 func (l *loop) caught() {
 	e := recover()
 	if e == nil {
 		return
 	}
-	var r *region
+	t := &tear{}
 	if fault, ok := e.(interface{ Addr() uintptr }); ok {
-		r = l.memory.at(fault.Addr())
+		t.memory = l.memory.at(fault.Addr())
 	}
-	if r == nil {
-		panic(e)
+	if t.memory == nil {
+		t.context = l.card.Serving()
+		if c := l.doing; c != nil && t.context == nil && c.attachment != nil {
+			t.context = c.attachment.ctx
+		}
+		switch {
+		case l.mending, t.context == nil && (l.doing == nil || l.doing.connection == nil):
+			panic(e)
+		case t.context != nil:
+			t.failure = newFailure(fmt.Sprintf("the card, for node %d of group %d", t.context.Node(), t.context.GID()), e)
+		default:
+			p := &l.doing.connection.peer
+			t.failure = newFailure(fmt.Sprintf("the card, for process %d of user %d", p.pid, p.uid), e)
+		}
 	}
-	l.torn = r
+	l.torn = t
 }
 
-// mend ends the contexts of memory that failed, and finishes what the turn left undone.
+// mend ends what a panic was of, and finishes what the turn left undone.
 func (l *loop) mend() {
-	r := l.torn
-	if r == nil {
+	t := l.torn
+	if t == nil {
 		return
 	}
-	l.torn = nil
+	l.torn, l.mending = nil, true
+	if t.memory != nil {
+		l.mendMemory(t.memory)
+	} else {
+		l.mendPanic(t)
+	}
+	l.mending = false
+	l.call()
+	l.asleep.Store(false)
+	l.card.Rouse()
+}
+
+// mendMemory ends the contexts of memory that failed.
+func (l *loop) mendMemory(r *region) {
 	l.faults.Add(1)
 	if err := l.memory.replace(r); err != nil {
 		panic(fmt.Errorf("the memory of a process is gone, and nothing can take its place: %w", err))
@@ -61,13 +146,25 @@ func (l *loop) mend() {
 			l.lose(a)
 		}
 	}
-	if l.doing != nil { // the asker finds his context gone
-		close(l.doing)
-		l.doing = nil
+	l.finish(nil) // the asker finds his context gone
+}
+
+// mendPanic ends the context and the connection that a panic was of.
+func (l *loop) mendPanic(t *tear) {
+	go l.report(t.failure) // the log may wait
+	if x := t.context; x != nil {
+		if a := l.byBell[x.Bell()]; a != nil && a.ctx == x {
+			l.lose(a)
+		} else {
+			l.card.Abandon(x) // it was not listed yet, or not any more
+		}
 	}
-	l.call()
-	l.asleep.Store(false)
-	l.card.Rouse()
+	if c := l.doing; c != nil {
+		if c.connection != nil {
+			go c.connection.end()
+		}
+		l.finish(errTorn)
+	}
 }
 
 // uses reports whether the card uses the memory for the context.

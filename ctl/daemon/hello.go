@@ -182,13 +182,14 @@ const (
 )
 
 // helloStatus describes the peers.
-func (d *Daemon) helloStatus() HelloStatus {
+func (c *connection) helloStatus() HelloStatus {
+	d := c.d
 	s := HelloStatus{Cluster: d.cfg.Discover, Peers: []PeerStatus{}, Faults: []string{}}
 	peers := d.peers.Load()
 	var some []hello.Peer
 	var keys map[uint16]PeerKey
 	var now int64
-	_ = d.loop.do(func() { // there are none after the end
+	_ = c.onCard(nil, func() { // there are none after the end
 		now = d.loop.clock()
 		some = d.loop.hello.Peers(peerRoom, peerLook)
 		keys = make(map[uint16]PeerKey, len(some))

@@ -57,7 +57,7 @@ func (c *connection) makeJob(message []byte) error {
 	if err := d.reachable(r.Cards); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
-	if err := d.agreed(r.Cards); err != nil {
+	if err := c.agreed(r.Cards); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
 	here := 0
@@ -89,7 +89,7 @@ func (c *connection) makeJob(message []byte) error {
 		routes[node] = uint32(card)
 	}
 	var refused error
-	err = d.loop.do(func() {
+	err = c.onCard(nil, func() {
 		card := d.loop.card
 		if refused = card.SetGroupRoutes(j.gid, routes); refused != nil {
 			return
@@ -279,7 +279,7 @@ func (d *Daemon) endJob(j *job, why string) {
 	signs := j.signs
 	j.signs = nil
 	d.mu.Unlock()
-	_ = d.loop.do(func() { // a thread that has ended has no groups
+	_ = j.conn.onCard(nil, func() { // a thread that has ended has no groups
 		for node, at := range j.cards {
 			if at == d.cfg.Card {
 				d.loop.card.Expect(j.gid, uint16(node), j.tag, false)

@@ -140,10 +140,11 @@ func (d *Daemon) tellKeys(told *toldKeys) {
 
 // agreed refuses a job with a node on a card that this one exchanges nothing with because of their keys: attach.ErrKey. What was found out
 // may be old, so each such card is asked again, one after the other up to the first that is refused still.
-func (d *Daemon) agreed(cards []uint16) error {
+func (c *connection) agreed(cards []uint16) error {
+	d := c.d
 	var refused []uint16
 	for some := range slices.Chunk(cards, peersAtOnce) {
-		err := d.loop.do(func() {
+		err := c.onCard(nil, func() {
 			for _, card := range some {
 				if s, ok := d.loop.card.PeerState(card); ok && s.Key.Refused() {
 					refused = append(refused, card)

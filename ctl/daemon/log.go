@@ -199,25 +199,27 @@ const (
 	userLineEvery = 50 * time.Millisecond
 )
 
-// userLog bounds the lines that users can cause.
-type userLog struct {
-	mu   sync.Mutex
-	paid time.Time // lines are paid for until then
-	left int       // lines that were left out
+// lineLimit bounds the lines that users can cause: so many at once, and one more each time.
+type lineLimit struct {
+	lines int
+	every time.Duration
+	mu    sync.Mutex
+	paid  time.Time // lines are paid for until then
+	left  int       // lines that were left out
 }
 
 // may reports whether one more line may be written, and how many were left out before.
-func (u *userLog) may(now time.Time) (ok bool, before int) {
+func (u *lineLimit) may(now time.Time) (ok bool, before int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.paid.Before(now.Add(-userLines * userLineEvery)) {
-		u.paid = now.Add(-userLines * userLineEvery)
+	if most := time.Duration(u.lines) * u.every; u.paid.Before(now.Add(-most)) {
+		u.paid = now.Add(-most)
 	}
-	if u.paid.Add(userLineEvery).After(now) {
+	if u.paid.Add(u.every).After(now) {
 		u.left++
 		return false, 0
 	}
-	u.paid = u.paid.Add(userLineEvery)
+	u.paid = u.paid.Add(u.every)
 	before, u.left = u.left, 0
 	return true, before
 }

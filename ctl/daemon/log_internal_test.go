@@ -10,10 +10,10 @@ import (
 )
 
 // Rule: whatever users do, in any time there are at most userLines lines about them and one more each userLineEvery, and each that
-// is left out is counted once (userLog).
+// is left out is counted once (lineLimit).
 func TestUserLinesAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var u userLog
+		u := lineLimit{lines: userLines, every: userLineEvery}
 		begin := time.Unix(1e9, 0)
 		now := begin
 		written, left, tries := 0, 0, rapid.IntRange(1, 1000).Draw(t, "tries")

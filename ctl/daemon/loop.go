@@ -38,10 +38,13 @@ const (
 	glance = 16
 )
 
-// command is work for the card's thread.
+// command is work for the card's thread. A panic of it ends connection and attachment (fault.go).
 type command struct {
-	do   func()
-	done chan struct{}
+	do         func()
+	connection *connection // whose request it is part of; nil: the daemon's own
+	attachment *attachment // on which it works; nil: none, or none yet
+	done       chan struct{}
+	err        error // why it was not carried out to its end; after done
 }
 
 // loop is the card's thread.
@@ -53,7 +56,7 @@ type loop struct {
 	helloAt int64
 	heard   chan struct{}
 
-	mailbox chan command
+	mailbox chan *command
 	bell    int          // eventfd: wakes the thread for the mailbox
 	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
 	asleep  atomic.Bool  // the thread sleeps or is about to
@@ -67,12 +70,14 @@ type loop struct {
 	byPlace map[place]*attachment
 	faulted Faults
 
-	memory *memory
-	spoil  func(*region)
-	torn   *region       // the memory that failed and ended a turn; see fault.go
-	doing  chan struct{} // of the command that is being carried out
-	faults atomic.Uint64
-	tid    atomic.Int32
+	memory  *memory
+	spoil   func(*region)
+	torn    *tear    // what ended a turn; see fault.go
+	mending bool     // of what ended the last turn
+	doing   *command // that is being carried out
+	faults  atomic.Uint64
+	report  func(failure) // tells of a panic; it does not wait
+	tid     atomic.Int32
 
 	polling    Polling
 	links      []*link
@@ -94,7 +99,7 @@ type loop struct {
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
 	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1, byPlace: map[place]*attachment{},
-		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
+		mailbox: make(chan *command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("making the card's thread: %w", err), l.close())
@@ -158,8 +163,11 @@ func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, 
 // do has the card's thread carry out a command and waits for it. It returns ErrEnded,
 // with the command not carried out, when the thread has ended. Any goroutine but the
 // thread itself may call it.
-func (l *loop) do(f func()) error {
-	c := command{do: f, done: make(chan struct{})}
+func (l *loop) do(f func()) error { return l.carryOut(&command{do: f}) }
+
+// carryOut is do for any command. An error of the command itself wraps errTorn.
+func (l *loop) carryOut(c *command) error {
+	c.done = make(chan struct{})
 	select {
 	case l.mailbox <- c:
 	case <-l.ended:
@@ -168,15 +176,20 @@ func (l *loop) do(f func()) error {
 	l.ring()
 	select {
 	case <-c.done:
-		return nil
+		return c.err
 	case <-l.ended:
 	}
 	select {
 	case <-c.done: // it was among the last
-		return nil
+		return c.err
 	default:
 		return ErrEnded
 	}
+}
+
+// onCard has the card's thread carry out a command of the connection's, on an attachment or on none, and waits for it.
+func (c *connection) onCard(a *attachment, f func()) error {
+	return c.d.loop.carryOut(&command{do: f, connection: c, attachment: a})
 }
 
 // ring wakes the thread if it sleeps. The thread says that it will sleep before it looks
@@ -302,15 +315,19 @@ func (l *loop) obey() {
 	l.worked = true
 	l.wait.Found()
 	for n := 0; n < turnCommands && len(l.mailbox) > 0; n++ {
-		c := <-l.mailbox
-		l.doing = c.done
-		c.do()
-		if l.doing != nil {
-			close(l.doing)
-			l.doing = nil
-		}
+		l.doing = <-l.mailbox
+		l.doing.do()
+		l.finish(nil)
 	}
 	l.obeyed = l.now + (stepsFirst+1)*(l.clock()-l.now)
+}
+
+// finish ends the command that is being carried out, if one is.
+func (l *loop) finish(err error) {
+	if c := l.doing; c != nil {
+		l.doing, c.err = nil, err
+		close(c.done)
+	}
 }
 
 // clock returns the card's time in nanoseconds.

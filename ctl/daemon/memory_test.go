@@ -177,7 +177,7 @@ func TestFaultEndsOneContext(t *testing.T) {
 						from.wake()
 					}
 				}
-				if err := daemons[0].Fault(torn.answer.GID, 0, segment); err != nil {
+				if err := daemons[0].Fault(torn.answer.GID, 0, segment, false); err != nil {
 					t.Fatal(err)
 				}
 				torn.until("the context ends", func() bool {

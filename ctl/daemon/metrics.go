@@ -211,6 +211,7 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	send(counter, "packets_unrouted_total", "Packets of processes for nodes that their job does not have.", float64(faults.NoRoute))
 	send(counter, "windows_suspended_total", "Windows that this daemon has had suspended, because one node of the job was refused too often (refused_accesses).", float64(faults.Suspended))
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
+	send(counter, "panics_total", "Mistakes of the daemon that ended a context or a connection and nothing else; the log has them.", float64(d.panics.Load()))
 	send(gauge, "peers", "Cards that this one knows.", float64(known))
 	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))
 	send(counter, "hello_answers_total", "Hellos of others that were answered.", float64(hellos.Answers))

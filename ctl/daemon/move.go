@@ -144,7 +144,7 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 		return nil, nil, false, fmt.Errorf("whose groups are %v: %w", p.Groups, attach.ErrHost)
 	}
 	var refused error
-	err = d.loop.do(func() {
+	err = c.onCard(a, func() {
 		l := d.loop
 		if a.lost {
 			refused = attach.ErrNotAttached
@@ -211,7 +211,7 @@ func (d *Daemon) dropSign(j *job, wanted func(sign) bool) bool {
 
 // strand ends the sign of a context whose process has ended, if it has arrived nowhere. Another process may be the node here then.
 func (d *Daemon) strand(a *attachment) {
-	_ = d.loop.do(func() { // a thread that has ended has no signs
+	_ = a.conn.onCard(nil, func() { // a thread that has ended has no signs
 		if _, home := a.ctx.Told(); home || !d.dropSign(a.job, func(s sign) bool { return s.ctx == a.ctx }) {
 			return
 		}
@@ -235,7 +235,7 @@ func (d *Daemon) moved(gid, node, card uint16) {
 func (c *connection) tell(x *engine.Context) (untold int) {
 	for begin := time.Now(); ; {
 		home := false
-		if err := c.d.loop.do(func() { untold, home = x.Told() }); err != nil {
+		if err := c.onCard(nil, func() { untold, home = x.Told() }); err != nil {
 			return untold
 		}
 		taken := time.Since(begin)
@@ -327,7 +327,7 @@ func (c *connection) takeImage() error {
 		return attach.ErrNotAttached
 	}
 	var refused error
-	err := d.loop.do(func() {
+	err := c.onCard(a, func() {
 		l := d.loop
 		if refused = l.card.Import(a.ctx, a.image); refused != nil {
 			return

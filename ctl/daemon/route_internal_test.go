@@ -24,7 +24,7 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	}
 	d := &Daemon{jobs: map[uint16]*job{}}
 	d.peers.Store(&cluster.File{Peers: make([]cluster.Peer, 3)})
-	d.loop = &loop{card: card, mailbox: make(chan command, mailboxSize), ended: make(chan struct{})}
+	d.loop = &loop{card: card, mailbox: make(chan *command, mailboxSize), ended: make(chan struct{})}
 	j := &job{gid: 7, made: true, cards: []uint16{0, 0, 0}, members: map[uint16]*connection{}}
 	d.jobs[7] = j
 	var asked []chan error
@@ -42,7 +42,7 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	if list := d.routes(j); list.Cards[0] != 0 || list.Cards[1] != 0 || list.Cards[2] != 0 {
 		t.Errorf("the list is %v before the card has changed", list.Cards)
 	}
-	for _, c := range []command{refused, second, first} { // in another order than they were asked for
+	for _, c := range []*command{refused, second, first} { // in another order than they were asked for
 		c.do()
 		close(c.done)
 	}

@@ -55,7 +55,7 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
 	}
 	var refused error
-	err = c.d.loop.do(func() {
+	err = c.onCard(a, func() {
 		refused = a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
 	})
 	if err = errors.Join(err, refused); err != nil {
@@ -92,7 +92,7 @@ func (c *connection) endSegment(base uint32) error {
 		return fmt.Errorf("ending a segment: %w", attach.ErrNotAttached)
 	}
 	var refused error
-	err := c.d.loop.do(func() { refused = a.ctx.Unregister(base) })
+	err := c.onCard(a, func() { refused = a.ctx.Unregister(base) })
 	if err = errors.Join(err, refused); err != nil {
 		return fmt.Errorf("ending the segment at %#x: %w", base, statusOf(err))
 	}

@@ -26,11 +26,13 @@ type Status struct {
 	Bytes       int64           `json:"bytes"`    // of memory that processes share with the card
 	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind. MemoryLocked says that all
 	// of it is locked, and MemoryFaults counts the contexts that ended because memory failed or had holes.
-	Memory       string           `json:"memory"`
-	MemoryWhy    string           `json:"memory_why,omitempty"`
-	MemoryLocked bool             `json:"memory_locked"`
-	MemoryFaults uint64           `json:"memory_faults"`
-	Counters     *engine.Counters `json:"counters,omitempty"`
+	Memory       string `json:"memory"`
+	MemoryWhy    string `json:"memory_why,omitempty"`
+	MemoryLocked bool   `json:"memory_locked"`
+	MemoryFaults uint64 `json:"memory_faults"`
+	// Panics counts mistakes of the daemon that ended a context or a connection and nothing else; the log has them.
+	Panics   uint64           `json:"panics"`
+	Counters *engine.Counters `json:"counters,omitempty"`
 	// RefusedAccesses is what the daemon does about accesses to windows that are refused, in the configuration's words.
 	RefusedAccesses string       `json:"refused_accesses"`
 	Peers           *Peers       `json:"peers,omitempty"`
@@ -90,14 +92,15 @@ const (
 )
 
 // status carries out KindStatus.
-func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(&c.peer)) }
+func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(c)) }
 
 // statusFor collects what the user may see.
-func (d *Daemon) statusFor(p *peer) Status {
+func (d *Daemon) statusFor(asks *connection) Status {
+	p := &asks.peer
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
 	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobCounted{}, Contexts: []ContextStatus{},
-		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Links: d.linkStatus(),
+		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Panics: d.panics.Load(), Links: d.linkStatus(),
 		RefusedAccesses: d.cfg.Accesses.String()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
@@ -117,7 +120,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 		}
 	}
 	d.mu.Unlock()
-	moved, faults := d.jobTraffic(jobs)
+	moved, faults := asks.jobTraffic(jobs)
 	for i := range jobs {
 		s.Jobs[i].Traffic, s.Jobs[i].Faults = moved[i], faults[i]
 	}
@@ -133,17 +136,17 @@ func (d *Daemon) statusFor(p *peer) Status {
 		}
 	}
 	if len(remote) > 0 {
-		_ = d.loop.do(func() { // after the end nothing is open
+		_ = asks.onCard(nil, func() { // after the end nothing is open
 			for i, of := range remote {
 				*s.Contexts[i].Remote, _ = of.Remote()
 			}
 		})
 	}
-	s.ways(d)
-	s.Hello = d.helloStatus()
+	s.ways(asks)
+	s.Hello = asks.helloStatus()
 	s.Keys, s.KeysLeftOut = d.keyStatus()
 	var n engine.Counters
-	if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
+	if asks.onCard(nil, func() { n = d.loop.card.Counters() }) == nil {
 		s.Counters = &n
 	}
 	if look, err := d.lookAtPeers(); err == nil {
@@ -181,10 +184,11 @@ func (x *ContextStatus) room() int {
 }
 
 // ways says how frames travel, and to which peers there is no way.
-func (s *Status) ways(d *Daemon) {
+func (s *Status) ways(asks *connection) {
+	d := asks.d
 	s.Encap = d.cfg.Peers.Encap.String()
 	var all []paths.State
-	_ = d.loop.do(func() { // there are none after the end
+	_ = asks.onCard(nil, func() { // there are none after the end
 		for _, l := range d.links {
 			if l.plugged != nil {
 				all = append(all, l.plugged.Paths()...)

@@ -80,7 +80,7 @@ func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	defer d.endTrace(t)
 	t.tracer = engine.NewTracer(every)
 	begin, err := c.follow(t, every)
-	defer func() { _ = d.loop.do(func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
+	defer func() { _ = c.onCard(nil, func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	b := &trace.Begin{Info: c.d.info(), Every: every, Clock: l.start.UnixNano()}
 	var card *engine.Card
 	var wanted []uint32
-	err := l.do(func() {
+	err := c.onCard(nil, func() {
 		card = l.card
 		l.traces = append(l.traces, t)
 		for _, a := range l.byBell {
@@ -153,7 +153,7 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 		if err = c.pace(traceCost); err != nil {
 			break
 		}
-		err = l.do(func() {
+		err = c.onCard(nil, func() {
 			for i, bell := range some {
 				a := l.byBell[bell]
 				switch {
@@ -211,7 +211,7 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 			return nil, err
 		}
 		b := &trace.Batch{End: enough}
-		err := l.do(func() {
+		err := c.onCard(nil, func() {
 			if enough { // from now on no record comes
 				l.traceNoMore(t)
 				t.tracer.Flush()

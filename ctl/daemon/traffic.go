@@ -89,7 +89,7 @@ const (
 
 // traffic carries out KindTraffic.
 func (c *connection) traffic() error {
-	t, err := c.d.trafficFor(&c.peer)
+	t, err := c.trafficFor()
 	if err != nil {
 		return err
 	}
@@ -97,12 +97,13 @@ func (c *connection) traffic() error {
 }
 
 // trafficFor collects what the user may see.
-func (d *Daemon) trafficFor(p *peer) (*Traffic, error) {
+func (c *connection) trafficFor() (*Traffic, error) {
+	d, p := c.d, &c.peer
 	all := d.administrator(p)
 	t := &Traffic{}
 	var here, there engine.Rejections
 	contexts := make([]ContextTraffic, 0, 64)
-	err := d.loop.do(func() {
+	err := c.onCard(nil, func() {
 		t.Time, t.Incarnation, t.Card = time.Now(), d.incarnation.Load(), d.loop.card.Counters()
 		here, there = d.loop.card.Rejections()
 		for _, a := range d.loop.byBell {
@@ -157,13 +158,14 @@ func (l *loop) strike(a *attachment) {
 }
 
 // jobTraffic returns what each of the jobs has moved since it was made, on this card, and what the card has told of its processes.
-func (d *Daemon) jobTraffic(jobs []*job) ([]engine.Traffic, []Faults) {
+func (c *connection) jobTraffic(jobs []*job) ([]engine.Traffic, []Faults) {
+	d := c.d
 	sums, faults := make([]engine.Traffic, len(jobs)), make([]Faults, len(jobs))
 	at := make(map[*job]int, len(jobs))
 	for i, j := range jobs {
 		at[j] = i
 	}
-	_ = d.loop.do(func() { // a card that has ended moves nothing more, and counts nothing
+	_ = c.onCard(nil, func() { // a card that has ended moves nothing more, and counts nothing
 		for i, j := range jobs {
 			sums[i], faults[i] = j.moved, j.faults
 		}

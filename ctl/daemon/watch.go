@@ -85,7 +85,7 @@ func (m *memory) torn() (those []*region) {
 // dismiss ends the contexts of a piece of memory.
 func (d *Daemon) dismiss(r *region) {
 	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
-		d.loop.torn = r
-		d.loop.mend()
+		d.loop.mendMemory(r)
+		d.loop.call()
 	})
 }

@@ -58,6 +58,7 @@ type Card struct {
 	// See tally.go.
 	rejectedHere link.Rejections
 
+	serving *Context // for which the card works; nil: for all, or not at all (serving.go)
 	steps   uint64
 	arrived bool // a frame has, in this step
 	dozing  bool // see Doze
@@ -117,6 +118,7 @@ func (c *Card) Leave() { c.link.Leave() }
 
 // serve looks at a context and its send queues.
 func (c *Card) serve(x *Context) {
+	c.serving = x
 	if x.calm && (x.iface.Still(x.seen) || c.serveCalm(x)) {
 		return // as in most steps
 	}

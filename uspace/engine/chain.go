@@ -367,7 +367,9 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 			again.Push(&ln.Line)
 			continue
 		}
+		c.serving = to
 		reason := c.accept(to, nil, arctic.Request, p, &h, nil)
+		c.serving = x
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(ln)
 			continue

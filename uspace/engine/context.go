@@ -124,6 +124,7 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 		return nil, fmt.Errorf("powering up node %d: %w", node, err)
 	}
 	x.storeControl(funi.CTXM | funi.UserModes)
+	c.serving = nil
 	return x, nil
 }
 
@@ -164,6 +165,7 @@ func (c *Card) attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	_ = x.store(funi.GID, uint32(gid)) // refusals have been ruled out
 	x.storeControl(user)
 	x.publish()
+	c.serving = nil
 	return x, nil
 }
 
@@ -183,7 +185,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	for c.byBell[x.bell] != nil {
 		x.bell++
 	}
-	c.byBell[x.bell] = x
+	c.byBell[x.bell], c.serving = x, x
 	c.newOwner(x)
 	c.contexts = append(c.contexts, x)
 	if cap(c.awake) < cap(c.contexts) { // waking must not allocate

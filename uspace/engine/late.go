@@ -81,6 +81,7 @@ func (c *Card) keepLate() {
 			return
 		}
 		x := t.of.ctx
+		c.serving = x
 		if x.away { // its memory is not the card's
 			c.late.remove(t)
 			if !x.detached {

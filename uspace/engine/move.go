@@ -65,7 +65,7 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	x.endBirth()
 	c.unlist(x)
 	c.rise(x)
-	x.away, x.arriving, x.before = true, true, before
+	x.away, x.arriving, x.before, c.serving = true, true, before, nil
 	return x, nil
 }
 

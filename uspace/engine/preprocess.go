@@ -12,6 +12,7 @@ import (
 func (c *Card) preprocess(i int, b []byte) {
 	if t := c.link.Arrive(i, b); t != nil {
 		c.judge(t)
+		c.serving = nil
 	}
 	c.handled(i, b)
 }
@@ -27,6 +28,7 @@ func (c *Card) handled(i int, b []byte) {
 // judge accepts or rejects the packets of a frame and answers it.
 func (c *Card) judge(t *link.Train) {
 	x := c.recipient(t)
+	c.serving = x
 	var trail *Trail
 	if x != nil {
 		trail = x.trail
@@ -131,6 +133,7 @@ func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
 func (c *Card) settleLines() {
 	for settled := c.link.NextSettled(); settled != nil; settled = c.link.NextSettled() {
 		ln := c.lineOf(settled)
+		c.serving = ln.ctx
 		switch ln.Settled {
 		case link.Returned:
 			ln.ctx.returned(ln, ln.Reason)
@@ -143,6 +146,7 @@ func (c *Card) settleLines() {
 			ln.ctx.delivered(ln)
 		}
 	}
+	c.serving = nil
 	for card, why, ok := c.link.NextAnew(); ok; card, why, ok = c.link.NextAnew() {
 		c.failTransfers(card, why)
 	}

@@ -653,6 +653,7 @@ func (c *Card) giveUpUnanswered() {
 		if q == nil || q.due > c.now {
 			return
 		}
+		c.serving = q.of
 		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
 			c.awaitAnswer(q)
 		} else {

@@ -343,7 +343,9 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		if c.units != nil && !c.timeLocal(x, to, ln, p, &h) {
 			break
 		}
+		c.serving = to
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
+		c.serving = x
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
 			x.reroute(c.lineOf(q.Pop()))
 			continue

@@ -37,6 +37,7 @@ func (c *Card) giveUpMisses() {
 	c.missesDue = Never
 	left := missesInStep
 	for _, x := range c.contexts {
+		c.serving = x
 		for x.unrouted.Head() != nil {
 			due := c.lineOf(x.unrouted.Head()).missed + int64(c.cfg.ConnectTimeout)
 			if due > c.now || left == 0 {

@@ -19,6 +19,7 @@ import (
 func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
+	c.serving = nil
 	c.more, c.loopNext = false, Never
 	if !c.dozing && !c.napping {
 		c.resumes = Never
@@ -40,6 +41,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.missesDue <= now {
 		c.giveUpMisses()
 	}
+	c.serving = nil
 	if len(c.tellers) > 0 || c.signsDue <= now {
 		c.tellSigns()
 	}
@@ -64,6 +66,7 @@ func (c *Card) stepNative() {
 	} else if !x.calm || !x.iface.Still(x.seen) { // else nobody wants anything, as in most steps
 		c.visitSolo(x)
 	}
+	c.serving = nil
 	c.link.Send()
 	c.link.Flush()
 	c.arrived = false
@@ -116,6 +119,7 @@ func (c *Card) stepTimed() {
 // publish makes what the step did visible to the processes.
 func (c *Card) publish() {
 	for _, x := range c.touched {
+		c.serving = x
 		if !x.calm && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
 			c.drain(x)
 		}
@@ -124,6 +128,7 @@ func (c *Card) publish() {
 	if c.tickets && c.steps%64 == 0 {
 		c.publishTickets()
 	}
+	c.serving = nil
 }
 
 // receive takes one batch of frames from port i. The port gets them back before

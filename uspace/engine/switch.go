@@ -104,6 +104,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if !x.keepBlocks() {
 		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node, x.gid, ErrNotReady)
 	}
+	c.serving = x
 	c.control(x)
 	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
 	for r := range s.Registers {
@@ -119,7 +120,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 		x.remote.forgetEntries()
 	}
 	c.offerSet(x)
-	x.saved = s
+	x.saved, c.serving = s, nil
 	return s, nil
 }
 
@@ -175,7 +176,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 		return fmt.Errorf("switching in node %d of group %d: %w", x.node, x.gid, ErrNoSet)
 	}
 	x.holdsSet = true
-	x.away, x.saved = false, nil
+	x.away, x.saved, c.serving = false, nil, x
 	x.iface.Move(s.Memory)
 	s.Memory.Doorbells = x.bells.page
 	for r := funi.QMask; r <= funi.RQRQTail && !s.Live; r++ {
@@ -200,7 +201,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.tellOwed()
 	c.link.TryAnew(x.owner)
 	x.publish()
-	c.more = true
+	c.more, c.serving = true, nil
 	return nil
 }
 
