@@ -41,6 +41,10 @@ type Endpoint struct {
 	// Others takes requests that came back and are not of remote memory; nil: there are none.
 	Others func(funi.Returned)
 	owned  func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
+	// suspect tells a manager's instances of returns that were lost; nil: there is no manager.
+	suspect func(*funi.Lost)
+	lost    uint32 // returns, as far as hearLost knows
+	lostTo  funi.Lost
 }
 
 // Key is what gives access to memory: see Expose.
@@ -62,6 +66,8 @@ func New(iface *funi.Interface, node int, random io.Reader) (*Endpoint, error) {
 	e := &Endpoint{iface: iface, node: uint16(node), random: random, keys: make([]key, sizes.KeySlots)}
 	e.keySlots.fill(sizes.KeySlots)
 	e.areas.fill(sizes.Areas)
+	e.lost = iface.ReturnsLost()
+	e.lostTo.Look(iface)
 	return e, nil
 }
 
@@ -187,6 +193,21 @@ func (e *Endpoint) Poll() {
 		if !e.Returned(r) && e.Others != nil {
 			e.Others(r)
 		}
+	}
+	e.hearLost()
+}
+
+// hearLost notes for which nodes the return ring had no room since the last time.
+func (e *Endpoint) hearLost() {
+	lost := e.iface.ReturnsLost()
+	if lost == e.lost {
+		return
+	}
+	e.lost = lost
+	e.lostTo.Look(e.iface)
+	e.sent.suspect(&e.lostTo)
+	if e.suspect != nil {
+		e.suspect(&e.lostTo)
 	}
 }
 

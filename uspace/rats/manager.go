@@ -77,8 +77,6 @@ type Manager struct {
 	ready   []*instance // something has happened to them
 	looked  int         // at how many of these NextReady has
 	asked   uint32      // inquiries so far
-	lost    uint32      // returns
-	lostTo  funi.Lost
 	record  funi.Notification
 }
 
@@ -96,9 +94,7 @@ func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	if m.nothing = m.heap.alloc(leastBlock); m.nothing == nil {
 		return nil, fmt.Errorf("managing %d bytes: %w", len(s.Memory), ErrFull)
 	}
-	e.owned = m.cameBack
-	m.lost = e.iface.ReturnsLost()
-	m.lostTo.Look(e.iface)
+	e.owned, e.suspect = m.cameBack, m.suspects
 	return m, nil
 }
 
@@ -145,16 +141,6 @@ func (m *Manager) poll() (some bool) {
 	m.look()
 	retired := m.sent.retired
 	m.Endpoint.Poll()
-	if lost := m.iface.ReturnsLost(); lost != m.lost {
-		m.lost = lost
-		m.lostTo.Look(m.iface)
-		m.sent.suspect(&m.lostTo)
-		for i := range m.places {
-			if what := m.places[i].what; what != nil {
-				what.what.suspect(&m.lostTo)
-			}
-		}
-	}
 	n := &m.record
 	left := m.iface.Remote().Notifications // whoever sends all the time does not keep the process here
 	for ; left > 0 && m.NextRecord(n); left-- {
@@ -271,6 +257,15 @@ func (m *Manager) cameBack(r funi.Returned) {
 		return
 	}
 	m.places[n].what.what.returned(r)
+}
+
+// suspects tells all instances for which nodes returns were lost.
+func (m *Manager) suspects(l *funi.Lost) {
+	for i := range m.places {
+		if what := m.places[i].what; what != nil {
+			what.what.suspect(l)
+		}
+	}
 }
 
 // send launches a message of an instance. It returns false if the send queue is full; the message must be one that SendMsg takes.

@@ -65,10 +65,11 @@ func (e *Endpoint) look() {
 	e.sent.retired = e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
 }
 
-// suspect notes which messages may have come back.
+// suspect notes which messages may have come back. Slots are retired in order, so a message may come back while its slot waits behind that of a
+// long message: one that is not retired is suspect, too, and fails when it is.
 func (s *sends) suspect(l *funi.Lost) {
 	for i := range s.list {
-		if m := &s.list[i]; m.handle != 0 && m.at <= s.retired && l.To(m.node) {
+		if m := &s.list[i]; m.handle != 0 && l.To(m.node) {
 			m.lost = true
 		}
 	}
@@ -171,12 +172,15 @@ func (t *Ticket) put(offset, source uint32, data []byte, metadata []uint32, coun
 // Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.
 func (e *Endpoint) Status(h Handle) (Status, arctic.Reason, error) {
 	e.look()
+	e.hearLost() // a return is lost before its slot is retired
 	m := e.sent.at(uint32(h))
 	switch {
 	case m == nil:
 		return Failed, NoReason, ErrHandle
-	case m.reason != NoReason || m.lost:
+	case m.reason != NoReason:
 		return Failed, m.reason, nil
+	case m.at <= e.sent.retired && m.lost:
+		return Failed, NoReason, nil
 	case m.at <= e.sent.retired:
 		return Sent, NoReason, nil
 	case m.inSlot:

@@ -12,6 +12,7 @@ package rats
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -34,6 +35,7 @@ type Simple struct {
 	memory  []byte
 	has     bool // a message that was not received
 	message Message
+	sentTo  []uint16 // nodes, each once
 }
 
 // Message is a simple datagram, or the last of a group.
@@ -188,7 +190,18 @@ func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
 		return false, err
 	}
 	s.peer = to.Ticket
+	if !slices.Contains(s.sentTo, to.Node) {
+		s.sentTo = append(s.sentTo, to.Node)
+	}
 	return true, nil
+}
+
+// suspect fails the instance if one of its messages may have come back, to whichever node.
+func (s *Simple) suspect(l *funi.Lost) {
+	if i := slices.IndexFunc(s.sentTo, l.To); i >= 0 {
+		s.fail(&Failure{Node: s.sentTo[i]})
+		s.m.await(&s.instance)
+	}
 }
 
 // Probe finds out whether the receiver of what was sent last is still there. If not the instance fails.
