@@ -20,18 +20,19 @@ type Card struct {
 	send    [arctic.Levels]ring
 	receive [arctic.Levels]ring
 
-	sendTail    [arctic.Levels]uint32 // next slot to retrieve
-	receiveHead [arctic.Levels]uint32 // next slot to deliver into
-	receiveTail [arctic.Levels]uint32 // as last loaded
-	headStored  [arctic.Levels]uint32 // receive head as last stored
-	tailStored  [arctic.Levels]uint32 // send tail as last stored
-	returns     uint32                // next return to write
-	lost        uint32
-	lostAt      [LostNodes]uint32 // the number of the last that was lost, for each word (lost.go)
-	changed     bool              // see Changed
-	writes      uint32            // of others into the process's memory (written.go)
-	wrote       bool              // some of them since PublishWrites
-	fence       uint32            // nobody reads it
+	sendTail       [arctic.Levels]uint32 // next slot to retrieve
+	receiveHead    [arctic.Levels]uint32 // next slot to deliver into
+	receiveTail    [arctic.Levels]uint32 // as last loaded
+	headStored     [arctic.Levels]uint32 // receive head as last stored
+	tailStored     [arctic.Levels]uint32 // send tail as last stored
+	returns        uint32                // next return to write
+	lost           uint32
+	operationsLost uint32
+	lostAt         [LostNodes]uint32 // the number of the last that was lost, for each word (lost.go)
+	changed        bool              // see Changed
+	writes         uint32            // of others into the process's memory (written.go)
+	wrote          bool              // some of them since PublishWrites
+	fence          uint32            // nobody reads it
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
@@ -40,6 +41,7 @@ type Card struct {
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	atomic.StoreUint32(&m.Page[operationsLost], 0)
 	atomic.StoreUint32(&m.Page[lostSeen], 0)
 	atomic.StoreUint32(&m.Page[versionWord], ABI)
 	c := &Card{memory: m, page: m.Page}
@@ -151,6 +153,7 @@ func (c *Card) Store(r Register, v uint32) {
 // directions must be halted.
 func (c *Card) Resume() {
 	c.returns, c.lost = atomic.LoadUint32(&c.page[returnHead]), atomic.LoadUint32(&c.page[returnsLost])
+	c.operationsLost = atomic.LoadUint32(&c.page[operationsLost])
 	c.writes = c.page.Written()
 	for n := range c.lostAt {
 		c.lostAt[n] = c.lost // or earlier: the other card knew
@@ -304,7 +307,7 @@ func (c *Card) publish(l Level, head, tail Register) {
 func (c *Card) Return(r Returned) {
 	c.changed = true
 	if c.returns-atomic.LoadUint32(&c.page[returnTail]) >= ReturnSlots {
-		c.lose(r.Header.Node())
+		c.lose(r.Header)
 		return
 	}
 	e := c.page[returnRing+int(c.returns%ReturnSlots)*returnWords:]

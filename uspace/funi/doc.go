@@ -50,6 +50,7 @@
 //	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
 //	0x6a0  operations completed (card), 64 bits; see operation.go
 //	0x6a8  writes of others into the process's memory (card); see written.go
+//	0x6ac  of the returns lost, those of operations and multicasts (card); see operation.go
 //	0x6c0  64 words that say for which nodes returns were lost, by their numbers modulo 64 (card); see lost.go
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //

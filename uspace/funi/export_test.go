@@ -30,6 +30,7 @@ var ABIWords = map[string]uint64{
 	"FUNI_OPERATE_FETCH":      operateFetch,
 	"FUNI_OPERATE_SILENT":     operateSilent,
 	"page.completed":          completedWord * 4,
+	"page.operations_lost":    operationsLost * 4,
 	"page.written":            writtenWord * 4,
 	"FUNI_WAKE_ONCE":          wakeOnce,
 	"FUNI_WAKE_WRITES":        wakeWrites,

@@ -300,7 +300,8 @@ struct funi_page {
 	uint32_t key_slots, pad5, areas, pad6, notifications, pad7[3];
 	uint64_t completed; /* operations on windows, since the context was attached */
 	funi_word written;  /* what others wrote into this process's memory, see funi_watch */
-	uint32_t pad8[85];
+	funi_word operations_lost; /* of the returns that were lost, those of operations on windows and of multicasts */
+	uint32_t pad8[84];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 

@@ -407,6 +407,7 @@ int main(void)
 	constant("page.notifications", offsetof(struct funi_page, notifications));
 	constant("page.completed", offsetof(struct funi_page, completed));
 	constant("page.written", offsetof(struct funi_page, written));
+	constant("page.operations_lost", offsetof(struct funi_page, operations_lost));
 	constant("page.returns[1]", offsetof(struct funi_page, returns[1]));
 	constant("sizeof page", sizeof(struct funi_page));
 	constant("sizeof doorbells", sizeof(struct funi_doorbells));

@@ -11,16 +11,17 @@ import (
 
 // Interface is a process's end of its context. It belongs to one goroutine.
 type Interface struct {
-	memory    *Memory
-	page      *Page
-	send      [arctic.Levels]sendQueue
-	receive   [arctic.Levels]receiveQueue
-	returns   uint32 // next return to read
-	lost      uint32 // returns lost before the start
-	modes     uint32 // CSQM and CRQM as the process wants them
-	virtual   [arctic.Levels]*VirtualQueue
-	notes     uint32                // next notification to read
-	committed [arctic.Levels]uint64 // slots
+	memory         *Memory
+	page           *Page
+	send           [arctic.Levels]sendQueue
+	receive        [arctic.Levels]receiveQueue
+	returns        uint32 // next return to read
+	lost           uint32 // returns lost before the start
+	operationsLost uint32 // and of them, operations
+	modes          uint32 // CSQM and CRQM as the process wants them
+	virtual        [arctic.Levels]*VirtualQueue
+	notes          uint32                // next notification to read
+	committed      [arctic.Levels]uint64 // slots
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
@@ -50,7 +51,7 @@ func Initialize(m *Memory) (*Interface, error) {
 // the memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
-	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord, wakeWord, goneWord, notesHead, notesTail} {
+	for _, w := range []int{returnHead, returnTail, returnsLost, operationsLost, asleepWord, faultWord, wakeWord, goneWord, notesHead, notesTail} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
 	m.Page.PutWhy("")

@@ -22,7 +22,8 @@ const (
 )
 
 // lose counts a return that the ring has no room for.
-func (c *Card) lose(node uint16) {
+func (c *Card) lose(h Header) {
+	node := h.Node()
 	n := node % LostNodes
 	word := &c.page[lostTo+n]
 	w := atomic.LoadUint32(word)
@@ -33,6 +34,10 @@ func (c *Card) lose(node uint16) {
 	atomic.StoreUint32(word, which|(w+1)&lostCount)
 	c.lost++
 	c.lostAt[n] = c.lost
+	if h.completes() {
+		c.operationsLost++
+		atomic.StoreUint32(&c.page[operationsLost], c.operationsLost)
+	}
 	atomic.StoreUint32(&c.page[returnsLost], c.lost)
 }
 

@@ -184,3 +184,23 @@ func TestLostBelievesNobody(t *testing.T) {
 		t.Error("as many losses as a word counts are none")
 	}
 }
+
+// Rule (OperationsLost): of the returns that were lost, those of operations on windows and of multicasts are counted apart, and go on where another card has left off.
+func TestLostOperations(t *testing.T) {
+	i, c, m := overflowing(t)
+	var s funi.Slot
+	s.SetMulticast(7, &funi.MulticastRequest{})
+	cast := s.Header()
+	s.SetOperation(7, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd}})
+	add := s.Header()
+	s.SetCloseKeySlot(1, 0)
+	for n, h := range []funi.Header{cast, add, s.Header(), funi.NewHeader(7, 1, 0)} {
+		if n == 1 {
+			c = funi.ResumedCard(m)
+		}
+		c.Return(funi.Returned{Reason: arctic.ReasonNoBuffer, Header: h})
+		if got, want := i.OperationsLost(), uint32(min(n+1, 2)); got != want {
+			t.Errorf("after return %d: %d operations were lost, want %d", n, got, want)
+		}
+	}
+}

@@ -75,6 +75,7 @@ const (
 
 	noteKindWord   = noteWords - 1
 	completedWord  = 0x6a0 / 4 // and the next
+	operationsLost = 0x6ac / 4
 	windowRights   = RightRead | RightWrite | RightAtomic | RightNotify
 	openWindowWord = RemoteDataWord // address 31:0, 47:32
 )
@@ -210,6 +211,18 @@ func (s *Slot) SetResumeWindow(key uint64, cookie uint32) {
 // Completed returns how many operations of the process the card has completed since the context was attached, silent ones, too.
 func (i *Interface) Completed() uint64 {
 	return atomic.LoadUint64(i.page.completed())
+}
+
+// OperationsLost returns how many of the returns that were lost (ReturnsLost) are of operations on windows and of multicasts. Such a block has done nothing, and has no
+// completion. The card stores the count before it retires the block's slot.
+func (i *Interface) OperationsLost() uint32 {
+	return atomic.LoadUint32(&i.page[operationsLost]) - i.operationsLost
+}
+
+// completes reports whether the block is of an operation on a window or a multicast, which the card completes unless it gives the block back.
+func (h Header) completes() bool {
+	_, operation := h.WindowOperation()
+	return h.Remote() && (operation || h.Operation() == Multicast)
 }
 
 // completed returns the count of completions, two words of the page, which lies on a multiple of eight bytes.

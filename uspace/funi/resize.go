@@ -33,7 +33,7 @@ func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 		return nil, err
 	}
 	i.returns = atomic.LoadUint32(&m.Page[returnHead])
-	i.lost = atomic.LoadUint32(&m.Page[returnsLost])
+	i.lost, i.operationsLost = atomic.LoadUint32(&m.Page[returnsLost]), atomic.LoadUint32(&m.Page[operationsLost])
 	atomic.StoreUint32(&m.Page[returnTail], i.returns)
 	atomic.StoreUint32(&m.Page[lostSeen], i.lost) // nothing of this life can be among them
 	i.notes = m.Page.Notified()

@@ -66,9 +66,12 @@ func (o *order) drop(id ID) {
 
 // Poll takes what the card tells: completions, notifications, and what came back. It waits for nothing.
 func (e *Endpoint) Poll() {
+	settled := e.retired() >= e.ops.upTo
 	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
 		e.back(r)
 	}
+	e.hearLost()
+	settled = settled && e.ops.unsettled > 0 && e.open() == 0
 	for n := (funi.Notification{}); !e.full() && e.iface.NextNotification(&n); {
 		switch n.Kind {
 		case funi.NoteCompletion:
@@ -79,6 +82,41 @@ func (e *Endpoint) Poll() {
 			}
 			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag, Address: n.Address, Absent: n.Kind == funi.NoteFault})
 		}
+	}
+	if settled && !e.full() {
+		e.settle()
+	}
+}
+
+// hearLost takes the count of operations that came back when the return ring had no room for them. Which they are shows when the card has no others:
+// no operation leaves before that (record).
+func (e *Endpoint) hearLost() {
+	n := &e.ops
+	lost := e.iface.OperationsLost()
+	n.returned += uint64(lost - n.lost)
+	n.unsettled += lost - n.lost
+	n.lost = lost
+}
+
+// settle fails all operations of which nothing was heard. The card has completed all that it took, so these have come back. Of silent ones the card
+// does not say which: the error names the node of the last.
+func (e *Endpoint) settle() {
+	n := &e.ops
+	for i := range n.told {
+		if m := &n.told[i]; m.id != 0 && !m.done {
+			n.unsettled--
+			e.finish(uint32(m.id), Result{Err: &Error{m.operation, m.node, arctic.ReasonNone}})
+		}
+	}
+	if n.unsettled > 0 {
+		last := 0
+		for i, issued := range n.silent {
+			if issued > n.silent[last] {
+				last = i
+			}
+		}
+		n.unsettled = 0
+		e.finish(silentCookie, Result{Err: &Error{arctic.RemotePut, n.to[last], arctic.ReasonNone}})
 	}
 }
 
@@ -160,7 +198,7 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 // Quiet lets the card run until all operations are complete, and returns the first failure of a silent one since the last time. Those with an ID are
 // told as ever. Errors besides are those of drive.
 func (e *Endpoint) Quiet() error {
-	for e.Poll(); e.open() > 0; {
+	for e.Poll(); e.open() > 0 || e.ops.unsettled > 0; {
 		if err := e.step(); err != nil {
 			return fmt.Errorf("waiting for all operations: %w", err)
 		}

@@ -79,6 +79,7 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 	}
 	e := &Endpoint{iface: iface, random: random, drive: drive, slots: make([]uint64, sizes.KeySlots)}
 	e.ops.limit = min(sizes.Notifications, funi.MaxRequests)
+	e.ops.lost = iface.OperationsLost()
 	e.ops.begin()
 	if _, err := io.ReadFull(random, e.life[:]); err != nil {
 		return nil, fmt.Errorf("rma: drawing a number for locks: %w", err)
@@ -90,7 +91,7 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
 
 // Expose opens a window over memory that lies in a segment with the right Keyed. When it returns others may use it. Errors are ErrMemory,
-// ErrFull, ErrWindow, and those of drive and random.
+// ErrFull, ErrWindow, ErrUntold, and those of drive and random.
 func (e *Endpoint) Expose(memory []byte, o Options) (*Window, error) {
 	w, err := e.expose(memory, o)
 	if err != nil {
@@ -120,15 +121,16 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	if e.credit+o.Notifications >= e.iface.Remote().Notifications {
 		return nil, ErrFull // one entry at least is left for operations
 	}
+	e.slots[uint16(key)] = uint64(key) // also if nobody knows whether it was opened
 	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights, Credit: uint32(o.Notifications), Absent: o.Absent}
 	reason, err := e.command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
 	switch {
 	case err != nil:
 		return nil, err
 	case reason != arctic.ReasonNone:
+		e.slots[uint16(key)] = 0
 		return nil, fmt.Errorf("%w: %v", ErrFull, reason)
 	}
-	e.slots[uint16(key)] = uint64(key)
 	e.credit += o.Notifications
 	e.ops.limit = min(e.iface.Remote().Notifications-e.credit, funi.MaxRequests)
 	return &Window{Key: key, Address: o.Address, Memory: memory, credit: o.Notifications}, nil
@@ -157,7 +159,7 @@ func (e *Endpoint) draw(fixed Key) (Key, error) {
 	return 0, ErrFull
 }
 
-// Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are ErrWindow, and those of drive.
+// Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are ErrWindow, ErrUntold, and those of drive.
 func (e *Endpoint) Revoke(w *Window) error {
 	if err := e.change("revoking", w, func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(w.Key), cookie) }); err != nil {
 		return err
@@ -196,23 +198,43 @@ func (e *Endpoint) change(what string, w *Window, compose func(*funi.Slot, uint3
 // commandCookie is that of blocks that are not operations. One is under way at a time.
 const commandCookie = 1<<32 - 1
 
-// command commits a block that is no operation, and waits until the card has carried it out or given it back.
+// command commits a block that is no operation, and waits until the card has carried it out or given it back. What comes back of earlier operations is
+// read before, so the return ring has room to tell, unless much else comes back at that time.
 func (e *Endpoint) command(compose func(s *funi.Slot, cookie uint32)) (arctic.Reason, error) {
+	if err := e.retire(e.ops.upTo); err != nil {
+		return 0, err
+	}
 	s, err := e.slot()
 	if err != nil {
 		return 0, err
 	}
+	lost := e.iface.ReturnsLost()
 	compose(s, commandCookie)
 	e.iface.Commit(funi.Request)
-	upTo := e.iface.Committed(funi.Request)
 	e.ops.refused = arctic.ReasonNone
-	for e.iface.Committed(funi.Request)-uint64(e.iface.Unsent(funi.Request)) < upTo {
+	if err := e.retire(e.iface.Committed(funi.Request)); err != nil {
+		return 0, err
+	}
+	if e.ops.refused == arctic.ReasonNone && e.iface.ReturnsLost() != lost {
+		return 0, ErrUntold
+	}
+	return e.ops.refused, nil
+}
+
+// retired returns how many slots of requests the card has given back.
+func (e *Endpoint) retired() uint64 {
+	return e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
+}
+
+// retire lets the card run until that many are, and takes what came back of them.
+func (e *Endpoint) retire(upTo uint64) error {
+	for e.retired() < upTo {
 		if err := e.step(); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	e.Poll() // the card says what it gives back before it retires the slot, or in the same step
-	return e.ops.refused, nil
+	return nil
 }
 
 // slot returns a slot of the send queue, when there is one.

@@ -24,6 +24,8 @@ var (
 	ErrUnread = errors.New("rma: notifications of puts are unread; take them (Notification)")
 	// ErrSilent: a read whose answer nobody is told.
 	ErrSilent = errors.New("rma: a read is for its answer, which a silent operation has not; leave With.Silent out, or get into memory (Get)")
+	// ErrUntold: a change of a window or of a chain may have been refused, and the return ring had no room to tell.
+	ErrUntold = errors.New("rma: more came back than the return ring holds, so it is not known whether the card has done it; revoke the window or join again")
 	// ErrID: the operation was waited for already, or never issued.
 	ErrID = errors.New("rma: no such operation is under way")
 
@@ -47,7 +49,7 @@ var (
 type Error struct {
 	Operation arctic.Operation
 	Node      uint16
-	Reason    arctic.Reason
+	Reason    arctic.Reason // ReasonNone: it came back undone, and the return ring had no room to say why
 }
 
 // Error says what was being done, where, and what the card gave as the reason.
@@ -63,10 +65,14 @@ func (e *Error) Error() string {
 	case arctic.RemoteUnlock:
 		what = "unlocking"
 	}
-	if e.Operation == arctic.RemoteMulticast {
-		return fmt.Sprintf("rma: sending along the chain from node %d on: %v", e.Node, e.Reason)
+	why := e.Reason.String()
+	if e.Reason == arctic.ReasonNone {
+		why = "the card gave it back, with more than the return ring holds; let the card run (Poll) between operations"
 	}
-	return fmt.Sprintf("rma: %s a window of node %d: %v", what, e.Node, e.Reason)
+	if e.Operation == arctic.RemoteMulticast {
+		return fmt.Sprintf("rma: sending along the chain from node %d on: %s", e.Node, why)
+	}
+	return fmt.Sprintf("rma: %s a window of node %d: %s", what, e.Node, why)
 }
 
 // Is makes errors.Is find what one may decide on.

@@ -15,7 +15,7 @@ import (
 var ErrChain = errors.New("rma: no such chain: numbers are below funi.MaxChains, a member sends on to at most funi.MaxNext nodes, each another, with members behind it")
 
 // Join makes the process a member of a chain, in place of what it was of that chain before. When it returns the card takes multicasts along it.
-// Errors are ErrChain and those of drive.
+// Errors are ErrChain, ErrUntold and those of drive.
 func (e *Endpoint) Join(c funi.Chain) error {
 	return e.chain("joining", c.Number, func(s *funi.Slot, cookie uint32) { s.SetChain(&c, cookie) })
 }
@@ -60,8 +60,7 @@ func (e *Endpoint) StartMulticast(first uint16, m funi.MulticastRequest) (ID, er
 	}
 	m.Cookie = cookie
 	s.SetMulticast(first, &m)
-	e.iface.Commit(funi.Request)
-	e.ops.issued++
+	e.commit(id, arctic.RemoteMulticast)
 	return id, nil
 }
 

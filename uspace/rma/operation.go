@@ -55,11 +55,15 @@ type operations struct {
 	failed   error         // the first failure of a silent operation since Quiet
 	refused  arctic.Reason // of the last command; arctic.ReasonNone: it was carried out
 	returned uint64        // operations that the card gave back without a completion
+	// Of those that came back and found no room in the return ring: how many there were, and how many are not settled yet (settle).
+	lost, unsettled uint32
+	upTo            uint64 // how many slots were committed up to the last operation
 	// For Fence, by nodes modulo fenceNodes: how many with an ID are under way, and the number, from 1 on, of the last silent one. Those up to
 	// the number quiet are complete: the card tells of silent ones how many are, not which.
 	asked  [fenceNodes]int
 	silent [fenceNodes]uint64
 	quiet  uint64
+	to     [fenceNodes]uint16 // the last node with a silent one
 }
 
 // record is an operation with an ID, whose rest by funi.MaxRequests is the record's number.
@@ -69,6 +73,8 @@ type record struct {
 	done   bool
 	node   uint16
 	result Result
+	// operation is what the error of an operation names that came back unheard.
+	operation arctic.Operation
 }
 
 // numbers are those of free records. The one that has been free longest is taken first, so that an ID comes again late.
@@ -243,16 +249,26 @@ func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, si
 	}
 	o.Silent, o.Cookie = silent, cookie
 	s.SetOperation(t.Node, o)
-	e.iface.Commit(funi.Request)
-	e.ops.issued++
+	e.commit(id, o.Operation)
 	return id, nil
 }
 
-// record waits until there is room for an operation, and returns a slot for it, its ID, 0 if it is silent, and its cookie.
+// commit commits the slot of an operation.
+func (e *Endpoint) commit(id ID, op arctic.Operation) {
+	n := &e.ops
+	e.iface.Commit(funi.Request)
+	n.issued++
+	n.upTo = e.iface.Committed(funi.Request)
+	if id != 0 {
+		n.record(id).operation = op
+	}
+}
+
+// record waits until there is room for an operation and all that was lost is settled, and returns a slot for it, its ID, 0 if it is silent, and its cookie.
 func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
 	e.Poll()
-	for ordered && e.owed(node) || e.open() >= n.limit || !silent && n.free.n == 0 && !n.forget() {
+	for ordered && e.owed(node) || e.open() >= n.limit || n.unsettled > 0 || !silent && n.free.n == 0 && !n.forget() {
 		if err := e.step(); err != nil {
 			return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 		}
@@ -266,7 +282,7 @@ func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *fu
 		cookie = uint32(id)
 		n.asked[node%fenceNodes]++
 	} else {
-		n.silent[node%fenceNodes] = n.issued + 1
+		n.silent[node%fenceNodes], n.to[node%fenceNodes] = n.issued+1, node
 	}
 	return s, id, cookie, nil
 }

@@ -28,10 +28,14 @@ func (p *Process) Introduce(node uint16) error {
 	}
 	p.asked = introduction{node: node, waiting: true}
 	defer func() { p.asked = introduction{} }()
+	lost := p.iface.ReturnsLost()
 	err := p.ask(node)
 	for err == nil && p.asked.waiting && p.ids[node] == 0 { // it may introduce itself at the same time
 		if err = p.step(); err == nil {
 			p.end.Poll()
+		}
+		if now := p.iface.ReturnsLost(); err == nil && now != lost { // the introduction may be among them; another does no harm
+			lost, err = now, p.ask(node)
 		}
 	}
 	if err == nil {
