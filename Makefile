@@ -11,6 +11,9 @@ RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/rats ./uspace/rma ./u
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
 FUZZTIME ?= 30s
 
+# How long make chaos simulates.
+CHAOSTIME ?= 10m
+
 # How long make hostile attacks the daemon.
 HOSTILETIME ?= 10m
 
@@ -23,7 +26,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: build install deb image systemd demo test check unit race mutants fuzz bench profile hostile share qemu figures peers generate clean root tshark conformance
+.PHONY: build install deb image systemd demo test check unit race mutants fuzz chaos bench profile hostile share qemu figures peers generate clean root tshark conformance
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -159,6 +162,17 @@ fuzz:
 		echo "== $$t for $(FUZZTIME)"; \
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
+
+# Seeds of a swarm that nobody has run, from a number of the system's random source on, 200 at a time for CHAOSTIME. It
+# names the seeds first and goes on after failures, each of which says what to run again.
+chaos: bin/funet
+	@first=$$(od -An -N6 -tu8 /dev/urandom | tr -d ' '); failed=0; \
+	sleep $(CHAOSTIME) & timer=$$!; trap 'kill $$timer 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
+	while last=$$((first + 199)); \
+		echo "== funet sim chaos --shape swarm --seeds $$first..$$last"; \
+		bin/funet sim chaos --shape swarm --seeds $$first..$$last || failed=1; \
+		kill -0 $$timer 2>/dev/null; do first=$$((last + 1)); done; \
+	wait $$timer; exit $$failed
 
 # What the engine takes, built with the profile that funet ships with: BENCH names the benchmarks.
 BENCH ?= PingPongStep

@@ -47,6 +47,7 @@ var completed = usage.Completed{
 	"--figure":      usage.Words("6.2", "6.3", "6.4", "6.5"),
 	"--faults":      usage.Listed(func() []string { return append([]string{"all", "none"}, chaos.FaultNames()...) }),
 	"--network":     usage.Words(named(chaos.Ethernet, chaos.Arctic)...),
+	"--shape":       usage.Words(named(chaos.Given, chaos.Swarm)...),
 	"--only":        usage.Words(bench.Keys()...),
 	"--socket":      usage.Files,
 	"--to":          usage.Files,

@@ -140,6 +140,7 @@ func TestCompletionOfValues(t *testing.T) {
 		"pingpong --encap":    as(func(w string) error { _, err := cluster.ParseEncap(w); return err }),
 		"sim chaos --faults":  as(func(w string) error { _, err := chaos.ParseFaults(w); return err }),
 		"sim chaos --network": as(func(w string) error { _, err := chaos.ParseNetwork(w); return err }),
+		"sim chaos --shape":   as(func(w string) error { _, err := chaos.ParseShape(w); return err }),
 		"pingpong --topology": exactly("pair", "bridge", "mesh", "router"),
 		"sim matmul --figure": exactly("6.2", "6.3", "6.4", "6.5"),
 		"flood --lab":         exactly("2", "3", "4", "5", "6", "7", "8"),

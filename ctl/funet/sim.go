@@ -35,13 +35,15 @@ func simCommand() *cobra.Command {
 type chaosOptions struct {
 	chaos.Scenario
 	seeds, faults  string
-	network        string
+	network, shape string
 	trace, capture string
-	json           bool
+	json, verbose  bool
+	given          func(flag string) bool
 }
 
-func chaosCommand() *cobra.Command {
-	var o chaosOptions
+func chaosCommand() *cobra.Command { return chaosCommandOf(new(chaosOptions)) }
+
+func chaosCommandOf(o *chaosOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chaos",
 		Short: "Run random programs while everything goes wrong, and check that every message is accounted for",
@@ -72,17 +74,23 @@ On Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut
 narrow, forge, replay and sizes are left out, congestion is slow routers with few
 buffers.
 
+With --shape swarm each seed draws nodes (2 to 32), messages (16 to 16,383), a random
+half of the kinds of faults, network and profile, unless they are given, and how many
+processes share a card, the sizes of queues and the MTU. --verbose prints what it drew.
+
 With a profile such as sbus-arctic the cards are that machine's: their lines and FIFOs
 are as few, and each packet takes its units and its bus as long. The network is the
 seed's, and programs are not slowed down.`,
-		Example: `  funet sim chaos --seeds 1..200 --nodes 16 --messages 20000 --faults all
+		Example: `  funet sim chaos --shape swarm --seeds 1..1000
+  funet sim chaos --seeds 1..200 --nodes 16 --messages 20000 --faults all
   funet sim chaos --seed 17 --nodes 3 --messages 40 --faults loss,restart --trace t.json --pcap t.pcap`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("seed") && c.Flags().Changed("seeds") {
 				return usage.Explain(c, errors.New("--seed and --seeds do not go together"))
 			}
-			first, last, err := o.check(c.Flags().Changed("seed"))
+			o.given = c.Flags().Changed
+			first, last, err := o.check(o.given("seed"))
 			if err != nil {
 				return usage.Explain(c, err)
 			}
@@ -97,6 +105,8 @@ seed's, and programs are not slowed down.`,
 	f.StringVar(&o.faults, "faults", "all", "what goes wrong: all, none, or kinds with commas between them")
 	f.StringVar(&o.network, "network", "ethernet", "what connects the cards: ethernet, or arctic, which loses nothing")
 	f.StringVar(&o.Profile, "profile", chaos.Native, "hardware profile that the cards are timed as: a name, or a file with a / or .yaml in its name")
+	f.StringVar(&o.shape, "shape", "given", "who says how large a run is and what goes wrong: given (the options), or swarm (the seed)")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the arguments of each run, and what its seed draws besides")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.StringVar(&o.trace, "trace", "", "write a trace in Chrome's JSON format to `FILE`; needs --seed")
 	f.StringVar(&o.capture, "pcap", "", "write a capture of all frames sent to `FILE`; needs --seed")
@@ -109,6 +119,9 @@ func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 		return 0, 0, err
 	}
 	if o.Network, err = chaos.ParseNetwork(o.network); err != nil {
+		return 0, 0, err
+	}
+	if o.Shape, err = chaos.ParseShape(o.shape); err != nil {
 		return 0, 0, err
 	}
 	if err := o.Scenario.Check(); err != nil {
@@ -132,14 +145,35 @@ func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 	return first, last, nil
 }
 
+// of is the scenario of a seed: what the options say and, of a swarm, what the seed draws where they say nothing.
+func (o *chaosOptions) of(seed uint64) chaos.Scenario {
+	s := o.Scenario
+	s.Seed = seed
+	if s.Shape != chaos.Swarm {
+		return s
+	}
+	d := s.Drawn()
+	for flag, take := range map[string]func(){
+		"nodes":    func() { d.Nodes = s.Nodes },
+		"messages": func() { d.Messages = s.Messages },
+		"faults":   func() { d.Faults = s.Faults },
+		"network":  func() { d.Network = s.Network },
+		"profile":  func() { d.Profile = s.Profile },
+	} {
+		if o.given(flag) {
+			take()
+		}
+	}
+	return d
+}
+
 func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 	var files output.Files
 	defer files.Discard()
-	s := o.Scenario
 	for _, f := range []struct {
 		name string
 		to   *io.Writer
-	}{{o.trace, &s.Trace}, {o.capture, &s.Capture}} {
+	}{{o.trace, &o.Trace}, {o.capture, &o.Capture}} {
 		if f.name == "" {
 			continue
 		}
@@ -149,8 +183,16 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 		}
 		*f.to = w
 	}
+	if o.verbose {
+		for seed := first; ; seed++ {
+			fmt.Fprintln(os.Stderr, described(o.of(seed)))
+			if seed == last || ctx.Err() != nil {
+				break
+			}
+		}
+	}
 	told := output.Begin("simulating", int64(last-first+1))
-	r := chaos.Many(ctx, s, first, last, runtime.NumCPU(), func() { told.Add(1) })
+	r := chaos.Many(ctx, o.of, first, last, runtime.NumCPU(), func() { told.Add(1) })
 	told.End()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -162,9 +204,13 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 		f := &r.Failed[i]
 		if i < 3 { // three examples are enough to begin with
 			fmt.Fprintf(os.Stderr, "seed %d failed: %s\n", f.Scenario.Seed, strings.Join(f.Reasons, "; "))
+			fmt.Fprintf(os.Stderr, "  it is: %s\n", described(f.Scenario))
 			told := output.Begin("making it smaller", 0)
 			small, result := chaos.Shrink(ctx, f.Scenario, shrinkTries)
 			told.End()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			f.Smallest = small.String()
 			fmt.Fprintf(os.Stderr, "  the smallest like it: funet sim chaos %s\n  %s\n", f.Smallest, strings.Join(result.Failures, "; "))
 		}
@@ -178,16 +224,28 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
+// described is the arguments of a scenario's command and what its seed draws besides.
+func described(s chaos.Scenario) string {
+	drawn, err := s.Plan()
+	if err != nil {
+		drawn = err.Error()
+	}
+	return fmt.Sprintf("%v (%s)", s, drawn)
+}
+
 func (o *chaosOptions) print(r *chaos.Report) error {
 	if o.json {
 		return output.JSON(r)
 	}
-	cards := ""
-	if o.Profile != chaos.Native {
-		cards = ", cards as " + o.Profile
+	what := "each its own shape"
+	if o.Shape != chaos.Swarm {
+		cards := ""
+		if o.Profile != chaos.Native {
+			cards = ", cards as " + o.Profile
+		}
+		what = fmt.Sprintf("%s on %v%s, faults %v", output.Count(o.Nodes, "node"), o.Network, cards, o.Faults)
 	}
-	fmt.Printf("chaos: %s, %s on %v%s, faults %v; %.1f million events a second and processor\n",
-		output.Count(r.Seeds, "seed"), output.Count(o.Nodes, "node"), o.Network, cards, o.Faults, r.EventsPerSecond/1e6)
+	fmt.Printf("chaos: %s, %s; %.1f million events a second and processor\n", output.Count(r.Seeds, "seed"), what, r.EventsPerSecond/1e6)
 	// The columns of the first table add up to the messages.
 	err := output.Table(os.Stdout,
 		[]string{"  messages", "= delivered", "+ reported failed", "+ both", "+ ended with a process", "+ lost"},

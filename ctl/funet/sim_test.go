@@ -30,7 +30,7 @@ func TestChaosOptions(t *testing.T) {
 		{"-1..3", 0, 0, "FIRST..LAST"},
 		{"0..18446744073709551615", 0, 0, "10 million"},
 	} {
-		o := chaosOptions{seeds: c.seeds, faults: "all", network: "ethernet"}
+		o := chaosOptions{seeds: c.seeds, faults: "all", network: "ethernet", shape: "given"}
 		o.Nodes, o.Messages = 2, 1
 		first, last, err := o.check(false)
 		if c.refused != "" {
@@ -42,7 +42,7 @@ func TestChaosOptions(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--profile", "abacus"}, {"--profile", "cm5"}, {"--messages", "0"},
+		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--shape", "bees"}, {"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--profile", "abacus"}, {"--profile", "cm5"}, {"--messages", "0"},
 		{"--seeds", "1..2", "--trace", "t.json"}, {"extra"},
 	} {
 		c := root()
@@ -50,6 +50,38 @@ func TestChaosOptions(t *testing.T) {
 		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "--help") {
 			t.Errorf("%v: %v, want an error that says where to read on", args, err)
 		}
+	}
+}
+
+// Rule: of a swarm an option that is given counts, and the seed draws the others. The arguments that a scenario prints give the
+// same scenario.
+func TestChaosOfASwarm(t *testing.T) {
+	of := func(args ...string) chaos.Scenario {
+		var o chaosOptions
+		c := chaosCommandOf(&o)
+		if err := c.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		o.given = c.Flags().Changed
+		first, _, err := o.check(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.of(first)
+	}
+	drawn := of("--shape", "swarm", "--seed", "17")
+	if want := (chaos.Scenario{Seed: 17}).Drawn(); drawn != want {
+		t.Errorf("%v, want %v", drawn, want)
+	}
+	if again := of(strings.Fields(drawn.String())...); again != drawn {
+		t.Errorf("%v, want %v", again, drawn)
+	}
+	some := of("--shape", "swarm", "--seed", "17", "--nodes", "3", "--messages", "40", "--faults", "none", "--network", "arctic", "--profile", "tokyo")
+	if want := (chaos.Scenario{Seed: 17, Nodes: 3, Messages: 40, Network: chaos.Arctic, Profile: "tokyo", Shape: chaos.Swarm}); some != want {
+		t.Errorf("%v, want %v", some, want)
+	}
+	if plain := of("--seed", "17"); plain != (chaos.Scenario{Seed: 17, Nodes: 16, Messages: 20_000, Faults: chaos.All, Profile: chaos.Native}) {
+		t.Errorf("without a shape the scenario is %v", plain)
 	}
 }
 

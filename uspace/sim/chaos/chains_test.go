@@ -20,7 +20,7 @@ func TestMulticasts(t *testing.T) {
 			if seed%2 == 0 {
 				s.Faults |= Loss
 			}
-			r := runOf(s)
+			r := runOf(s, nil)
 			if r.result.Failed() {
 				t.Errorf("funet sim chaos %v: %q", s, r.result.Failures)
 			}

@@ -46,12 +46,17 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 			continue
 		}
 		var s Scenario
-		var faults, network string
-		if n, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults, &network, &s.Profile); n < 4 {
+		var faults, network, shape string
+		if n, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults, &network, &s.Profile, &shape); n < 4 {
 			t.Fatalf("reading %q: %v", line, err)
 		} else if n >= 5 {
 			if s.Network, err = ParseNetwork(network); err != nil {
 				t.Fatal(err)
+			}
+			if n == 7 {
+				if s.Shape, err = ParseShape(shape); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		if s.Faults, err = ParseFaults(faults); err != nil {
@@ -215,7 +220,7 @@ func twice(t *testing.T, s Scenario) {
 
 // The sums of many seeds do not depend on how many goroutines run them.
 func TestMany(t *testing.T) {
-	s := Scenario{Nodes: 6, Messages: 300, Faults: All}
+	s := func(seed uint64) Scenario { return Scenario{Seed: seed, Nodes: 6, Messages: 300, Faults: All} }
 	var ran atomic.Int64
 	one := Many(context.Background(), s, 1, 12, 1, nil)
 	four := Many(context.Background(), s, 1, 12, 4, func() { ran.Add(1) })

@@ -6,7 +6,8 @@
 // The journey of a scenario: plan.go draws from its seed what the cluster is like,
 // what its processes do and what goes wrong, each from a stream of random numbers of
 // its own, so that leaving out one kind of fault leaves everything else as it was;
-// network.go does so for the network, Ethernet or Arctic.
+// network.go does so for the network, Ethernet or Arctic. How large the cluster is and which kinds of faults it has is given, or
+// drawn from the seed as well (shape.go).
 // run.go builds the world and runs it; program.go is the program of a process,
 // operation by operation, transfer.go its XFER operations; oracle.go keeps a record of
 // every message and compares; memory.go does so with the memory that cards read and

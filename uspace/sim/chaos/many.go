@@ -35,10 +35,12 @@ type Failure struct {
 	Smallest string   `json:"smallest,omitempty"` // arguments of what Shrink made of it
 }
 
-// Many runs the scenario with seeds first to last on the given number of goroutines, and stops
-// early when the context ends; Seeds says how many were run. The sums do not depend on
-// the number of goroutines. Ran is called after each run, on several goroutines; nil: nobody wants to know.
-func Many(ctx context.Context, s Scenario, first, last uint64, workers int, ran func()) Report {
+// Many runs the scenarios of seeds first to last on the given number of goroutines. When the context ends it stops within some
+// events, in the middle of runs; Seeds says how many were run. The sums do not depend on the number of goroutines. Ran is called
+// after each run, on several goroutines; nil: nobody wants to know.
+func Many(ctx context.Context, of func(seed uint64) Scenario, first, last uint64, workers int, ran func()) Report {
+	over, release := overWith(ctx)
+	defer release()
 	results := make([]Result, last-first+1)
 	begin := processorTime()
 	done := make([]bool, len(results))
@@ -51,9 +53,10 @@ func Many(ctx context.Context, s Scenario, first, last uint64, workers int, ran 
 				if i >= uint64(len(results)) {
 					return
 				}
-				one := s
-				one.Seed = first + i
-				results[i] = Run(one)
+				results[i] = runOf(of(first+i), over).result
+				if over() {
+					return
+				}
 				done[i] = true
 				if ran != nil {
 					ran()
@@ -69,16 +72,24 @@ func Many(ctx context.Context, s Scenario, first, last uint64, workers int, ran 
 		if !done[i] {
 			continue
 		}
-		one := s
-		one.Seed = first + uint64(i)
-		r.add(one, &results[i])
-		fmt.Fprintln(hash, one.Seed, results[i].Hash)
+		r.add(of(first+uint64(i)), &results[i])
+		fmt.Fprintln(hash, first+uint64(i), results[i].Hash)
 	}
 	r.Trace = fmt.Sprintf("%016x", hash.Sum64())
 	if spent > 0 {
 		r.EventsPerSecond = float64(r.Events) / spent.Seconds()
 	}
 	return r
+}
+
+// overWith returns a function that says whether the context has ended, for less than Err costs.
+func overWith(ctx context.Context) (over func() bool, release func()) {
+	var ended atomic.Bool
+	if ctx.Err() != nil {
+		ended.Store(true)
+	}
+	stop := context.AfterFunc(ctx, func() { ended.Store(true) })
+	return ended.Load, func() { stop() }
 }
 
 // processorTime returns the processor time that this process has used: what others do

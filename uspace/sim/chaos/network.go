@@ -46,6 +46,9 @@ const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narr
 // levels of routers with 8 ports.
 const maxArctic = 1024
 
+// mostMTU is the longest Ethernet payload, in bytes.
+const mostMTU = 3498
+
 // ethernet draws the Ethernet and what goes wrong on it by chance.
 func (s *Scenario) ethernet(p *plan) {
 	r := s.stream(streamNet)
@@ -53,9 +56,12 @@ func (s *Scenario) ethernet(p *plan) {
 		Seed:      s.Seed,
 		Bandwidth: pick(r, 0, 1e9, 10e9, 100e9),
 		Delay:     pick(r, time.Microsecond, 5*time.Microsecond, 40*time.Microsecond),
-		MTU:       pick(r, arctic.MinMTU, 1500, 3498),
+		MTU:       pick(r, arctic.MinMTU, 1500, mostMTU),
 	}
 	n := &p.net
+	if p.mtu != 0 {
+		n.MTU = p.mtu
+	}
 	for k, f := range []*float64{&n.Faults.Loss, &n.Faults.Duplicate, &n.Faults.Reorder, &n.Faults.Corrupt} {
 		chance := pick(s.stream(streamFaults+uint64(k)), .001, .01, .05, .2)
 		if s.Faults>>k&1 != 0 {
@@ -77,6 +83,9 @@ func (s *Scenario) arctic(p *plan) {
 	r := s.stream(streamArctic)
 	radix, cube := pick(r, 4, 8), r.IntN(2) == 0
 	p.arctic = sim.ArcticConfig{MTU: pick(r, arctic.MinMTU, 1500), Cycle: pick(r, 40*time.Nanosecond, 4*time.Nanosecond), Transmit: pick(r, 16, 64)}
+	if p.mtu != 0 {
+		p.arctic.MTU = p.mtu
+	}
 	if s.Faults&Congestion != 0 {
 		r := s.stream(streamFaults + 4)
 		// A greeting that finds no room waits for its timer, so that fewer buffers than

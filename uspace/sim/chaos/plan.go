@@ -146,6 +146,8 @@ const (
 	streamMemory  = 5
 	streamArctic  = 6
 	streamKey     = 7
+	streamShape   = 8
+	streamSwarm   = 9
 	streamChains  = 1 << 20 // and up: one for each group
 	streamFaults  = 100     // and up: one for each kind
 	streamMembers = 1000
@@ -162,8 +164,13 @@ type plan struct {
 	routes  []uint32 // node to card, for all groups
 	members []place
 	slots   int
-	tune    func(*engine.Config)
-	net     sim.EthernetConfig
+	// crowd is how many of 8 processes share a card with others. A swarm has an MTU of its own and as many slots for each member's
+	// queues; 0 and none: all members have slots, and the network draws the MTU.
+	crowd  int
+	mtu    int
+	queues []int
+	tune   func(*engine.Config)
+	net    sim.EthernetConfig
 	// arctic and topology take the place of net on Arctic.
 	arctic   sim.ArcticConfig
 	topology *sim.Topology
@@ -183,8 +190,37 @@ type place struct {
 	card      int
 }
 
+// ready takes from a scenario the kinds of faults that it cannot have and returns its plan. Errors: those of Check.
+func (s *Scenario) ready() (plan, error) {
+	if err := s.Check(); err != nil {
+		return plan{}, err
+	}
+	if s.Network == Arctic {
+		s.Faults &^= faultsOfEthernet
+	}
+	profile, err := s.profile()
+	if err != nil {
+		return plan{}, err
+	}
+	if profile != nil {
+		s.Faults &^= Moves // which cards of modelled machines do not do
+	}
+	if s.Faults&Moves != 0 && s.Faults&ends != 0 {
+		// Not both in one run: where a node is whose process or card ends in the middle of a move is for its launcher to say.
+		if s.Seed%2 == 0 {
+			s.Faults &^= ends
+		} else {
+			s.Faults &^= Moves
+		}
+	}
+	return s.plan(profile), nil
+}
+
 func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
-	var p plan
+	p := plan{crowd: 1}
+	if s.Shape == Swarm {
+		s.swarm(&p)
+	}
 	s.place(&p)
 	s.cluster(&p)
 	if profile != nil {
@@ -200,6 +236,9 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	}
 	if s.Faults&(Rats|RMA|Chains) != 0 {
 		p.slots = max(p.slots, leastSlots)
+		for i, n := range p.queues {
+			p.queues[i] = max(n, leastSlots)
+		}
 	}
 	r := s.stream(streamPace)
 	p.horizon = int64(pick(r, 3*time.Millisecond, 30*time.Millisecond, 150*time.Millisecond))
@@ -208,6 +247,14 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	p.replies = r.IntN(17)
 	p.segment = min(pick(s.stream(streamMemory), 4<<10, 64<<10, 512<<10), max(4<<10, maxMemory/s.Nodes&^(4<<10-1)))
 	return p
+}
+
+// queue returns the size of a member's queues at first, in slots.
+func (p *plan) queue(member int) int {
+	if p.queues == nil {
+		return p.slots
+	}
+	return p.queues[member]
 }
 
 // place puts processes on cards: mostly one to a card, some share one, and some have
@@ -225,7 +272,7 @@ func (s *Scenario) place(p *plan) {
 			if slices.Contains(p.members, m) {
 				continue
 			}
-		case i >= 2 && k == 1: // on a card with others
+		case i >= 2 && k >= 1 && k <= p.crowd: // on a card with others
 			m.card = r.IntN(p.cards)
 			p.routes = append(p.routes, uint32(m.card))
 		default:

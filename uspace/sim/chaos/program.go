@@ -243,7 +243,7 @@ func (m *member) long() { m.process.Sleep(min(10*m.idle(), m.run.horizon)) }
 // their receivers do: a card needs no room in a queue to carry one on.
 func (m *member) resize() {
 	p := m.process
-	slots := 2 << m.random.IntN(bits.Len(uint(m.run.slots))-1)
+	slots := 2 << m.random.IntN(bits.Len(uint(m.run.queue(m.number)))-1)
 	err := p.Interface().Resize(slots, func() error { p.Drive(); return nil })
 	if err != nil && !errors.Is(err, funi.ErrTooSmall) {
 		panic(err)

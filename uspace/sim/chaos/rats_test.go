@@ -10,7 +10,7 @@ func TestSessionsOfEveryProtocol(t *testing.T) {
 	tried := 0
 	for seed := range uint64(6) {
 		s := Scenario{Seed: 5000 + seed, Nodes: 6, Messages: 1500, Faults: Rats | Loss | Reorder | Dup}
-		r := runOf(s)
+		r := runOf(s, nil)
 		if r.result.Failed() {
 			t.Errorf("funet sim chaos %v: %q", s, r.result.Failures)
 		}

@@ -21,6 +21,7 @@ type Scenario struct {
 	Messages int // of all processes together, replies included
 	Faults   Faults
 	Network  Network // without some kinds of Faults if it is Arctic
+	Shape    Shape   // of a Swarm the seed draws more; see Drawn
 	// Profile is the hardware profile, as hwprofiles.Load has it, that the cards are timed
 	// and limited as; empty, or one without a machine such as native: what the seed draws,
 	// and no unit takes time. The network is the seed's in either case, and programs are
@@ -32,11 +33,15 @@ type Scenario struct {
 
 // String is the arguments of the command that runs the scenario again.
 func (s Scenario) String() string {
-	text := fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
-	if s.Network != Ethernet {
+	text := ""
+	if s.Shape != Given {
+		text = fmt.Sprintf("--shape %v ", s.Shape)
+	}
+	text += fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
+	if s.Network != Ethernet || s.Shape == Swarm {
 		text += fmt.Sprintf(" --network %v", s.Network)
 	}
-	if s.Profile != "" && s.Profile != Native {
+	if s.Profile != "" && (s.Profile != Native || s.Shape == Swarm) {
 		text += fmt.Sprintf(" --profile %s", s.Profile)
 	}
 	return text
@@ -100,6 +105,7 @@ type run struct {
 	moved    int
 	signs    map[half][]*engine.Context // that they have left
 	fair     int64                      // all faults are over
+	stop     func() bool                // nil: nothing ends the run early
 	probing  bool
 	sessions []*session
 	// closedKeys counts writes that were tried with keys that were closed.
@@ -116,32 +122,16 @@ type run struct {
 
 // Run runs a scenario. An impossible one returns Check's error in Failures and counts
 // as stuck.
-func Run(s Scenario) Result { return runOf(s).result }
+func Run(s Scenario) Result { return runOf(s, nil).result }
 
-// runOf is the run of a scenario, with all that it has come to.
-func runOf(s Scenario) (r *run) {
-	if err := s.Check(); err != nil {
-		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
-	}
-	if s.Network == Arctic {
-		s.Faults &^= faultsOfEthernet
-	}
-	profile, err := s.profile()
+// runOf is the run of a scenario, with all that it has come to. Stop, if not nil, is asked after every event; a run that it ends has
+// come to nothing.
+func runOf(s Scenario, stop func() bool) (r *run) {
+	p, err := s.ready()
 	if err != nil {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
-	if profile != nil {
-		s.Faults &^= Moves // which cards of modelled machines do not do
-	}
-	if s.Faults&Moves != 0 && s.Faults&ends != 0 {
-		// Not both in one run: where a node is whose process or card ends in the middle of a move is for its launcher to say.
-		if s.Seed%2 == 0 {
-			s.Faults &^= ends
-		} else {
-			s.Faults &^= Moves
-		}
-	}
-	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}, trees: map[uint16][]*tree{}}
+	r = &run{plan: p, stop: stop, scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}, trees: map[uint16][]*tree{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
@@ -264,7 +254,7 @@ func (r *run) attach(m *member) {
 	m.random = rand.New(rand.NewPCG(r.scenario.Seed, streamMembers+uint64(m.number)<<16+uint64(m.deaths)))
 	m.job = r.jobs[half{m.gid, m.card}]
 	// The process is known before its program runs.
-	p, err := r.world.Cards()[m.card].RunIn(m.gid, m.node, r.tag(m.job), r.slots, m.program)
+	p, err := r.world.Cards()[m.card].RunIn(m.gid, m.node, r.tag(m.job), r.queue(m.number), m.program)
 	if err != nil {
 		panic(err)
 	}
@@ -312,8 +302,11 @@ func (r *run) watch(c *sim.Card) {
 func (r *run) happen() bool {
 	for {
 		last := max(r.oracle.progress, r.fair)
-		if !r.world.Run(last+patience, nil) {
+		if !r.world.Run(last+patience, r.stop) {
 			return r.clean()
+		}
+		if r.stop != nil && r.stop() {
+			return false
 		}
 		if max(r.oracle.progress, r.fair) == last {
 			r.oracle.fail(&r.result.Stuck, "no silence: %d messages sent, nothing arrived for %v, and the next event is due at %d ns%s",

@@ -11,11 +11,13 @@ const otherSeeds = 20
 
 // Shrink returns the smallest scenario that it finds that still fails, and its result:
 // with fewer kinds of faults, fewer nodes and fewer messages, perhaps with another seed.
-// It runs at most the given number of scenarios, and stops when the context ends. A scenario that
+// It runs at most the given number of scenarios, and stops when the context ends, in the middle of a run. A scenario that
 // does not fail is returned as it is.
 func Shrink(ctx context.Context, s Scenario, tries int) (Scenario, Result) {
 	s.Trace, s.Capture = nil, nil
-	return shrink(ctx, s, tries, Run)
+	over, release := overWith(ctx)
+	defer release()
+	return shrink(ctx, s, tries, func(s Scenario) Result { return runOf(s, over).result })
 }
 
 func shrink(ctx context.Context, s Scenario, tries int, run func(Scenario) Result) (Scenario, Result) {
@@ -32,7 +34,7 @@ func shrink(ctx context.Context, s Scenario, tries int, run func(Scenario) Resul
 		for k := uint64(0); k <= others && tries > 0 && ctx.Err() == nil; k++ {
 			tries--
 			smaller.Seed = first + k
-			if r := run(smaller); r.Failed() {
+			if r := run(smaller); r.Failed() && ctx.Err() == nil {
 				s, best = smaller, r
 				return true
 			}

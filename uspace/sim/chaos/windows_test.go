@@ -15,7 +15,7 @@ func TestOperationsOnWindows(t *testing.T) {
 			orders, puts, gets, locks := 0, 0, 0, 0
 			for seed := range seeds {
 				s := Scenario{Seed: 7000 + seed, Nodes: 6, Messages: 1500, Faults: RMA | Loss | Reorder | Dup, Profile: profile}
-				r := runOf(s)
+				r := runOf(s, nil)
 				if r.result.Failed() {
 					t.Errorf("funet sim chaos %v: %q", s, r.result.Failures)
 				}

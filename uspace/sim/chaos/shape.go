@@ -1,0 +1,95 @@
+package chaos
+
+// This file draws the shape of a scenario from its seed. Seeds of one shape find what that shape shows: scenarios that each
+// leave out a random half of what may happen find more than scenarios in which everything happens (A. Groce et al., "Swarm
+// testing", ISSTA 2012).
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Shape says who chooses how large a scenario is and what goes wrong in it.
+type Shape uint8
+
+// The shapes.
+const (
+	Given Shape = iota // the scenario's fields say it
+	Swarm              // the seed says it; see Drawn
+)
+
+var shapeNames = [...]string{"given", "swarm"}
+
+// ErrShape is returned for a name that is not one of a shape.
+var ErrShape = errors.New("chaos: no such shape")
+
+// ParseShape reads "given" or "swarm".
+func ParseShape(s string) (Shape, error) {
+	for i, name := range shapeNames {
+		if s == name {
+			return Shape(i), nil
+		}
+	}
+	return 0, fmt.Errorf("reading shape %q: %w; use given or swarm", s, ErrShape)
+}
+
+// String returns the form that ParseShape reads.
+func (h Shape) String() string { return shapeNames[h%2] }
+
+// swarmProfiles are the profiles that a swarm draws from: those of machines that chaos can run. Another one changes the
+// meaning of all seeds.
+var swarmProfiles = []string{"sbus-arctic", "sbus-arctic-paper", "hamlyn", "tokyo"}
+
+// Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, each kind of fault with a chance of one
+// half, Arctic with one of 1/8, a machine's profile with one of 1/4. A small number is as likely as a large one: each doubling
+// has the same chance. Run draws the rest from the same seed: how many processes share a card, the size of each process's
+// queues, and the MTU.
+func (s Scenario) Drawn() Scenario {
+	r := s.stream(streamShape)
+	doubled := func(least, doublings int) int {
+		n := least << r.IntN(doublings)
+		return n + r.IntN(n)
+	}
+	s.Shape = Swarm
+	s.Nodes = doubled(2, 4) + r.IntN(2) // 32 is 31 and one
+	s.Messages = doubled(16, 10)
+	s.Faults = Faults(r.Uint32()) & All
+	if s.Network = Ethernet; r.IntN(8) == 0 {
+		s.Network = Arctic
+	}
+	if s.Profile = Native; r.IntN(4) == 0 {
+		s.Profile = pick(r, swarmProfiles...)
+	}
+	return s
+}
+
+// swarm draws what the plan of a swarm has that others have not.
+func (s *Scenario) swarm(p *plan) {
+	r := s.stream(streamSwarm)
+	p.crowd = r.IntN(7)
+	p.mtu = arctic.MinMTU + r.IntN(mostMTU-arctic.MinMTU+1)
+	for range s.Nodes {
+		p.queues = append(p.queues, 2<<r.IntN(9))
+	}
+}
+
+// Plan says in words what the seed draws besides the scenario's fields: groups, cards, queues and MTU.
+func (s Scenario) Plan() (string, error) {
+	p, err := s.ready()
+	if err != nil {
+		return "", err
+	}
+	groups := map[uint16]bool{}
+	least, most := p.queue(0), p.queue(0)
+	for i, m := range p.members {
+		groups[m.gid] = true
+		least, most = min(least, p.queue(i)), max(most, p.queue(i))
+	}
+	mtu := p.net.MTU
+	if s.Network == Arctic {
+		mtu = p.arctic.MTU
+	}
+	return fmt.Sprintf("groups %d, cards %d, slots of a queue %d to %d, MTU %d", len(groups), p.cards, least, most, mtu), nil
+}
