@@ -83,6 +83,7 @@ type byteMessages struct {
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
 	failed   error                   // of the first handler that failed
+	homeless *Undelivered            // of messages whose handlers others do not have, until a Poll returns it
 
 	landing *landing    // nil: only short messages
 	peers   []*bytePeer // by node; nil as landing, and each until it is needed
@@ -117,7 +118,7 @@ func (e *Endpoint) Failed() error { return e.bytes.failed }
 // b is a message, too.
 //
 // Up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber: the handler's number is
-// above Handlers-1.
+// above Handlers-1. That the node has no such handler is the error of a later Poll: an Undelivered that is ErrNoHandler.
 //
 // More bytes need memory at both ends (UseMemory; ErrNoMemory, ErrMemory). Up to EagerBytes they may leave at once, copied. Else it
 // waits until the message was delivered and its handler has run, and has the errors of StartBytes. ErrLong: more than MaxBytes.
@@ -200,7 +201,9 @@ func (e *Endpoint) bytesArrived(m *Message, s *funi.Slot, words []uint32) {
 	m.Source, m.Words = int(s.Source()), nil
 	e.depth[m.level] = true
 	if e.member == nil && first&lives == 0 || e.mayRun(m, typeBytes, first) {
-		e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding])
+		if !e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding]) {
+			e.tellUnhandled(m, first&handlerMask)
+		}
 	}
 	e.depth[m.level] = false
 }

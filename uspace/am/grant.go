@@ -80,7 +80,7 @@ func (e *Endpoint) announced(m *Message, id uint32) {
 	case kindOf(a.second) == kindTagged:
 		e.unknown++
 	case !e.mayRun(m, typeReady, a.second): // its sender is told of the new life
-	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.longest) || a.bytes == 0:
+	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.most()) || a.bytes == 0:
 		e.taken(m, id, statusMemory)
 	case len(x.waiting) == 0 && e.grant(&a, m):
 	case e.peer(m.Source).waiting == mostAsked:
@@ -99,7 +99,7 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 	if len(x.free) == 0 && !x.moreGrants(e.seed) {
 		return false
 	}
-	memory, ok := x.landing.take(a.bytes)
+	memory, ok := x.landing.room(a.bytes)
 	if !ok {
 		return false
 	}
@@ -182,13 +182,13 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 	x.end(g)
 	status := uint32(statusPanicked)
 	defer func() { // also when the handler panics; the panic goes on
-		x.landing.give(was.extent)
+		x.landing.giveBack(was.extent, &x.landing.extents)
 		x.busy = true // others may wait for the memory
 		if status != statusDone || was.second&quietBit == 0 || kindOf(was.second) != kindCall {
 			e.taken(m, was.id, status)
 		}
 	}()
-	status = e.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.memory[was.at:was.at+was.bytes])
+	status = e.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.bytes(was.extent, was.bytes))
 }
 
 // deliver runs what a whole message is for, and returns the status that its sender is told.
@@ -247,18 +247,37 @@ func (e *Endpoint) unfetched(g *grant, err error) {
 // kindOf returns the kind in the word behind the id of a message.
 func kindOf(second uint32) uint32 { return second >> kindShift & kindMask }
 
-// grantWaiting grants what has waited, in order, and now and then probes a node that memory was granted to: if it is gone
-// the memory comes free.
+// grantWaiting grants what has waited, in order, but that messages which fit the memory do not wait for those that need a segment of
+// their own. Now and then it probes a node that memory was granted to: if it is gone the memory comes free.
 func (e *Endpoint) grantWaiting() {
 	x := &e.bytes
-	n := 0
-	for n < len(x.waiting) && e.grant(&x.waiting[n], nil) {
-		if kindOf(x.waiting[n].second) != kindTagged {
-			e.peer(int(x.waiting[n].node)).waiting--
+	var full [2]bool // of messages that fit, and of those that do not
+	left := x.waiting[:0]
+	for _, a := range x.waiting {
+		class := 0
+		if a.bytes > x.landing.longest {
+			class = 1
 		}
-		n++
+		granted, refused := false, false
+		if !full[class] {
+			if granted = e.grant(&a, nil); !granted && class == 1 {
+				refused = x.landing.grow(a.bytes)
+				granted = !refused && e.grant(&a, nil)
+			}
+		}
+		switch {
+		case !granted && !refused:
+			full[class] = true
+			left = append(left, a)
+			continue
+		case refused:
+			e.sendControl(nil, control{node: a.node, typ: typeTaken, n: 2, words: [5]uint32{a.id, statusMemory}})
+		}
+		if kindOf(a.second) != kindTagged {
+			e.peer(int(a.node)).waiting--
+		}
 	}
-	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
+	x.waiting = left
 	if x.polls++; len(x.waiting) == 0 {
 		x.polls = 0
 	} else if x.polls%firstProbe == 0 {

@@ -32,6 +32,9 @@ const (
 	mostLeases = 4 << 20
 )
 
+// ErrLimit: Memory.Limit and Grow are out of bounds, or the endpoint has memory already.
+var ErrLimit = errors.New("am: no such limit of memory for messages")
+
 // ErrNoMemory: messages of more than ShortBytes bytes need UseMemory, once.
 var ErrNoMemory = errors.New("am: messages of more than 80 bytes need memory that the card may use (UseMemory, once)")
 
@@ -41,16 +44,20 @@ type Memory struct {
 	Segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error)
 	// Register lets the card use memory of the process, Unregister ends that, and Withdraw ends it although transfers
 	// are under way, as the methods of a card in this process. With them long messages are read where they are; without
-	// Register they are copied, unless they lie in shared memory. All three or none.
+	// Register they are copied, unless they lie in shared memory. Withdraw goes with Register, and Unregister with it or Grow.
 	Register             func(funi.Segment) error
 	Unregister, Withdraw func(base uint32) error
 	// Now is the card's clock, in nanoseconds.
 	Now func() int64
 	// Limit is how many bytes of memory are taken, LeastMemory to MostMemory. An eighth of it, at most 1 MiB, is for messages
 	// that are copied and leave, and a quarter, at most 4 MiB, for those that come at once. Messages that arrive share the rest, so
-	// that a message which is longer than that is refused (ErrMemory at its sender). Copies of long replies, which wait for their
-	// receivers, may take Limit again.
+	// that a message which is longer than that is refused (ErrMemory at its sender) or needs Grow. Copies of long replies, which wait
+	// for their receivers, may take Limit and Grow again.
 	Limit int
+	// Grow is how many bytes more may be taken for messages that are longer than that (grow.go): each has a segment of its own while it
+	// arrives, and a second one waits. 0: such messages are refused. Limit and Grow together are at most MostMemory. Messages with tags
+	// do without, and travel in pieces.
+	Grow int
 	// Hold is how long memory is left alone whose message was given up, because late packets may still be written
 	// there: as long as a card sends a packet again (engine.Config.PeerTimeout). 0: five seconds.
 	Hold time.Duration
@@ -63,11 +70,12 @@ type landing struct {
 	memory  []byte
 	stage   int // bytes of each part of memory that copies leave from; those lie first
 	staged  [stages]bool
-	extents         // for messages that are granted memory
-	longest int     // bytes of them all
-	leases  extents // apart, at the end, because a lease is held for long
-	window  [windows]windowState
-	closed  []quarantine // in order of time
+	extents     // for messages that are granted memory
+	longest int // bytes of them all
+	growth
+	leases extents // apart, at the end, because a lease is held for long
+	window [windows]windowState
+	closed []quarantine // in order of time
 }
 
 type windowState uint8
@@ -87,11 +95,11 @@ type quarantine struct {
 
 // UseMemory gives the endpoint memory for messages of more than ShortBytes bytes, once, before the first of them. Without it
 // such a message can be neither sent nor received (ErrNoMemory, and ErrMemory at the sender). It comes after Rejoin. It takes addresses from
-// 0xa0000000 up, which must be free. Errors are those of Segment, and ErrMemory for a bad limit. Any context; it
+// 0xa0000000 up, which must be free. Errors are those of Segment, and ErrLimit. Any context; it
 // sends nothing.
 func (e *Endpoint) UseMemory(m Memory) error {
-	if m.Limit < LeastMemory || m.Limit > MostMemory || e.bytes.landing != nil {
-		return fmt.Errorf("using %d bytes for messages: %w: a limit is %d to %d bytes, once", m.Limit, ErrMemory, LeastMemory, MostMemory)
+	if m.Limit < LeastMemory || m.Grow < 0 || m.Limit > MostMemory-m.Grow || e.bytes.landing != nil {
+		return fmt.Errorf("using %d bytes for messages: %w: limits are %d to %d bytes, once", m.Limit, ErrLimit, LeastMemory, MostMemory)
 	}
 	l := &landing{Memory: m, base: landingBase + uint32(e.Life(e.node)&7)*lifeStride}
 	if l.Hold == 0 {
@@ -124,7 +132,7 @@ func (l *landing) reopen() {
 	}
 	n := 0
 	for now := l.Now(); n < len(l.closed) && l.closed[n].until <= now; n++ {
-		l.closed[n].to.give(l.closed[n].extent)
+		l.giveBack(l.closed[n].extent, l.closed[n].to)
 	}
 	l.closed = slices.Delete(l.closed, 0, n)
 }

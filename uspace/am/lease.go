@@ -175,8 +175,8 @@ func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
 	status = e.deliver(m, kind, n.Argument&handlerMask, words, b[4*heads:])
 }
 
-// slotTaken makes a slot free again whose message was taken.
-func (e *Endpoint) slotTaken(node int, argument uint32) {
+// slotTaken makes a slot free again whose message was taken, and notes if nobody was there for it.
+func (e *Endpoint) slotTaken(node int, argument, status uint32) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {
 		e.unknown++
@@ -185,5 +185,12 @@ func (e *Endpoint) slotTaken(node int, argument uint32) {
 	p, slot := x.peers[node], argument>>partSlotShift&(leaseSlots-1)
 	if p.lease != 0 && p.used[slot] == argument {
 		p.free |= 1 << slot
+		if kind := argument >> partKindShift & kindMask; status == statusNoHandler {
+			level := funi.Request
+			if kind == kindReply {
+				level = funi.Reply
+			}
+			e.noHandler(node, argument&handlerMask, level)
+		}
 	}
 }

@@ -223,7 +223,7 @@ func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32,
 		return 0, err
 	}
 	x := &e.bytes
-	if x.kept+size > x.landing.Limit || len(x.freeSends) == 0 && !x.moreSends(e.seed) {
+	if x.kept+size > x.landing.Limit+x.landing.Grow || len(x.freeSends) == 0 && !x.moreSends(e.seed) {
 		return 0, fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
 	}
 	g.first = slices.Clone(b)
@@ -374,7 +374,7 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 		return
 	}
 	if word&partBit != 0 {
-		e.slotTaken(m.Source, word)
+		e.slotTaken(m.Source, word, m.Words[0])
 		return
 	}
 	s := e.bytes.findSend(word)
@@ -545,7 +545,10 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	case again && typ == typeTaken:
 		e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
 		return true
-	case typ == typeAbort && !again:
+	case typ == typeAbort && !again, typ == typeUnhandled && !again:
+		return true
+	case typ == typeUnhandled:
+		e.sendControl(nil, control{node: node, typ: typ, n: 2, words: [5]uint32{r.Word, uint32(funi.Request)}})
 		return true
 	case typ == typeAbort:
 		e.sendControl(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})

@@ -75,7 +75,7 @@ func TestLongBytesRefused(t *testing.T) {
 			_, tooLong := n.StartBytes(1, 1, huge, nil)
 			for what, c := range map[string]struct{ got, want error }{
 				"no memory yet":                 {early, am.ErrNoMemory},
-				"memory twice":                  {messageMemory(n, am.LeastMemory, direct), am.ErrMemory},
+				"memory twice":                  {messageMemory(n, am.LeastMemory, direct), am.ErrLimit},
 				"2^31 bytes":                    {n.SendBytes(1, 1, huge), am.ErrLong},
 				"2^31 bytes to be posted":       {n.PostBytes(1, 1, huge), am.ErrLong},
 				"2^31 bytes started":            {tooLong, am.ErrLong},
@@ -107,7 +107,7 @@ func TestLongBytesRefused(t *testing.T) {
 func TestUseMemoryRefused(t *testing.T) {
 	e, _ := bare(t)
 	none := errors.New("none")
-	for limit, want := range map[int]error{0: am.ErrMemory, am.LeastMemory - 1: am.ErrMemory, am.MostMemory + 1: am.ErrMemory, am.LeastMemory: none} {
+	for limit, want := range map[int]error{0: am.ErrLimit, am.LeastMemory - 1: am.ErrLimit, am.MostMemory + 1: am.ErrLimit, am.LeastMemory: none} {
 		err := e.UseMemory(am.Memory{Limit: limit, Segment: func(uint32, int, funi.Rights) ([]byte, error) { return nil, none }})
 		if !errors.Is(err, want) {
 			t.Errorf("a limit of %d: %v, want %v", limit, err, want)

@@ -14,6 +14,7 @@ func (e *Endpoint) pump() bool {
 	if l != nil {
 		e.closeWindows()
 		l.reopen()
+		l.shrink(false)
 		e.grantWaiting()
 	}
 	told := 0
@@ -31,7 +32,7 @@ func (e *Endpoint) pump() bool {
 		e.pumpGranted()
 	}
 	x.busy = len(x.waiting) > 0 // it counts the polls
-	x.waits = len(x.control)+len(x.granted)+len(x.retiring) > 0 || l != nil && (len(l.closed) > 0 || l.closing())
+	x.waits = len(x.control)+len(x.granted)+len(x.retiring) > 0 || l != nil && (len(l.closed) > 0 || len(l.grown) > 0 || l.closing())
 	return e.iface.SendHead(funi.Request) != head
 }
 

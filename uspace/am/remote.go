@@ -62,8 +62,8 @@ var (
 	ErrNoHandler = errors.New("am: the node has no such handler")
 	// ErrPanicked: the handler ended in a panic.
 	ErrPanicked = errors.New("am: the handler panicked")
-	// ErrMemory: there is no room for the message at present.
-	ErrMemory = errors.New("am: no memory for the message at present")
+	// ErrMemory: the receiver has no memory for a message of that length, or replies that wait have all memory for copies.
+	ErrMemory = errors.New("am: no memory at the receiver; raise Options.Memory, or its quota")
 	// ErrLeaving: the other node is about to leave.
 	ErrLeaving = errors.New("am: the node is leaving")
 	// ErrLost: what became of the call or the message is not known; its handler may have run.

@@ -140,7 +140,7 @@ func TestCallErrors(t *testing.T) {
 		{nil, coded(am.FirstCode), am.FirstCode, "number 256", nil},
 		{nil, fmt.Errorf("looking: %w", coded(1<<32-1)), 1<<32 - 1, "looking: number 4294967295", nil},
 		{nil, coded(am.FirstCode - 1), am.CodeError, "number 255", nil},
-		{nil, fmt.Errorf("storing: %w", am.ErrMemory), 4, "storing: am: no memory for the message at present", am.ErrMemory},
+		{nil, fmt.Errorf("at: %w", am.ErrMemory), 4, "at: " + am.ErrMemory.Error(), am.ErrMemory},
 		{nil, am.ErrLeaving, 5, "am: the node is leaving", am.ErrLeaving},
 		{nil, errors.New(long), am.CodeError, long[:am.ShortErrorText&^1], nil},
 		{nil, errors.New("x" + long), am.CodeError, ("x" + long)[:(am.ShortErrorText-1)&^1+1], nil},

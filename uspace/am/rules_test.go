@@ -286,7 +286,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // TestUnknownHandlers: a message for a number without a handler is dropped and
-// counted, whatever the number.
+// counted, whatever the number, and its sender hears which it was.
 func TestUnknownHandlers(t *testing.T) {
 	numbers := []uint32{3, am.Handlers - 1, am.Handlers, 254, 256, 1 << 20, 1<<32 - 1}
 	b := bed.New(t, bed.Options{Nodes: 2})
@@ -297,7 +297,11 @@ func TestUnknownHandlers(t *testing.T) {
 					return err
 				}
 			}
-			return n.Barrier()
+			list, err := lost(n, 2*len(numbers))
+			if u := list[0]; err == nil && (u.Handler != numbers[0] || !errors.Is(u, am.ErrNoHandler)) {
+				err = u
+			}
+			return errors.Join(err, n.Barrier())
 		}
 		if err := n.Wait(func() bool { return n.Unknown() == 2*uint64(len(numbers)) }); err != nil {
 			return err

@@ -50,7 +50,8 @@ const (
 	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
 	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
 
-	typeGetFour = 30 // request: ticket, address, place; answered by typeXfer (getfour.go)
+	typeGetFour   = 30 // request: ticket, address, place; answered by typeXfer (getfour.go)
+	typeUnhandled = 31 // reply, later request: handler that is not there, and lives as in typeBytes; level of the message for it (undelivered.go)
 
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
@@ -84,6 +85,7 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 		}
 		if number >= Handlers || e.handlers[number] == nil {
 			e.unknown++
+			e.tellUnhandled(m, number)
 			return
 		}
 		e.depth[l] = true
@@ -149,6 +151,8 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.toldOf(m, first)
 	case typePiece:
 		e.piece(m, first)
+	case typeUnhandled:
+		e.unhandled(m, first)
 	case typeProbe:
 	case typeMember:
 		e.memberArrived(m, first)

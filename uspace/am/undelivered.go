@@ -10,10 +10,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Undelivered is the error for messages that came back. It unwraps to nothing;
-// compare Reason.
+// Undelivered is the error for messages that came back, and for messages whose handler the node does not have (ErrNoHandler). Of
+// those that came back compare Reason.
 type Undelivered struct {
-	Reason  arctic.Reason
+	Reason  arctic.Reason // ReasonNone: the node has no such handler
 	Level   funi.Level
 	Node    uint16 // for which the first was meant
 	Handler uint32 // and its handler, or its object, or its place in a segment
@@ -36,16 +36,67 @@ func (u *Undelivered) Error() string {
 	if u.Library {
 		where = "a call of the library"
 	}
-	s := fmt.Sprintf("%s%s to node %d (%s) was not delivered: %v", what, u.Level, u.Node, where, u.Reason)
+	why := u.Reason.String()
+	if u.Reason == arctic.ReasonNone {
+		why = "the node has no such handler; all nodes register theirs, and then a barrier comes"
+	}
+	s := fmt.Sprintf("%s%s to node %d (%s) was not delivered: %s", what, u.Level, u.Node, where, why)
 	if u.Count > 1 {
 		s += fmt.Sprintf(", and %d more", u.Count-1)
 	}
 	return s
 }
 
+// Unwrap returns ErrNoHandler, or nil for messages that came back.
+func (u *Undelivered) Unwrap() error {
+	if u.Reason == arctic.ReasonNone {
+		return ErrNoHandler
+	}
+	return nil
+}
+
+// tellUnhandled tells the sender of a short message that its handler is not there. A modelled machine has no such message.
+func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
+	if e.cpu != nil || m.Source >= e.nodes {
+		return
+	}
+	in := e.depth[m.level]
+	e.depth[m.level] = true
+	e.sendControl(m, control{node: uint16(m.Source), typ: typeUnhandled, n: 2, words: [5]uint32{e.stamp(m.Source, number), uint32(m.level)}})
+	e.depth[m.level] = in
+}
+
+// unhandled takes that a node has no handler for a short message; first is its number, with the lives.
+func (e *Endpoint) unhandled(m *Message, first uint32) {
+	if len(m.Words) != 1 || m.Source >= e.nodes || m.Words[0] >= arctic.Levels {
+		e.unknown++
+		return
+	}
+	if k := e.member; k == nil || uint32(k.o.Life)&lifeMask == first>>receiverShift&lifeMask { // else an earlier life's
+		if k != nil {
+			first &^= lives
+		}
+		e.noHandler(m.Source, first, funi.Level(m.Words[0]))
+	}
+}
+
+// noHandler has a Poll say that a node has no handler for a message. One error is kept, and counts the others.
+func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
+	x := &e.bytes
+	if x.homeless == nil {
+		x.homeless = &Undelivered{Level: level, Node: uint16(node), Handler: handler}
+	}
+	x.homeless.Count++
+	x.busy = true // the next Poll looks
+}
+
 // returned reports messages that came back since the last call, or that nothing will
 // come any more.
 func (e *Endpoint) returned() error {
+	if u := e.bytes.homeless; u != nil {
+		e.bytes.homeless = nil
+		return u
+	}
 	r, ok := e.iface.NextReturn()
 	if len(e.remote.back) > 0 {
 		e.tellLost()
@@ -127,7 +178,7 @@ func unasked(r *funi.Returned) bool {
 		return false
 	}
 	switch r.Header.Type() {
-	case typeAnswer, typeGrant, typeTaken:
+	case typeAnswer, typeGrant, typeTaken, typeUnhandled:
 		return true
 	case typeDone, typeData, typeValue:
 		return r.Level == funi.Reply

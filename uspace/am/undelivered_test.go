@@ -235,3 +235,54 @@ func TestLastWordOfANodeThatEnds(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a message for a handler that the node does not have is not lost in silence: the sender's Poll says which node and which handler, once for
+// several (Undelivered, ErrNoHandler), whatever its length, of requests and of replies; others arrive.
+func TestNoHandlerThere(t *testing.T) {
+	const missing, there, asks = 7, 8, 9
+	for _, faulty := range []bool{false, true} {
+		o := bed.Options{Nodes: 2}
+		if faulty {
+			o.Net.Faults = faults
+		}
+		b := bed.New(t, o)
+		b.MustRun(func(n *bed.Node) error {
+			ran, stop := 0, false
+			err := errors.Join(messageMemory(n, am.LeastMemory, false),
+				n.HandleBytes(there, func(*am.Message, []byte) error { ran++; return nil }),
+				n.HandleBytes(asks, func(m *am.Message, b []byte) error { return m.ReplyBytes(missing, b) }),
+				n.Handle(10, func(*am.Message) { stop = true }),
+				n.Barrier(), n.SendBytes(1-n.Node(), there, make([]byte, 200)), n.Wait(func() bool { return ran == 1 })) // has a lease now
+			if err != nil {
+				return err
+			}
+			hear := func(level funi.Level, count int) error {
+				list, err := lost(n, count)
+				for _, u := range list {
+					if u.Node != uint16(1-n.Node()) || u.Handler != missing || u.Level != level || !errors.Is(u, am.ErrNoHandler) || u.Library {
+						return fmt.Errorf("said %+v (%w)", *u, u)
+					}
+				}
+				return err
+			}
+			if n.Node() == 0 {
+				for _, size := range []int{0, 16, am.ShortBytes, am.ShortBytes + 1, am.EagerBytes} {
+					err = errors.Join(err, n.SendBytes(1, missing, make([]byte, size)))
+				}
+				err = errors.Join(err, n.Request4(1, missing, 1, 2, 3, 4))
+				if err = errors.Join(err, hear(funi.Request, 6)); err != nil {
+					return err
+				}
+				if err := n.SendBytes(1, missing, make([]byte, am.EagerBytes+1)); !errors.Is(err, am.ErrNoHandler) {
+					return fmt.Errorf("a long message: %w", err)
+				}
+				err = errors.Join(n.SendBytes(1, asks, nil), n.SendBytes(1, asks, make([]byte, 300)), n.Wait(func() bool { return stop }))
+				return errors.Join(err, n.SendBytes(1, there, nil), n.Barrier())
+			}
+			if err := hear(funi.Reply, 2); err != nil {
+				return err
+			}
+			return errors.Join(n.Request4(0, 10, 0, 0, 0, 0), n.Wait(func() bool { return ran == 2 }), n.Barrier())
+		})
+	}
+}

@@ -21,7 +21,8 @@
 //     Run.
 //   - Handlers run one at a time, with the lock. They may reply and nothing else; what waits returns ErrHandler there.
 //     So replies always drain, and two nodes that flood each other do not deadlock (package am says why).
-//   - Handlers are registered before the first call that waits; a Barrier after that says that all nodes have.
+//   - Handlers are registered before the first call that waits; a Barrier after that says that all nodes have. The sender of a message
+//     that finds no handler hears it (ErrNoHandler).
 //   - Before Close comes a Barrier, where others may still send something: Close discards what arrives after the last call that
 //     polled, and answers no calls any more. What this node itself has sent before still leaves.
 //   - What waits ends when its context ends, within some milliseconds, with an error that wraps am.ErrCancelled and the
@@ -47,6 +48,6 @@
 //
 // The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls and
 // am.MaxSends long messages are under way, and one more waits; a message has at most am.MaxBytes bytes (ErrLong), and
-// about two thirds of its receiver's memory (ErrMemory); of messages with tags am.TagWindow wait at their receiver, and
+// where its receiver sets Options.Memory about two thirds of that (ErrMemory); of messages with tags am.TagWindow wait at their receiver, and
 // more at their sender; of events that nobody reads 256, and of each node two more.
 package funet

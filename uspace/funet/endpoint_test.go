@@ -359,6 +359,36 @@ func TestHandlerErrors(t *testing.T) {
 	}
 }
 
+// Rule: who has sent a message to a handler that is not there is told which, and on which node, by the next call that waits, or by OnError
+// (*am.Undelivered, ErrNoHandler); the endpoint goes on.
+func TestNoHandlerThere(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		took := make(chan error, 1)
+		b.options[1].OnError = func(err error) { took <- err }
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			const missing = 77
+			if err := errors.Join(e.Barrier(ctx), e.Send(ctx, 1-e.Node(), missing, []byte("who is there"))); err != nil {
+				return err
+			}
+			var err error
+			if e.Node() == 0 {
+				err = e.Wait(ctx, func() bool { return false })
+			} else {
+				err = errors.Join(e.Wait(ctx, func() bool { return len(took) > 0 }))
+				err = errors.Join(err, <-took)
+			}
+			var u *am.Undelivered
+			if !errors.As(err, &u) || !errors.Is(err, funet.ErrNoHandler) || int(u.Node) != 1-e.Node() || u.Handler != missing {
+				return fmt.Errorf("it was told %w", err)
+			}
+			if err := e.Send(ctx, 1-e.Node(), missing, make([]byte, 10_000)); !errors.Is(err, funet.ErrNoHandler) {
+				return fmt.Errorf("a long message: %w", err)
+			}
+			return errors.Join(e.Err(), e.Barrier(ctx))
+		})
+	})
+}
+
 // Rule: without a place anywhere Open says what to do.
 func TestNoPlace(t *testing.T) {
 	t.Setenv("FUNET_GID", "")

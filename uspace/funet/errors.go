@@ -23,6 +23,9 @@ var (
 	ErrLong = am.ErrLong
 	// ErrNumber: handler numbers are 0 to am.Handlers-1, each registered once.
 	ErrNumber = am.ErrNumber
+	// ErrNoHandler: the node has no handler of that number. Of a message whose Send had returned it is in an *am.Undelivered, which belongs to
+	// no call (Options.OnError).
+	ErrNoHandler = am.ErrNoHandler
 	// ErrLeft: a node has left the job, and has not joined it again (Options.Rejoin); of a barrier: some node has left or
 	// joined since the last Agree.
 	ErrLeft = am.ErrLeft
@@ -32,7 +35,8 @@ var (
 	ErrPlace = errors.New("funet: start the program with funet run, mpirun or srun, or give Options.Peers, Interfaces and Node")
 	// ErrAddress: memory is not what Alloc returned, or there are no such addresses.
 	ErrAddress = errors.New("funet: not memory that Alloc returned, or no addresses for it")
-	// ErrMemory: there is no memory for a message, here or at the other node (Options.Memory).
+	// ErrMemory: the receiver has no memory for a message of that length (Options.Memory, or the quota of its user), or replies that
+	// wait have all memory here.
 	ErrMemory = am.ErrMemory
 )
 

@@ -32,21 +32,25 @@ type block struct {
 	bytes []byte
 }
 
-// Memory for messages, in bytes, where Options does not say it.
+// Memory for messages, in bytes, where Options does not say it. A message that is longer than that has room for gets a segment of its own
+// (am.Memory.Grow).
 const (
-	embeddedMemory = 64 << 20
-	attachedMemory = 4 << 20
+	embeddedMemory = 64 << 20 // which become memory when they are used
+	attachedMemory = 4 << 20  // a daemon makes and locks all of it at once
 )
 
 // useMemory takes memory for messages.
 func (e *Endpoint) useMemory(limit int) error {
-	m := am.Memory{Segment: e.carrier.Segment, Now: e.carrier.Now, Limit: limit}
+	m := am.Memory{Segment: e.carrier.Segment, Unregister: e.carrier.Unregister, Now: e.carrier.Now, Limit: limit}
+	if limit == 0 {
+		m.Grow = am.MaxBytes
+	}
 	k, embedded := e.carrier.(*card.Card)
 	switch {
 	case limit < 0, embedded && k.CPU() != nil: // a modelled machine has no long messages
 		return nil
 	case embedded:
-		m.Register, m.Unregister, m.Withdraw = k.Register, k.Unregister, k.Withdraw
+		m.Register, m.Withdraw = k.Register, k.Withdraw
 		m.Limit = cmp.Or(limit, embeddedMemory)
 	case limit == 0:
 		m.Limit = attachedMemory

@@ -85,3 +85,48 @@ func TestShare(t *testing.T) {
 		}
 	})
 }
+
+// Rule: with the options that nobody has set the longest message arrives, sent, called and answered, also while others of its length are under way,
+// and short ones beside it (am.MaxBytes); afterwards the memory is the user's again.
+func TestLongestMessage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves half a GiB")
+	}
+	onBoth(t, func(t *testing.T, b *bed) {
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			long := make([]byte, am.MaxBytes)
+			for i := 0; i < len(long); i += 4096 {
+				long[i] = byte(i>>12) ^ byte(e.Node())
+			}
+			took := 0
+			whole := func(m *funet.Message) error {
+				if len(m.Bytes) != len(long) {
+					return fmt.Errorf("%d bytes came", len(m.Bytes))
+				}
+				for i := 0; i < len(long); i += 4096 {
+					if m.Bytes[i] != byte(i>>12)^byte(m.Source) {
+						return fmt.Errorf("another byte came at %d", i)
+					}
+				}
+				took++
+				return nil
+			}
+			err := errors.Join(e.Handle(1, whole), e.Serve(2, func(m *funet.Message) ([]byte, error) { return m.Bytes, whole(m) }), e.Barrier(ctx))
+			if err != nil {
+				return err
+			}
+			sent := make(chan error, 2)
+			for range 2 {
+				go func() { sent <- e.Send(ctx, 1-e.Node(), 1, long) }()
+			}
+			answer, err := e.Call(ctx, 1-e.Node(), 2, long)
+			if err := errors.Join(err, <-sent, <-sent); err != nil {
+				return err
+			}
+			if !slices.Equal(answer, long) {
+				return errors.New("the answer is other bytes")
+			}
+			return errors.Join(e.Wait(ctx, func() bool { return took == 3 }), e.Barrier(ctx))
+		})
+	})
+}

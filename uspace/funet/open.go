@@ -34,16 +34,18 @@ type Options struct {
 	Nodes int
 	// Memory is how many bytes are for messages of more than am.ShortBytes bytes; about two thirds of it can receive
 	// one message. 0: 64 MiB with a card in this process, which become memory when they are used, and 4 MiB with that
-	// of a daemon, or as much less as the administrator allows. Negative: none, and only short messages.
+	// of a daemon, or as much less as the administrator allows; and for a message that is longer than that has room for, up to am.MaxBytes,
+	// memory of its own while it arrives. A daemon counts that for the user: where his quota leaves none for some 15 s the
+	// sender gets ErrMemory. Negative: none, and only short messages.
 	Memory int
 	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet run --restart), and Events
 	// tell who leaves and joins; all processes of the job ask for it. Life is how many processes were this node before,
 	// where neither Attach nor the environment says so.
 	Rejoin bool
 	Life   int
-	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back
-	// whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
-	// use of the endpoint (Err), and a message that came back is the error of the next call that sends or waits.
+	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back,
+	// or that its node has no handler for it, whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
+	// use of the endpoint (Err), and such a message is the error of the next call that sends or waits.
 	OnError func(error)
 	// Remote is how much remote memory the process can open (package rats); zero: none.
 	Remote funi.RemoteSizes
