@@ -23,7 +23,8 @@
  * refused, a positive code when a handler elsewhere returned an error (funet_call), or a negative errno: then f.error says what
  * failed and why, in one line. The same negative numbers mean the same everywhere:
  *
- *	-ENOTCONN     the daemon is gone or has ended the context, or the job goes on without this node; nothing can be done with it any more
+ *	-ENOTCONN     the daemon is gone or has ended the context, funet_close was called, or the job goes on without this node; nothing can be
+ *	              done with it any more
  *	-EHOSTUNREACH a message could not be delivered, mostly because its node is gone: f.back says which and why. It is told
  *	              once, by whatever polls next, and nothing else of the context changes: the program decides what
  *	              that means.
@@ -31,6 +32,8 @@
  *	              funet_send waited for is given up.
  *	-ETIMEDOUT    the time given is over; as after -EINTR
  *	-EDEADLK      a handler called what only the program may, see below
+ *	-ENOSYS       the node has no such handler; of a short message of funet_send, funet_post or funet_reply it is told, once, by whatever
+ *	              polls next
  *	-EINVAL, -EMSGSIZE  a number or a length is wrong, and nothing was done
  *
  * Waits. Those with a parameter milliseconds end after that time; a negative number waits for ever, 0 looks once.
@@ -52,7 +55,7 @@
  *
  * Before the peers are there. A message waits for a node that has yet to open its place, and comes back if that takes too long
  * (funi.h). But a handler must be registered before the first message for it arrives: one that finds none is dropped and counted in
- * f.unknown. So a program begins with its handlers and then a barrier, and ends with a barrier before funet_close: what others still send
+ * f.unknown, and its sender is told (-ENOSYS). So a program begins with its handlers and then a barrier, and ends with a barrier before funet_close: what others still send
  * to a node that has closed comes back to them.
  *
  * What came back and perhaps was delivered (FUNI_REASON_RESYNCHRONISED), and what is lost when more comes back than f.card can keep, ends
@@ -100,6 +103,7 @@ enum funet_type {
 	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
 	FUNET_ANSWER = 25, /* reply, of a lost answer request: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
+	FUNET_UNHANDLED = 31, /* reply, later request: number of the handler that is not there; level of the message that was for it */
 	FUNET_MEMBER = 27, /* who is a member of a job that goes on without nodes: enum funet_member */
 	/* Tagged messages, all requests (uspace/am/tags.go). */
 	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send, length, and maybe an offer, which C does not take */
@@ -146,7 +150,7 @@ enum funet_status {
 	FUNET_ERROR = 1,      /* the handler returned an error without a code */
 	FUNET_NO_HANDLER = 2, /* the node has no such handler */
 	FUNET_PANICKED = 3,   /* the handler, in Go, panicked */
-	FUNET_MEMORY = 4,     /* no memory for the message at present */
+	FUNET_MEMORY = 4,     /* no memory for the message: funet_options.memory, or the user's quota */
 	FUNET_LEAVING = 5,    /* the node is about to leave */
 	FUNET_LOST = 6,       /* the handler has run, and its answer was lost */
 	FUNET_LONG = 7,       /* the answer is too long */
@@ -197,6 +201,8 @@ struct funet_request { /* a call of ours */
 #define FUNET_KEPT 65536 /* messages that wait here for memory or for who receives them; more are refused */
 #define FUNET_CHUNK (1 << 20) /* bytes of a transfer */
 #define FUNET_HOLD 5000 /* milliseconds that memory is left alone whose message was given up */
+#define FUNET_HUNGER INT64_C(15000000000) /* ns for which a message waits for a daemon that gives no memory, as the user's quota is reached */
+#define FUNET_ASK INT64_C(50000000)       /* ns until that daemon is asked again */
 #define FUNET_ASKED_MOST 8 /* messages that a node is told of, and has not granted memory for */
 #define FUNET_PAGE 4096    /* granule of memory */
 #define FUNET_BASE 0xc0000000u /* where the library's segments begin */
@@ -333,6 +339,8 @@ struct funet {
 	int sending_result;    /* of those of funet_post, until funet_flush */
 	uint32_t ids;
 	struct funet_arrival *waiting; /* for memory, in order */
+	int64_t ask;           /* when memory for the first is asked for again */
+	int64_t hungry;        /* since when there is none, and nothing that has any will end; 0: there is, or that */
 	uint32_t kept;         /* announcements and messages in the three lists */
 	struct funet_landing landings[FUNET_LANDINGS];
 	uint32_t landing;      /* where the search for a free one begins */
@@ -350,7 +358,7 @@ struct funet_options { /* all 0: everything from the environment */
 	const uint8_t *token; /* FUNI_TOKEN_SIZE bytes */
 	/* These are looked at in any case. */
 	uint32_t slots;       /* of each queue, a power of two; 0: the daemon's default */
-	uint32_t memory;      /* bytes of f.most; 0: 64 MiB */
+	uint32_t memory;      /* bytes of f.most; 0: 128 MiB, which are taken as they are needed: a message of FUNET_MAX_BYTES and others arrive */
 };
 
 /* ---- errors ---- */
@@ -589,14 +597,29 @@ static inline void funet_received(struct funet *f, enum funi_level l, const uint
 	uint32_t first = slot[FUNI_PAYLOAD_WORD], number = first & 0xff;
 	struct funet_message m;
 
-	if (number >= FUNET_HANDLERS || f->handlers[number].run == NULL || f->handlers[number].serves ||
-	    !funet_content(slot, 1, first, &m.bytes, &m.length)) {
+	if (!funet_content(slot, 1, first, &m.bytes, &m.length)) {
 		f->unknown++;
+		return;
+	}
+	if (number >= FUNET_HANDLERS || f->handlers[number].run == NULL || f->handlers[number].serves) {
+		const uint32_t words[2] = { number, (uint32_t)l };
+		f->unknown++;
+		f->running[l]++;
+		funet_tell_words(f, slot[FUNI_SOURCE_WORD], FUNET_UNHANDLED, words, 2);
+		f->running[l]--;
 		return;
 	}
 	int code = funet_run(f, &f->handlers[number], &m, l, slot);
 	if (code != 0 && f->failed == 0)
 		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", number, code, m.source);
+}
+
+/* Notes that a node has no handler for a message. */
+static inline void funet_unhandled(struct funet *f, uint32_t node, uint32_t number)
+{
+	if (f->failed == 0)
+		f->failed = funet_fail(f, -ENOSYS, "sending to handler %u on node %u: the node has no such handler; all nodes register theirs, and then a "
+						   "barrier comes", number, node);
 }
 
 /* Makes an error the answer. */
@@ -1505,8 +1528,11 @@ static inline void funet_was_taken(struct funet *f, uint32_t node, const uint32_
 	struct funet_peer *p = &f->peers[node];
 	uint32_t slot = w[0] >> 25 & (FUNET_LEASE_SLOTS - 1);
 	if (w[0] & FUNET_PART_BIT) {
-		if (p->lease != 0 && p->used[slot] == w[0])
+		if (p->lease != 0 && p->used[slot] == w[0]) {
 			p->idle |= 1u << slot;
+			if (w[1] == FUNET_NO_HANDLER)
+				funet_unhandled(f, node, w[0] & 0xff);
+		}
 	} else if (s != NULL && w[1] != FUNET_DONE) {
 		s->owes = 0;
 		funet_end_sending(f, s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS :
@@ -1623,7 +1649,7 @@ static inline const char *funet_why(int result)
 	return result == -EHOSTUNREACH ? "the node is gone, or the message came back" :
 	       result == -ENOSYS       ? "the node has no such handler" :
 	       result == -EMSGSIZE     ? "the node has no room for that many bytes" :
-					 "there is no memory for it, here or there";
+					 "no memory for it, here or there; raise funet_options.memory (Options.Memory in Go), or the user's quota";
 }
 
 /* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows if it was given up. */
@@ -1669,11 +1695,33 @@ static inline void funet_probe_landing(struct funet *f)
 		}
 }
 
+/* Grants the first message that waits its memory, or refuses it after FUNET_HUNGER in which there was none and no message had any: 1, or 0
+ * if it goes on waiting. The daemon is asked every FUNET_ASK. */
+static inline int funet_grant_waiting(struct funet *f)
+{
+	struct funet_arrival *a = f->waiting;
+	int64_t now = funet_now();
+	int granted = funet_grant(f, a), open = 0;
+	for (int i = 0; i < FUNET_LANDINGS && !granted; i++)
+		open |= f->landings[i].open;
+	f->ask = 0;
+	if (!granted && (open || f->hungry == 0 || now - f->hungry < FUNET_HUNGER)) {
+		f->ask = now + FUNET_ASK;
+		f->hungry = open ? 0 : f->hungry == 0 ? now : f->hungry;
+		return 0;
+	}
+	f->hungry = 0;
+	if (!granted)
+		funet_settle(f, a->node, a->id, FUNET_MEMORY);
+	f->waiting = a->next;
+	funet_forget(f, a);
+	return 1;
+}
+
 /* Goes on with everything that is under way, outside handlers. */
 static inline void funet_advance(struct funet *f)
 {
 	struct funet_sending *s, *next;
-	struct funet_arrival *a;
 	funet_say_kept(f);
 	for (s = f->sendings; s != NULL; s = next) {
 		next = s->next;
@@ -1682,10 +1730,8 @@ static inline void funet_advance(struct funet *f)
 		if (s->kept && (s->ended || (s->given_up && (s->to != 0 || !s->asked))))
 			funet_retire(f, s);
 	}
-	while ((a = f->waiting) != NULL && funet_grant(f, a)) {
-		f->waiting = a->next;
-		funet_forget(f, a);
-	}
+	while (f->waiting != NULL && funet_now() >= f->ask && funet_grant_waiting(f))
+		;
 	if (f->waiting != NULL)
 		funet_probe_landing(f);
 	if (f->tells)
@@ -1752,6 +1798,8 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 		funet_piece_came(f, slot);
 	else if (type == FUNET_MEMBER)
 		funet_member(f, l, slot, words);
+	else if (type == FUNET_UNHANDLED && words >= 2)
+		funet_unhandled(f, slot[FUNI_SOURCE_WORD], slot[FUNI_PAYLOAD_WORD] & 0xff);
 	else if (type != FUNET_PROBE)
 		f->unknown++;
 }
@@ -1855,7 +1903,8 @@ static inline enum funet_came funet_came_back(struct funet *f, const struct funi
 	}
 	if (gone) {
 		told |= funet_departed(f, node, r->reason);
-		if (type == FUNET_ANSWER || type == FUNET_GRANT || type == FUNET_TAKEN || type == FUNET_ABORT || type == FUNET_TOLD || type == FUNET_MEMBER)
+		if (type == FUNET_ANSWER || type == FUNET_GRANT || type == FUNET_TAKEN || type == FUNET_ABORT || type == FUNET_TOLD || type == FUNET_MEMBER ||
+		    type == FUNET_UNHANDLED)
 			return FUNET_OWN; /* nobody waits for it any more */
 		return told ? FUNET_TOLD_SO : FUNET_UNTOLD;
 	}
@@ -1874,8 +1923,9 @@ static inline enum funet_came funet_came_back(struct funet *f, const struct funi
 		if (perhaps)
 			funet_tell_words(f, node, FUNET_ABORT, &r->word, 1);
 		return FUNET_OWN;
+	case FUNET_UNHANDLED:
 	case FUNET_MEMBER:
-		return FUNET_OWN; /* who asks for it asks again */
+		return FUNET_OWN; /* who asks for it asks again, and who is not told that a handler is missing hears it of the next message */
 	case FUNET_ROUND:
 		for (uint32_t k = 0; perhaps && UINT32_C(1) << k < f->card.nodes; k++)
 			if ((f->card.node + (UINT32_C(1) << k)) % f->card.nodes == node)
@@ -1986,9 +2036,17 @@ static inline int funet_take_back(struct funet *f)
 
 /* ---- polling and waiting ---- */
 
+/* Refuses what needs a place in the job. */
+static inline int funet_opened(struct funet *f, const char *what)
+{
+	return f->peers != NULL ? 0 : funet_fail(f, -ENOTCONN, "%s before funet_open or after funet_close", what);
+}
+
 /* Refuses what handlers may not do. */
 static inline int funet_outside(struct funet *f, const char *what)
 {
+	if (funet_opened(f, what) != 0)
+		return -ENOTCONN;
 	if (f->running[FUNI_REQUEST] || f->running[FUNI_REPLY])
 		return funet_fail(f, -EDEADLK, "%s in a handler, which may only reply to the message of funet_send that it handles", what);
 	return 0;
@@ -2139,14 +2197,20 @@ static inline int funet_fd(const struct funet *f) { return funi_fd(&f->card); }
 /* 1: sleep until funet_fd can be read; 0: poll again first; -ENOTCONN. */
 static inline int funet_arm(struct funet *f)
 {
-	int n = funi_arm(&f->card);
+	int n = funet_opened(f, "sleeping");
+	if (n != 0)
+		return n;
+	n = funi_arm(&f->card);
 	return n < 0 ? funet_card_fails(f, n) : n;
 }
 
 /* After the sleep, whatever ended it: 0, or -ENOTCONN. */
 static inline int funet_woken(struct funet *f)
 {
-	int n = funi_woken(&f->card);
+	int n = funet_opened(f, "waking");
+	if (n != 0)
+		return n;
+	n = funi_woken(&f->card);
 	return n < 0 ? funet_card_fails(f, n) : n;
 }
 
@@ -2463,6 +2527,22 @@ static inline void funet_cancel(struct funet *f, int64_t call)
 
 static inline int funet_is_answered(void *call) { return ((struct funet_request *)call)->progress != FUNET_ASKED; }
 
+/* The text of an error of a call that came without one. */
+static inline const char *funet_says(int code)
+{
+	switch (code) {
+	case -EHOSTUNREACH: return "the node is gone";
+	case FUNET_NO_HANDLER: return "the node has no such handler";
+	case FUNET_PANICKED: return "the handler panicked";
+	case FUNET_MEMORY: return "no memory there; raise funet_options.memory (Options.Memory in Go), or the user's quota";
+	case FUNET_LEAVING: return "the node is leaving";
+	case FUNET_LOST: return "the answer was lost, and the handler may have run";
+	case FUNET_LONG: return "the answer is too long";
+	case FUNET_LIFE: return "another process is the node now";
+	default: return "the handler gave no text";
+	}
+}
+
 /* Waits for the answer of a call: 0, and the length of the answer if length is not NULL; a code of the handler's error, with its text in
  * f->error; -EMSGSIZE: the answer has length bytes, more than there is room; -EHOSTUNREACH: the node is gone, and may have executed the call.
  * After these the call has ended. After -ETIMEDOUT, -EINTR and what funet_poll returns of other messages it goes on. */
@@ -2484,7 +2564,7 @@ static inline int funet_finish(struct funet *f, int64_t call, size_t *length, in
 	if (c->result == -EMSGSIZE)
 		return funet_fail(f, c->result, "calling node %u: its answer has %llu bytes, and there is room for %llu", c->node,
 				  (unsigned long long)c->length, (unsigned long long)c->room);
-	return c->result == 0 ? 0 : funet_fail(f, c->result, "calling node %u: error %d: %s", c->node, c->result, c->text);
+	return c->result == 0 ? 0 : funet_fail(f, c->result, "calling node %u: error %d: %s", c->node, c->result, c->text[0] != 0 ? c->text : funet_says(c->result));
 }
 
 /* Calls a handler of funet_serve on a node and waits for its answer, of at most room bytes. Results are those of funet_finish; but
@@ -2544,7 +2624,9 @@ static inline int funet_barrier(struct funet *f, int milliseconds)
 			(void)funet_commit(f);
 			b->told = 1;
 		}
-		if ((code = funet_await(f, funet_has_heard, &r, from, end)) != 0)
+		if ((code = funet_await(f, funet_has_heard, &r, from, end)) == -ETIMEDOUT)
+			return funet_fail(f, code, "a barrier of %u nodes: node %u has not come, or waits for others", nodes, from);
+		if (code != 0)
 			return code;
 	}
 	b->open = 0;
@@ -3033,7 +3115,7 @@ static inline int funet_prepare(struct funet *f, uint32_t memory)
 {
 	f->patience = -1;
 	f->last = &f->sendings;
-	f->most = memory != 0 ? memory : UINT32_C(64) << 20;
+	f->most = memory != 0 ? memory : UINT32_C(128) << 20;
 	f->most = f->most < UINT32_C(1) << 30 ? f->most : UINT32_C(1) << 30;
 	f->pairs = (struct funet_pair *)calloc(f->card.nodes, 2 * sizeof *f->pairs);
 	f->peers = (struct funet_peer *)calloc(f->card.nodes, sizeof *f->peers);

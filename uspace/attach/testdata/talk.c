@@ -185,6 +185,8 @@ int main(int argc, char **argv)
 		return fail("waiting in vain", 0);
 	if (wrong != 0 || (code = funet_barrier(&f, 30000)) != 0 || (code = funet_close(&f, 5000)) != 0)
 		return fail("at the end", code);
+	if (funet_call(&f, 0, COUNT, b, 1, NULL, 0, NULL, 10) != -ENOTCONN || funet_alloc(&f, 1) != NULL || funet_close(&f, 0) != -ENOTCONN)
+		return fail("after funet_close", 0);
 	printf("%u\n", checks);
 	return 0;
 }

@@ -327,5 +327,49 @@ int main(void)
 	CHECK(funet_poll(&f) == -EHOSTUNREACH && f.back.reason == FUNI_REASON_REPLACED);
 	(void)arrives(FUNI_REPLY, 2, FUNET_MEMBER, 5, fence);
 	CHECK(funet_poll(&f) == -ENOTCONN);
+
+	/* Who sends to a handler that is not there hears it, whatever the length; an answer without a text says what its code means. */
+	begin(__LINE__);
+	const uint32_t nobody[2] = { 77 | 3 << 8, 0 }, missing[2] = { 77, FUNI_REPLY };
+	for (int l = 0; l < 2; l++) {
+		(void)arrives((enum funi_level)l, 1, FUNET_BYTES, 2, nobody);
+		CHECK(funet_poll(&f) == 1 && f.unknown == (uint32_t)l + 1);
+		CHECK(l == 0 || (funet_poll(&f) == 0 && leaves_as(FUNI_REQUEST, 1, FUNET_UNHANDLED)[1] == FUNI_REPLY));
+		CHECK(l == 1 || (w = leaves_as(FUNI_REPLY, 1, FUNET_UNHANDLED), w[0] == 77 && w[1] == FUNI_REQUEST));
+	}
+	(void)arrives(FUNI_REPLY, 2, FUNET_UNHANDLED, 2, missing);
+	CHECK(funet_poll(&f) == -ENOSYS && strstr(f.error, "handler 77 on node 2") != NULL && funet_poll(&f) == 0);
+	f.peers[2].lease = 0xc0020000;
+	f.peers[2].idle = (1 << FUNET_LEASE_SLOTS) - 1;
+	CHECK(funet_send(&f, 2, 9, bytes, 100) == 0);
+	const uint32_t parts[2] = { f.peers[2].used[0], FUNET_NO_HANDLER };
+	(void)arrives(FUNI_REPLY, 2, FUNET_TAKEN, 2, parts);
+	CHECK(parts[0] != 0 && funet_poll(&f) == -ENOSYS && strstr(f.error, "handler 9 on node 2") != NULL);
+	const int64_t asked = funet_start(&f, 3, 5, bytes, 4, NULL, 0);
+	const uint32_t none[2] = { (uint32_t)asked - 1, (uint32_t)FUNET_NO_HANDLER << 16 };
+	(void)arrives(FUNI_REPLY, 3, FUNET_ANSWER, 2, none);
+	CHECK(funet_finish(&f, asked, NULL, 100) == FUNET_NO_HANDLER && strstr(f.error, "no such handler") != NULL);
+
+	/* A message that the daemon gives no memory for is refused in the end; one of all lengths is not refused at once. */
+	begin(__LINE__);
+	const uint32_t longest[5] = { 8, TAKE, FUNET_MAX_BYTES, 0, 0 };
+	(void)arrives(FUNI_REQUEST, 1, FUNET_READY, 5, longest);
+	CHECK(funet_poll(&f) == 1 && leaves(FUNI_REPLY) == NULL && f.waiting != NULL && f.ask != 0);
+	f.ask = 0;
+	CHECK(funet_poll(&f) == 0 && f.waiting != NULL && f.hungry != 0);
+	f.ask = 0;
+	f.hungry -= FUNET_HUNGER;
+	CHECK(funet_poll(&f) == 0 && f.waiting == NULL && f.hungry == 0);
+	w = leaves_as(FUNI_REQUEST, 1, FUNET_TAKEN);
+	CHECK(w[0] == 8 && w[1] == FUNET_MEMORY);
+
+	/* A barrier that times out names the node that it has not heard. */
+	CHECK(funet_barrier(&f, 1) == -ETIMEDOUT && strstr(f.error, "node 3 has not come") != NULL);
+
+	/* Without a place in a job nothing is done. */
+	memset(&f, 0, sizeof f);
+	CHECK(funet_call(&f, 1, SERVE, bytes, 4, NULL, 0, NULL, 100) == -ENOTCONN && strstr(f.error, "after funet_close") != NULL);
+	CHECK(funet_send(&f, 1, TAKE, bytes, 4) == -ENOTCONN && funet_post(&f, 1, TAKE, bytes, 4, NULL) == -ENOTCONN && funet_poll(&f) == -ENOTCONN);
+	CHECK(funet_barrier(&f, 0) == -ENOTCONN && funet_close(&f, 0) == -ENOTCONN && funet_arm(&f) == -ENOTCONN && funet_flush(&f, 0) == -ENOTCONN);
 	return 0;
 }
