@@ -32,7 +32,7 @@ type rounds struct {
 // messages, at request priority. Main program only (ErrHandler).
 //
 // It returns an Undelivered error when a node that it waits for cannot be reached, or any message has come back
-// meanwhile; called again, it goes on where it stopped. ErrCollective: the nodes do not call the same operation.
+// meanwhile; called again, it goes on where it stopped. A *Missing says of which nodes nothing was heard. ErrCollective: the nodes do not call the same operation.
 func (e *Endpoint) Barrier() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err

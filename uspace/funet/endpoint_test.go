@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -386,6 +387,25 @@ func TestNoHandlerThere(t *testing.T) {
 			}
 			return errors.Join(e.Err(), e.Barrier(ctx))
 		})
+	})
+}
+
+// Rule: a barrier, and another operation of all nodes, that ends before all have come names the node that has not (Missing).
+func TestWhoIsMissing(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		e := b.open(0)
+		for name, call := range map[string]func(context.Context) error{
+			"Barrier": e.Barrier,
+			"Gather":  func(ctx context.Context) error { return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16)) },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			err := call(ctx)
+			cancel()
+			var m *funet.Missing
+			if !errors.As(err, &m) || !slices.Equal(m.Nodes, []int{1}) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "node 1 has not come") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	})
 }
 

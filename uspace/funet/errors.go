@@ -83,6 +83,10 @@ func (p *PanicError) Unwrap() error {
 	return err
 }
 
+// Missing is the error of a Barrier, or of another operation of all nodes, that ended before all had come: it says of which nodes nothing was
+// heard, and wraps why it ended.
+type Missing = am.Missing
+
 // cancelled is the error of a call whose context has ended: it wraps am.ErrCancelled, and the context's cause.
 func cancelled(ctx context.Context, doing string) error {
 	return fmt.Errorf("%s: %w: %w", doing, am.ErrCancelled, context.Cause(ctx))

@@ -72,7 +72,8 @@ func (e *Endpoint) all(ctx context.Context, f func(g *collective.Group) error) e
 // Broadcast brings the root's b to all nodes' b (MPI_Bcast). This and the following are called by all nodes, in the same
 // order, with the same root and with memory of the same lengths. After an error, such as the end of the context, the
 // nodes are not at the same place any more, and nothing of the kind can be called again. Errors are ErrLengths, ErrRoot,
-// that a node is gone (*am.Undelivered), that the context ended, and ErrHandler within a handler.
+// that a node is gone (*am.Undelivered), that the context ended, and ErrHandler within a handler. A *Missing in them says for which nodes it
+// waited.
 func (e *Endpoint) Broadcast(ctx context.Context, root int, b []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.Broadcast(root, b) })
 }

@@ -91,6 +91,18 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 			err = e.await(ctx, w, doing)
 		}
 	}
+	if err != nil && tag > MaxTag { // of an operation of all nodes
+		m := &am.Missing{Err: err}
+		if !receiving.done {
+			m.Nodes = append(m.Nodes, from)
+		}
+		if !sending.done && (receiving.done || to != from) {
+			m.Nodes = append(m.Nodes, to)
+		}
+		if len(m.Nodes) > 0 {
+			err = m
+		}
+	}
 	if !sending.done {
 		e.cancel(send)
 	}

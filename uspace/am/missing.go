@@ -1,0 +1,68 @@
+package am
+
+// This file is which nodes an operation of all nodes still waits for when it ends with an error.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Missing is the error of an operation of all nodes that ended before all had come: its context ended, or a message came back. It
+// wraps that.
+type Missing struct {
+	// Nodes are those of which this node has not heard that they have called the operation. Some may have, and wait for the others of them.
+	Nodes []int
+	Err   error
+}
+
+// Error names the first of the nodes.
+func (m *Missing) Error() string {
+	const most = 8
+	var names []string
+	for _, n := range m.Nodes[:min(len(m.Nodes), most)] {
+		names = append(names, fmt.Sprint(n))
+	}
+	text := "node " + names[0] + " has not come"
+	if len(names) > 1 {
+		text = "nothing heard of nodes " + strings.Join(names, ", ")
+	}
+	if more := len(m.Nodes) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s: %v", text, m.Err)
+}
+
+// Unwrap returns why the operation ended.
+func (m *Missing) Unwrap() error { return m.Err }
+
+// missing adds which nodes have not come to an error of waiting for a node.
+func (e *Endpoint) missing(node int, err error) error {
+	var u *Undelivered
+	if !errors.Is(err, ErrCancelled) && !errors.As(err, &u) {
+		return err
+	}
+	c := &e.collective
+	if c.what != uint32(barrierKind) {
+		return &Missing{[]int{node}, err}
+	}
+	// A message of round k speaks for its sender and the 2^k-1 nodes before that.
+	came := make([]bool, e.nodes)
+	came[e.node] = true
+	for k := range maxRounds {
+		for i := 0; e.rounds.heard[k][c.number&1].number == c.number && i < min(1<<k, e.nodes); i++ {
+			came[((e.node-1<<k-i)%e.nodes+e.nodes)%e.nodes] = true
+		}
+	}
+	m := &Missing{Err: err}
+	for n, has := range came {
+		if !has {
+			m.Nodes = append(m.Nodes, n)
+		}
+	}
+	if !slices.Contains(m.Nodes, node) { // its message came while the wait ended
+		return err
+	}
+	return m
+}

@@ -1,0 +1,68 @@
+package am_test
+
+// This file tests that operations of all nodes name the nodes that have not come.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/uspace/am"
+)
+
+// Rule: a barrier that ends before all nodes have come names those of which nothing was heard, on each node, and among them always the one that has not;
+// where nothing hides it, that one alone; a reduction names the node that it waits for (Missing).
+func TestMissing(t *testing.T) {
+	for _, nodes := range []int{2, 3, 4, 7, 16} {
+		for _, absent := range []int{0, nodes - 1, nodes / 2} {
+			b := bed.New(t, bed.Options{Nodes: nodes})
+			ctx, cancel := context.WithCancel(t.Context())
+			b.At(100*time.Millisecond, cancel)
+			alone, stop := 0, false
+			b.MustRun(func(n *bed.Node) error {
+				if err := n.Barrier(); err != nil {
+					return err
+				}
+				if n.Node() == absent {
+					return n.Wait(func() bool { return stop })
+				}
+				n.Bind(ctx)
+				err := n.Barrier()
+				var m *am.Missing
+				if !errors.As(err, &m) || !slices.Contains(m.Nodes, absent) || slices.Contains(m.Nodes, n.Node()) {
+					return fmt.Errorf("node %d misses %d and says %w", n.Node(), absent, err)
+				}
+				if len(m.Nodes) == 1 {
+					alone++
+					if !strings.Contains(err.Error(), fmt.Sprintf("node %d has not come", absent)) {
+						return err
+					}
+				}
+				stop = alone > 0
+				return nil
+			})
+			if alone == 0 {
+				t.Errorf("of %d nodes none knows that %d alone is missing", nodes, absent)
+			}
+		}
+	}
+	var m *am.Missing
+	b := bed.New(t, bed.Options{Nodes: 2})
+	ctx, cancel := context.WithCancel(t.Context())
+	b.At(10*time.Millisecond, cancel)
+	b.MustRun(func(n *bed.Node) error {
+		if n.Node() == 1 {
+			return n.Wait(func() bool { return m != nil })
+		}
+		n.Bind(ctx)
+		if _, err := n.ReduceInt64(am.Sum, 1); !errors.As(err, &m) || !slices.Equal(m.Nodes, []int{1}) {
+			return fmt.Errorf("a reduction: %w", err)
+		}
+		return nil
+	})
+}
