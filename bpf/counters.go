@@ -9,10 +9,11 @@ import "fmt"
 // funet.h.
 type Counters struct {
 	Pass         uint64 `json:"pass"`          // not FUNet, or a probe: left to the kernel
-	Short        uint64 `json:"short"`         // it, or its first buffer, ended inside the header: dropped
-	BadVersion   uint64 `json:"bad_version"`   // another header version: dropped
-	BadLength    uint64 `json:"bad_length"`    // length below the header's or beyond the frame: dropped
-	BadGID       uint64 `json:"bad_gid"`       // a GID of more than 11 bits: dropped
+	Short        uint64 `json:"short"`         // it, or its first buffer, ended inside the header: dropped, a datagram passed
+	BadVersion   uint64 `json:"bad_version"`   // another header version: the same
+	BadLength    uint64 `json:"bad_length"`    // length below the header's or beyond the frame: the same
+	BadGID       uint64 `json:"bad_gid"`       // a GID of more than 11 bits: the same
+	Merged       uint64 `json:"merged"`        // a datagram longer than its frame, merged of several by the kernel's GRO: dropped
 	ForeignGroup uint64 `json:"foreign_group"` // a group that is not active here: dropped
 	NoSocket     uint64 `json:"no_socket"`     // no AF_XDP socket on the receive queue: dropped
 	Redirected   uint64 `json:"redirected"`    // handed to the socket of the receive queue
@@ -29,7 +30,7 @@ type PerQueue [CountedQueues]uint64
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
-		&c.BadGID, &c.ForeignGroup, &c.NoSocket, &c.Redirected,
+		&c.BadGID, &c.Merged, &c.ForeignGroup, &c.NoSocket, &c.Redirected,
 	}
 }
 

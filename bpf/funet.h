@@ -106,10 +106,12 @@ _Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNE
 /* What became of a frame: the places of the counters. Each frame moves exactly one by one. */
 enum funet_counter {
 	FUNET_COUNT_PASS,	   /* not FUNet, not as FUNet sends it, or a probe: left to the kernel */
-	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header: dropped */
-	FUNET_COUNT_BAD_VERSION,   /* another version: dropped */
-	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame: dropped */
-	FUNET_COUNT_BAD_GID,	   /* a GID of more than 11 bits: dropped */
+	/* The next four are no frames of FUNet: dropped. In datagrams they are somebody else's: left to the kernel. */
+	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header */
+	FUNET_COUNT_BAD_VERSION,   /* another version */
+	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame */
+	FUNET_COUNT_BAD_GID,	   /* a GID of more than 11 bits */
+	FUNET_COUNT_MERGED,	   /* a datagram longer than its frame: the kernel merged several (GRO): dropped */
 	FUNET_COUNT_FOREIGN_GROUP, /* no context of this group on this host: dropped */
 	FUNET_COUNT_NO_SOCKET,	   /* no AF_XDP socket serves this receive queue: dropped */
 	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of receive queue 0; of queue 1 is the next, and so on */

@@ -198,13 +198,17 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	} else if (data + FUNET_ETHERNET_LEN > end || found.header->ethertype != funet_be16(FUNET_ETHERTYPE)) {
 		return count(FUNET_COUNT_PASS, XDP_PASS);
 	}
+	/* The EtherType is FUNet's alone. To the UDP port others may send as well, for instance to a service of
+	 * Kubernetes that has this port on the node.
+	 */
+	const int strange = funet_udp_port ? XDP_PASS : XDP_DROP;
 	const struct funet_header *header = found.header;
 	if ((void *)header + FUNET_FRAME_MIN > end || found.len < FUNET_FRAME_MIN)
-		return count(FUNET_COUNT_SHORT, XDP_DROP);
+		return count(FUNET_COUNT_SHORT, strange);
 	if (header->version == FUNET_VERSION_PROBE)
 		return count(FUNET_COUNT_PASS, XDP_PASS);
 	if (header->version != FUNET_VERSION && header->version != FUNET_VERSION_HELLO)
-		return count(FUNET_COUNT_BAD_VERSION, XDP_DROP);
+		return count(FUNET_COUNT_BAD_VERSION, strange);
 
 	/* One unsigned comparison for both ends: a length below the header's wraps round and is
 	 * greater than any frame. The frame has been seen to hold the header, so the right side
@@ -212,7 +216,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	 */
 	__u64 body = (__u64)funet_le16(header->length) - FUNET_HEADER_LEN;
 	if (body > found.len - FUNET_FRAME_MIN)
-		return count(FUNET_COUNT_BAD_LENGTH, XDP_DROP);
+		return count(FUNET_COUNT_BAD_LENGTH, strange);
 
 	if (header->version != FUNET_VERSION_HELLO) {
 		/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
@@ -221,7 +225,12 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 		__u32 gid = funet_le16(header->gid);
 		const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
 		if (!active)
-			return count(FUNET_COUNT_BAD_GID, XDP_DROP);
+			return count(FUNET_COUNT_BAD_GID, strange);
+		/* A card sends datagrams that end where their frame does. Generic XDP on an interface above another sees
+		 * what GRO of the lower one made of several: too long for a socket, and with a checksum of none.
+		 */
+		if (funet_udp_port && body < found.len - FUNET_FRAME_MIN)
+			return count(FUNET_COUNT_MERGED, XDP_DROP);
 		if (!*active)
 			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
 	}

@@ -20,7 +20,7 @@ type nicFunetAddress struct {
 
 type nicFunetCounts struct {
 	_ structs.HostLayout
-	N [71]uint64
+	N [72]uint64
 }
 
 // Names of all BPF objects in the ELF.
