@@ -370,9 +370,11 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 // mind has the port check whether it works, and does what the port asks for.
 func (f *follower) mind(l *link) {
 	found := l.port.Watch(l.watched)
-	if found.Said != "" { // it may have attached the program anew
+	if found.Mended { // it has attached the program anew
 		l.reset.begin(l.watched, l.seen.carrier, l.seen.losses)
 		l.reset.after(l.seen.name)
+	}
+	if found.Said != "" {
 		f.d.cfg.Logger.Warn(found.Said, "interface", l.opened.name)
 	}
 	l.got()

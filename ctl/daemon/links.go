@@ -51,9 +51,10 @@ type LinkStatus struct {
 	BindMode   string    `json:"bind_mode"`
 	XDPWhy     string    `json:"xdp_why,omitempty"` // the reason why the modes are no better
 	Queues     int       `json:"queues"`
-	QueuesWhy  string    `json:"queues_why"` // what is proven about the queues (afxdp.Describe)
-	Changes    uint64    `json:"changes"`    // of state
-	Reopened   uint64    `json:"reopened"`   // times
+	QueuesWhy  string    `json:"queues_why"`                 // what is proven about the queues (afxdp.Describe)
+	Merged     uint64    `json:"merged_datagrams,omitempty"` // by the kernel, whose frames were lost; they stop with GRO of the interface below
+	Changes    uint64    `json:"changes"`                    // of state
+	Reopened   uint64    `json:"reopened"`                   // times
 }
 
 // link is an interface and the port on it.
@@ -153,6 +154,7 @@ func (l *link) got() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status.Queues, l.status.QueuesWhy = len(queues), afxdp.Describe(queues)
+	l.status.Merged = i.Merged
 	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
 }
 

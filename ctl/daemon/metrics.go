@@ -251,6 +251,7 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 			send(gauge, "interface_state", "1 for the state of an interface.", is, "interface", cmp.Or(s.Configured, s.Interface), "state", string(state))
 		}
 		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes), "interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_merged_datagrams_total", "Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface", cmp.Or(s.Configured, s.Interface))
 		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened), "interface", cmp.Or(s.Configured, s.Interface))
 	}
 	for _, p := range ports {

@@ -9,6 +9,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/xdp"
 )
 
 // Facts are the facts that were gathered. What was not looked at is nil.
@@ -64,6 +65,7 @@ type Interface struct {
 	Modes      *Modes   // nil: not tried
 	ModesErr   error
 	Features   map[string]bool // of ethtool that are on
+	Mergers    []xdp.Merger    // interfaces below whose GRO merges datagrams
 	RPS        []string        // queues with Receive Packet Steering
 	Processors int
 	HasDaemon  bool // the daemon that answers has it

@@ -45,6 +45,7 @@ func gatherInterface(name string, try bool) *Interface {
 		return i
 	}
 	i.relate(own, names)
+	i.Mergers, _ = xdp.Mergers(name) // what is not told stays unknown
 	i.ask()
 	i.Rx, i.Tx = max(i.Rx, 1), max(i.Tx, 1)
 	if try && i.Program == 0 && i.Up && len(i.MAC) == 6 && !i.Loopback {

@@ -149,6 +149,9 @@ func (i *Interface) judgeOffloads(a *about) {
 	if len(i.VLANs) > 0 && i.Features["rx-vlan-hw-parse"] {
 		on, off = append(on, "VLAN tags taken off beside VLAN "+strings.Join(i.VLANs, ", ")), append(off, "rxvlan off")
 	}
+	for _, m := range i.Mergers {
+		a.warn("offloads below", "`"+m.Cure()+"`", "GRO of %s merges UDP datagrams (%s): with `encap: udp` those of FUNet are lost", m.Name, strings.Join(m.Features, ", "))
+	}
 	if len(on) > 0 {
 		a.warn("offloads", "`ethtool -K "+i.Name+" "+strings.Join(off, " ")+"`", "%s: native XDP is refused or frames of others are taken for FUNet's", strings.Join(on, "; "))
 		return

@@ -20,6 +20,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/keyfile"
 	"github.com/funet/funet/uspace/port/hello"
+	"github.com/funet/funet/xdp"
 )
 
 var (
@@ -154,6 +155,9 @@ var rules = []struct {
 	{"tags taken off", func(f *Facts) {
 		f.Interface.Features, f.Interface.VLANs = map[string]bool{"rx-vlan-hw-parse": true}, []string{"eth1.5"}
 	}, Warn, "offloads", "eth1.5", "rxvlan off"},
+	{"GRO of datagrams below", func(f *Facts) {
+		f.Interface.Mergers = []xdp.Merger{{Name: "eth0", Features: []string{"rx-udp-gro-forwarding", "rx-gro-list"}}}
+	}, Warn, "offloads below", "GRO of eth0", "ethtool -K eth0 rx-udp-gro-forwarding off rx-gro-list off"},
 	{"tags taken off where there are none", func(f *Facts) { f.Interface.Features = map[string]bool{"rx-vlan-hw-parse": true} }, OK, "offloads", "none", ""},
 
 	{"no daemon", func(f *Facts) { f.Daemon.State = NoSocket }, Warn, "daemon", "none runs", "systemctl start"},

@@ -129,6 +129,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.Why != "" {
 			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
 		}
+		if l.Merged > 0 {
+			fmt.Fprintf(w, "  %s merged by GRO on the way in, their frames lost: `funet doctor --iface %s` names the interface\n", output.Count(int64(l.Merged), "datagram"), l.Interface)
+		}
 		if l.XDPWhy != "" {
 			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
 		}

@@ -74,6 +74,7 @@ type Info struct {
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
 	UDPPort   uint16         // 0: frames have an EtherType of their own
+	Merged    uint64         // datagrams that the kernel merged, at the last Watch: their frames are lost
 	// Why says why the modes are no better, if others were tried or would be expected, and what
 	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
 	Why string
@@ -179,6 +180,9 @@ func Open(c Config) (_ *Port, err error) {
 	}
 	if kind.Remark != "" {
 		why = append(why, kind.Remark)
+	}
+	if said := p.merging(); said != "" {
+		why = append(why, said)
 	}
 	if said := p.steer(c, kind); said != "" {
 		why = append(why, said)

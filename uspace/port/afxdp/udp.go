@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
+	"time"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/paths"
+	"github.com/funet/funet/xdp"
 )
 
 // UDP says where the peers are. The card knows them by the addresses that encap.Address makes of their
@@ -32,6 +35,10 @@ type Datagrams struct {
 type udp struct {
 	paths *paths.Follower
 	n     Datagrams
+
+	// The merged datagrams that Watch has told of, and when.
+	told   uint64
+	toldAt time.Time
 }
 
 // leastMTU is the MTU that FUNet needs in datagrams to an address.
@@ -55,6 +62,39 @@ func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 	p.udp = &udp{paths: f}
 	return nil
 }
+
+// merging says which interfaces below merge datagrams, and the cure; "" if none is known.
+func (p *Port) merging() string {
+	if p.udp == nil || p.info.XDPMode != xdp.AttachGeneric {
+		return ""
+	}
+	all, _ := xdp.Mergers(p.info.Interface) // without an answer the program's counter still tells
+	var said []string
+	for _, m := range all {
+		said = append(said, fmt.Sprintf("GRO of %s merges datagrams (%s), and merged frames are lost: `%s` mends it", m.Name, strings.Join(m.Features, ", "), m.Cure()))
+	}
+	return strings.Join(said, "; ")
+}
+
+// tellMerged returns a line when datagrams came merged since the last, at most once each mergedEvery.
+func (p *Port) tellMerged(s *sample) string {
+	p.mu.Lock()
+	p.info.Merged = s.merged
+	p.mu.Unlock()
+	if p.udp == nil || s.merged == p.udp.told || s.at.Sub(p.udp.toldAt) < mergedEvery {
+		return ""
+	}
+	n := s.merged - p.udp.told
+	p.udp.told, p.udp.toldAt = s.merged, s.at
+	why := p.merging()
+	if why == "" {
+		why = "see `ethtool -k` of the interfaces that frames come through on this host: " + strings.Join(xdp.Merging, " and ") + " are to be off"
+	}
+	return fmt.Sprintf("interface %s: the kernel merged datagrams %d times, and their frames were lost; %s", p.info.Interface, n, why)
+}
+
+// mergedEvery is the least time between two lines about merged datagrams.
+const mergedEvery = time.Minute
 
 // follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must be one for
 // datagrams to the same port (Config.NIC).

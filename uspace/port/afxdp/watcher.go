@@ -13,6 +13,7 @@ type sample struct {
 	rx, tx  uint64 // frames that the interface received and sent
 	missed  uint64 // frames that it could not receive: no buffer, or dropped
 	seen    uint64 // frames that the NIC program saw
+	merged  uint64 // of them, datagrams that the kernel had merged
 	sent    uint32 // frames, or parts of them, that the port handed to the kernel, modulo 2^32
 	carrier bool
 	lanes   []lane
