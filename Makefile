@@ -26,7 +26,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: build install deb image systemd demo test check unit race mutants fuzz chaos bench profile hostile share qemu figures peers generate clean root tshark conformance
+.PHONY: build install deb image systemd demo test check unit race mutants fuzz chaos bench profile hostile share qemu figures peers generate clean root tools conformance
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -126,13 +126,14 @@ demo: root build
 	@echo
 	@echo "Done; nothing is left behind."
 
-test: root tshark check unit race
+test: root tools check unit race
 
-# tshark decodes what `funet capture` wrote, with the dissector that it prints; man shows the pages that make install wrote.
-tshark:
-	@command -v tshark >/dev/null && command -v man >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark and man-db first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark man-db; }
+# What tests run: tshark decodes what `funet capture` wrote, with the dissector that it prints; man shows the pages that make install wrote;
+# valgrind runs programs in C.
+tools:
+	@command -v tshark >/dev/null && command -v man >/dev/null && command -v valgrind >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark, man-db and valgrind first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark man-db valgrind; }
 
 check:
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }

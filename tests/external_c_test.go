@@ -3,6 +3,7 @@ package tests
 // This file tests programs that people write in C and C++ with funet.h (tests/programs).
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -32,5 +33,31 @@ func TestProgramInC(t *testing.T) {
 			}
 			s.free()
 		})
+	}
+}
+
+// Rule: programs in C read nothing that was never set, whatever memory the C library hands out (MALLOC_PERTURB_, mallopt(3)), and nothing
+// beyond or after its life (valgrind): those on cards and those on funet.h, through daemons by an ordinary user.
+func TestCReadsWhatWasSet(t *testing.T) {
+	s := daemons(t)
+	for _, c := range []struct {
+		source string
+		args   []string
+	}{
+		{"programs/alltoall.c", []string{"60", "5", "1"}},
+		{"programs/alltoall.c", []string{"100000", "2", "1"}},
+		{"programs/windows.c", nil},
+		{"../uspace/funi/example/pingpong.c", []string{"30"}},
+		{"../uspace/funi/example/keyed.c", nil},
+		{"../uspace/funi/example/structures.c", nil},
+		{"../uspace/funi/example/chain.c", nil},
+	} {
+		program := inC(t, []string{"cc", "-std=c11", "-g"}, c.source)
+		for _, with := range [][]string{{"env", "MALLOC_PERTURB_=165"}, {"valgrind", "-q", "--error-exitcode=9"}} {
+			if out := s.run(slices.Concat([]string{"-n", "2", "--"}, with, []string{program}, c.args)...); out.wait() != 0 {
+				t.Errorf("%v %s: exit code %d: %s%s", with, c.source, out.wait(), out.stdout.String(), out.stderr.String())
+			}
+			s.free()
+		}
 	}
 }

@@ -854,13 +854,10 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 	if (*at == NULL) {
 		while (segment < want || (segment < f->memory && f->memory + 2 * segment <= f->most))
 			segment *= 2;
-		if (f->memory + segment > f->most || (p = (struct funet_piece *)malloc(sizeof *p)) == NULL)
+		if (f->memory + segment > f->most || (p = (struct funet_piece *)calloc(1, sizeof *p)) == NULL)
 			return NULL;
-		p->next = NULL;
 		p->segment = p->address = FUNET_BASE + f->memory;
 		p->bytes = (uint32_t)segment;
-		p->used = p->adopted = 0;
-		p->until = 0;
 		if (funi_register_segment(&f->card, p->address, segment, FUNI_SOURCE | FUNI_DESTINATION, &memory) != 0) {
 			free(p);
 			return NULL;
