@@ -133,7 +133,7 @@ func forwardAll(ctx context.Context, rules []rule, n networks) error {
 		to := rules[i].to
 		all.Go(func() {
 			for {
-				c, err := l.Accept()
+				c, err := accept(ctx, l, warn)
 				if err != nil {
 					end(err)
 					return

@@ -108,7 +108,7 @@ func (o SocketOptions) acceptIdle(ctx context.Context, s *socket.Stack) (conns [
 	defer end()
 	b := make([]byte, idleBytes)
 	for len(conns) < o.Count {
-		c, err := l.Accept()
+		c, err := accept(ctx, l, warn)
 		if err == nil {
 			err = answer(c, b)
 		}

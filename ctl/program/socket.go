@@ -315,7 +315,7 @@ func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) 
 		}()
 		defer func() { p.Close(); <-counted }()
 	}
-	first, err := l.Accept()
+	first, err := accept(ctx, l, warn)
 	if err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) 
 	var shares shares
 	all.Go(func() {
 		for {
-			c, err := l.Accept()
+			c, err := accept(ctx, l, warn)
 			if err != nil {
 				return
 			}
