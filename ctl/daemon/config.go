@@ -111,7 +111,7 @@ type Config struct {
 	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
 	Subordinates string
 	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
-	// the machine's memory.
+	// the machine's memory, or what the daemon's memory cgroups leave beside it (memory_limit.go).
 	MostMemory int64
 	// Metrics is the address of the metrics: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.

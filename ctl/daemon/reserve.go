@@ -21,6 +21,7 @@ import (
 type capacity struct {
 	contexts, jobs, pieces, descriptors int64
 	bytes                               int64
+	limit                               string // what bytes follows from, in words
 }
 
 const (
@@ -31,16 +32,13 @@ const (
 	leastDescriptors = 64
 )
 
-// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 three quarters of the
-// machine's.
+// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there is for it (roomFor).
 func capacityOf(bytes int64) (c capacity, err error) {
-	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes}
+	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes, limit: "most_memory"}
 	if bytes == 0 {
-		var info unix.Sysinfo_t
-		if err := unix.Sysinfo(&info); err != nil {
-			return c, fmt.Errorf("asking how much memory there is: %w", err)
+		if c.bytes, c.limit, err = roomFor("/"); err != nil {
+			return c, err
 		}
-		c.bytes = int64(info.Totalram) * int64(info.Unit) / 4 * 3
 	}
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
@@ -80,7 +78,7 @@ func (c *capacity) reserved(account uint32, all, now, more usage) error {
 		{"contexts", c.contexts, int64(all.contexts), int64(now.contexts), int64(more.contexts)},
 		{"groups", c.jobs, int64(all.jobs), int64(now.jobs), int64(more.jobs)},
 		{"pieces of shared memory", c.pieces, int64(all.pieces), int64(now.pieces), int64(more.pieces)},
-		{"bytes of shared memory", c.bytes, all.bytes, now.bytes, more.bytes},
+		{"bytes of shared memory (" + c.limit + ")", c.bytes, all.bytes, now.bytes, more.bytes},
 		{"descriptors", c.descriptors, all.descriptors(), now.descriptors(), more.descriptors()},
 	} {
 		if v.more > 0 && !spare(v.of, v.all, v.now, v.more) {

@@ -1,0 +1,114 @@
+package daemon
+
+// This file is how much memory there is for contexts and segments where the configuration does not say: three quarters of the
+// machine's, and no more than the memory cgroups of the daemon leave beside the daemon itself. Shared memory counts for the
+// cgroup of whoever fills it first, which is the daemon, and a cgroup that has too much loses a process: the daemon.
+//
+// The limits are those of the cgroup and of all above it (Linux, Documentation/admin-guide/cgroup-v2.rst, memory.max;
+// cgroup-v1/memory.rst, memory.limit_in_bytes). On a machine with both kinds each hierarchy is looked at.
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// besides is what a cgroup's limit leaves to the daemon, where a quarter of it is less.
+	besides = 96 << 20
+	// leastPart is the part of a limit that there is for memory in any case.
+	leastPart = 4
+)
+
+// roomFor returns how much memory there is for contexts and segments in bytes, and what that follows from. Files are looked for
+// under a root.
+func roomFor(root string) (bytes int64, why string, err error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, "", fmt.Errorf("asking how much memory there is: %w", err)
+	}
+	total := int64(info.Totalram) * int64(info.Unit)
+	bytes, why = total/4*3, "three quarters of the machine's"
+	limit, file := cgroupLimit(root)
+	if room := max(limit-max(limit/4, besides), limit/leastPart); limit < total && room < bytes {
+		bytes, why = room, fmt.Sprintf("what the limit of %d bytes in %s leaves beside funid", limit, file)
+	}
+	return bytes, why, nil
+}
+
+// cgroupLimit returns the smallest limit of the memory cgroups of this process, and its file; math.MaxInt64: there is none.
+func cgroupLimit(root string) (limit int64, file string) {
+	limit = math.MaxInt64
+	mine, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return limit, ""
+	}
+	mounts, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
+	if err != nil {
+		return limit, ""
+	}
+	for line := range strings.Lines(string(mine)) { // number:controllers:path (cgroups(7))
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		name := "memory.max"
+		if f[1] != "" {
+			if !slices.Contains(strings.Split(f[1], ","), "memory") {
+				continue
+			}
+			name = "memory.limit_in_bytes"
+		}
+		mount, path := cgroupMount(string(mounts), f[1] == "", f[2])
+		if mount == "" {
+			continue
+		}
+		for ; ; path = filepath.Dir(path) {
+			at := filepath.Join(mount, path, name)
+			if n, ok := readLimit(filepath.Join(root, at)); ok && n < limit {
+				limit, file = n, at
+			}
+			if path == "/" {
+				break
+			}
+		}
+	}
+	return limit, file
+}
+
+// cgroupMount finds where the hierarchy of memory is mounted, and the path of a cgroup there; "": nowhere.
+func cgroupMount(mounts string, unified bool, path string) (at, below string) {
+	for line := range strings.Lines(mounts) { // proc_pid_mountinfo(5)
+		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
+		f, g := strings.Fields(before), strings.Fields(after)
+		if !ok || len(f) < 5 || len(g) < 3 {
+			continue
+		}
+		if unified && g[0] != "cgroup2" || !unified && (g[0] != "cgroup" || !slices.Contains(strings.Split(g[2], ","), "memory")) {
+			continue
+		}
+		// A container may see a part of the hierarchy only, from the fourth field on. A cgroup that is not below it stands for that part.
+		below, ok = strings.CutPrefix(path, strings.TrimSuffix(f[3], "/"))
+		if !ok {
+			below = ""
+		}
+		return f[4], filepath.Join("/", below)
+	}
+	return "", ""
+}
+
+// readLimit reads a limit in bytes. Files that are not there, and those of cgroups without a limit, have none.
+func readLimit(path string) (n int64, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	n, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil && n > 0
+}
