@@ -58,6 +58,7 @@ type Card struct {
 	// See tally.go.
 	rejectedHere link.Rejections
 
+	lent    *Tables  // for contexts that are made; nil: none
 	serving *Context // for which the card works; nil: for all, or not at all (serving.go)
 	steps   uint64
 	arrived bool // a frame has, in this step

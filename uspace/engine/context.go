@@ -181,7 +181,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	for l := range x.fifo {
 		x.fifo[l] = newFIFO(&c.cfg)
 	}
-	x.remote = newRemote(iface.Memory().Remote)
+	x.remote = c.newRemote(iface.Memory().Remote)
 	for c.byBell[x.bell] != nil {
 		x.bell++
 	}
@@ -241,6 +241,7 @@ func (c *Card) Detach(x *Context) {
 	c.rise(x)
 	c.leaveBells(x)
 	x.detached, x.away, x.halted = true, true, true
+	x.giveTables()
 	x.owner.Ended, x.owner.Halted, x.paid = true, true, x.account
 	c.charge(x, nil)
 	c.quit(x)
@@ -338,7 +339,7 @@ func (c *Card) reset(x *Context) {
 	x.forgetRequests()
 	x.answers, x.chains = nil, nil
 	if x.remote != nil {
-		x.remote = newRemote(x.iface.Memory().Remote)
+		x.remote = x.remote.anew()
 		x.iface.PutRemoteSizes()
 	}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}

@@ -253,7 +253,8 @@ type imageContent struct {
 	drained     [arctic.Levels][]funi.Slot
 }
 
-// decodeImage reads an image for a context that is off the card and has nothing yet. It returns ErrImage, and changes nothing in either case.
+// decodeImage reads an image for a context that is off the card and has nothing yet. It returns ErrImage, and changes nothing in either case but the
+// memory of the context's tables: they are to be cleared again after ErrImage.
 func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 	r := imageReader{b: b}
 	m := r.head()
@@ -269,7 +270,7 @@ func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 	}
 	content := &imageContent{lineage: m.lineage}
 	if x.remote != nil && !r.wrong {
-		content.remote = newRemote(sizes)
+		content.remote = x.remote.anew() // with the context's tables, which are empty
 		r.decodeRemote(content, &x.segments)
 	}
 	for range r.count(12, funi.MaxChains) {

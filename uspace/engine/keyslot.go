@@ -55,14 +55,6 @@ type remote struct {
 	use      RemoteUse     // what is open, notified and refused
 }
 
-// newRemote returns tables in which nothing is open; nil for none.
-func newRemote(s funi.RemoteSizes) *remote {
-	if s.KeySlots == 0 {
-		return nil
-	}
-	return &remote{keySlots: make([]keySlot, s.KeySlots), areas: make([]area, s.Areas), ring: make([]uint32, s.Notifications)}
-}
-
 // keySlot returns the number of the key slot that a key opens.
 func (r *remote) keySlot(key uint64) (n uint16, open bool) {
 	n = uint16(key)

@@ -94,6 +94,7 @@ func (c *Card) takeImage(x *Context, image []byte) error {
 	}
 	content, err := x.decodeImage(image)
 	if err != nil {
+		x.remote = x.remote.anew()
 		return err
 	}
 	x.iface.Resume()
