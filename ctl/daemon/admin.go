@@ -139,8 +139,10 @@ func (c *connection) command(m *Command) (any, error) {
 	case "context-switch":
 		return d.switchTo(m)
 	case "context-move":
+		c.exit() // others of the account go on meanwhile
 		return d.move(m)
 	case "hello":
+		c.exit()
 		return d.hello(m)
 	case "stop":
 		return d.info(), nil

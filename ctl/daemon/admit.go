@@ -5,7 +5,7 @@ package daemon
 //
 // So the accept loop does little for each: it takes the socket, asks the kernel whose it is,
 // counts it, and puts it at its account's door. A door has a goroutine while somebody waits
-// at it, and lets one in after the other, each at the cost of connectionCost (pace.go). At most as many connections
+// at it, and lets one in after the other, each at the cost of the time that it takes (pace.go). At most as many connections
 // wait at a door as its user may have, and mostRefusals more, which are told that they are too many;
 // further ones are closed silently. So a user can make nobody wait but himself.
 //
@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -168,6 +169,8 @@ func (d *Daemon) crowded(account uint32) bool {
 
 // letIn is the goroutine of a door.
 func (d *Daemon) letIn(account uint32, w *door) {
+	p := d.purseOf(account)
+	defer d.leavePurse(p)
 	for {
 		d.mu.Lock()
 		if len(w.waiting) == 0 {
@@ -177,19 +180,24 @@ func (d *Daemon) letIn(account uint32, w *door) {
 		}
 		a := w.waiting[0]
 		w.waiting = w.waiting[1:]
-		wait := d.debts.add(account, time.Now(), connectionCost)
 		d.mu.Unlock()
-		if wait > 0 {
+		if wait := d.owes(p); wait > 0 {
 			d.sleep(wait)
 		}
+		runtime.LockOSThread() // to measure it
+		since := threadTime()
 		if a.why == nil {
 			d.begin(&a)
-			continue
+		} else {
+			refuse(a.fd, a.why)
 		}
-		refuse(a.fd, a.why)
-		d.mu.Lock()
-		w.refusals--
-		d.mu.Unlock()
+		d.pay(p, connectionFactor*(threadTime()-since))
+		runtime.UnlockOSThread()
+		if a.why != nil {
+			d.mu.Lock()
+			w.refusals--
+			d.mu.Unlock()
+		}
 	}
 }
 
@@ -200,7 +208,7 @@ func (d *Daemon) begin(a *arrival) {
 		d.give(a.peer.account, a.rule, usage{connections: 1})
 		return
 	}
-	c := &connection{d: d, conn: conn, peer: a.peer, rule: a.rule}
+	c := &connection{d: d, conn: conn, peer: a.peer, rule: a.rule, purse: d.purseOf(a.peer.account)}
 	d.mu.Lock()
 	stopping := d.stopping.Load()
 	if !stopping {
@@ -209,6 +217,7 @@ func (d *Daemon) begin(a *arrival) {
 	d.mu.Unlock()
 	if stopping { // the connections have been told
 		conn.Close()
+		d.leavePurse(c.purse)
 		d.give(a.peer.account, a.rule, usage{connections: 1})
 		return
 	}

@@ -29,6 +29,7 @@ type attachment struct {
 	memory   *region
 	bells    *bells
 	shared   *funi.Memory
+	tables   []byte             // the card's, of its remote memory; nil: none
 	segments map[uint32]*region // by base
 	bytes    int64              // all memory, in whole pages
 	ctx      *engine.Context
@@ -72,9 +73,6 @@ func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error)
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
 	size += r.Remote.Bytes()
-	if err := c.pace(memoryCost(uint64(size), c.rule)); err != nil {
-		return err
-	}
 	a, wait, err := c.newContext(r, size, arrives)
 	if err != nil {
 		return err
@@ -150,6 +148,11 @@ func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait in
 	if a.shared, err = funi.SharedRemoteMemory(a.memory.bytes, a.bells.bytes, remote); err != nil {
 		return wait, err
 	}
+	if n := engine.TableBytes(remote); n > 0 {
+		if a.tables, err = mapPrivate(n); err != nil {
+			return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
+		}
+	}
 	// The queues are halted until the process has written its registers (thesis 3.2.1,
 	// funi.Start); what arrives before stays in the receive FIFOs and with its senders.
 	a.shared.Page.Store(funi.Control, funi.UserModes)
@@ -173,6 +176,10 @@ func descriptors(err error) error {
 
 // attachContext has the card's thread attach the context.
 func (d *Daemon) attachContext(a *attachment, arrives bool) error {
+	var tables *engine.Tables
+	if a.tables != nil {
+		tables = engine.NewTables(a.shared.Remote, a.tables)
+	}
 	var refused error
 	err := a.conn.onCard(a, func() {
 		l := d.loop
@@ -183,6 +190,8 @@ func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 		if arrives {
 			make = l.card.Arrive
 		}
+		l.card.Lend(tables)
+		defer l.card.Lend(nil)
 		if a.ctx, refused = make(a.shared, a.job.gid, a.node, a.job.tag); refused != nil {
 			l.unwatch(a.card)
 			return
@@ -231,11 +240,7 @@ func (c *connection) linger(message []byte) error {
 		if done {
 			break
 		}
-		if err := c.pace(lookCost); err != nil {
-			gone = true
-			continue
-		}
-		gone = c.endsWithin(min(nextLook(time.Since(begin)), time.Until(end)))
+		gone = c.pause(min(nextLook(time.Since(begin)), time.Until(end)))
 	}
 	message, err = attach.EncodeBody(attach.KindDetach|attach.AnswerBit, nil)
 	if err != nil {
@@ -368,6 +373,8 @@ func (a *attachment) close(d *Daemon) {
 	for _, m := range a.segments {
 		m.close()
 	}
+	unmap(a.tables)
+	a.tables = nil
 	closeFD(a.card)
 	closeFD(a.process)
 }

@@ -72,6 +72,7 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
 		return errGone
 	}
+	c.exit() // it takes as long as the process likes
 	tick := time.NewTicker(captureLook)
 	defer tick.Stop()
 	last := time.Now()

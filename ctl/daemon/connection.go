@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -29,6 +31,11 @@ type connection struct {
 	attachment *attachment // nil: none
 	job        *job        // nil: none
 	kept       *attachment // a context that has ended, whose memory the process still has; nil: none
+
+	// What follows is of pace.go, and belongs to the goroutine that serves the connection, but for purse, which never changes.
+	purse        *purse
+	working      bool
+	since, spent time.Duration // of the thread, when it was last looked at, and of the request
 }
 
 // serve carries out requests until the connection ends.
@@ -42,7 +49,7 @@ func (c *connection) serve() {
 		if err != nil && !errors.Is(err, attach.ErrMalformed) {
 			return // the process is gone
 		}
-		if c.pace(requestCost) != nil {
+		if c.enter() != nil {
 			return
 		}
 		var h attach.Header
@@ -64,6 +71,7 @@ func (c *connection) serve() {
 		if fatal || err != nil {
 			return
 		}
+		c.exit()
 	}
 }
 
@@ -157,8 +165,12 @@ func (c *connection) answerJSON(k attach.Kind, v any) error {
 	return c.send(message)
 }
 
-// send sends an answer. A process that does not take it in time is disconnected.
+// send sends an answer. A process that does not take it in time is disconnected; other requests of the account go on meanwhile.
 func (c *connection) send(message []byte, descriptors ...int) error {
+	if c.sendAtOnce(message, descriptors) {
+		return nil
+	}
+	c.exit()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(answerWithin)); err != nil {
 		return err
 	}
@@ -169,6 +181,22 @@ func (c *connection) send(message []byte, descriptors ...int) error {
 	return nil
 }
 
+// sendAtOnce sends an answer if there is room for it.
+func (c *connection) sendAtOnce(message []byte, descriptors []int) (sent bool) {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var rights []byte
+	if len(descriptors) > 0 {
+		rights = unix.UnixRights(descriptors...)
+	}
+	err = raw.Control(func(fd uintptr) {
+		sent = unix.Sendmsg(int(fd), message, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) == nil
+	})
+	return sent && err == nil
+}
+
 // end makes the connection's goroutine free everything and end.
 func (c *connection) end() { _ = c.conn.Close() }
 
@@ -176,6 +204,11 @@ func (c *connection) end() { _ = c.conn.Close() }
 func (c *connection) over() {
 	defer c.contained() // what is not freed then stays counted
 	c.end()
+	if !c.working {
+		c.work()
+	}
+	defer c.d.leavePurse(c.purse)
+	defer c.exit()
 	c.mu.Lock()
 	j := c.job
 	c.job = nil

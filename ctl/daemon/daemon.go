@@ -58,8 +58,8 @@ type Daemon struct {
 	users       map[uint32]usage // by account
 	totals      map[*Rule]usage
 	bells       map[uint32]*bells // by account
-	debts       debts
-	doors       map[uint32]*door // by account
+	purses      map[uint32]*purse // by account
+	doors       map[uint32]*door  // by account
 	jobs        map[uint16]*job
 	ended       endedJobs
 	connections map[*connection]struct{}
@@ -83,7 +83,7 @@ func Open(c Config) (_ *Daemon, err error) {
 		}
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, purses: map[uint32]*purse{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections},
 		userLog:   lineLimit{lines: userLines, every: userLineEvery}, failureLog: lineLimit{lines: failureLines, every: failureEvery}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })

@@ -8,17 +8,17 @@
 //	admit.go       admits connections, through a door for each user; closing.go closes the others
 //	users.go       the user of a connection, as the kernel says (SO_PEERCRED), the account that it counts
 //	               for (accounts.go), the user's rule, his present use, and the reserve that no user
-//	               alone can take (reserve.go)
-//	connection.go  the requests of a connection, one after the other, not too fast (pace.go); the end of
+//	               alone can take (reserve.go, memory_limit.go)
+//	connection.go  the requests of a connection, those of a user one after the other, not too fast (pace.go); the end of
 //	               the connection frees everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by processes that show
 //	               the token, and gone with the launcher's connection; ended.go tells latecomers why it ended
 //	attachment.go  a context: memory is made and sealed (memory.go), attached to the card and handed to the process;
 //	               segment.go makes more memory, bells.go the doorbell page of each user
-//	loop.go        the card's thread: engine, ports, wake-ups; rest.go decides when it sleeps,
+//	loop.go        the card's thread: engine, ports, wake-ups; mailbox.go has users take turns at it, rest.go decides when it sleeps,
 //	               priority.go puts it before other threads, moderate.go has it leave
 //	               the processor to others where users share it, fault.go handles
-//	               memory that fails under it
+//	               memory that fails under it, and panics
 //	accesses.go    what the card tells of its tables' misses and of accesses that they forbid: counted, or a window is suspended
 //	share.go       gives groups turns, where the card has room for few contexts
 //
@@ -67,7 +67,7 @@
 //	log_level: info             # debug, info, warn, error
 //	administrators: {users: [alice], groups: [wheel], root: true}   # root: false, and root is none
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
-//	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's
+//	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's, or what its cgroups leave
 //	rules:                      # the first that matches a user is his; default: the last one here
 //	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 64, bytes: 1GiB,
 //	     total: {contexts: 128, jobs: 64, connections: 512, bytes: 8GiB}}
@@ -78,7 +78,8 @@
 //
 // Rules:
 //   - Only the card's thread touches engine and ports. Connections send it requests through a
-//     bounded mailbox, and it carries out a bounded number of them between two steps.
+//     mailbox in which users take turns by measured time, and it carries out a bounded number of them between two steps.
+//   - A panic ends the context or the connection whose work it was in, and is counted and logged. One that is nobody's ends the daemon.
 //   - A process can only cause work in proportion to its own. Nothing that it maps
 //     or holds a descriptor of lets it stop the card's thread, shrink memory under the card, make holes
 //     in that memory, or pass for another process. A fault in its memory ends its context. It has at most as many connections,
@@ -114,7 +115,7 @@
 //     whose MTU is too small, ends, and its processes read why (funi.Page.Why). New jobs over the interface are refused
 //     with that reason until it is back. Changes, however many, cost time of the thread that
 //     follows them and not of the card's thread.
-//   - When the mailbox is full, connections wait. A process that takes no answer for a second
+//   - A process that takes no answer for a second
 //     is disconnected. A process whose pipe is full of wake-ups needs no other.
 //
 // The interfaces let in frames of all groups that the peers send, not only of the groups here, and the

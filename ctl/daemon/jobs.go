@@ -46,9 +46,6 @@ func (c *connection) makeJob(message []byte) error {
 		return err
 	}
 	d := c.d
-	if err := c.pace(routesCost(len(r.Cards))); err != nil {
-		return err
-	}
 	for node, card := range r.Cards {
 		if !d.knows(card) {
 			return fmt.Errorf("making a job whose node %d is on card %d, which the peers file of card %d does not have: %w", node, card, d.cfg.Card, attach.ErrRoute)

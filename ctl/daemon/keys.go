@@ -158,7 +158,11 @@ func (c *connection) agreed(cards []uint16) error {
 	slices.Sort(refused)
 	for _, card := range slices.Compact(refused) {
 		a := &HelloAnswer{Card: card}
+		c.exit() // the answer takes its time
 		if err := d.askKey(a); err != nil {
+			return err
+		}
+		if err := c.enter(); err != nil {
 			return err
 		}
 		if a.Key.Refused {

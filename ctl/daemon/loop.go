@@ -3,10 +3,8 @@ package daemon
 // This file is the card's thread: it steps the engine, carries out what the connections
 // ask for between two steps, and wakes processes. Nothing else touches engine and ports.
 //
-// Connections put commands into a mailbox, a bounded channel: when it is full they wait.
-// The thread carries out at most turnCommands between two steps, and then none for stepsFirst times
-// as long as they took. So a storm of commands, such as large jobs made and ended as fast as
-// possible, takes at most a quarter of the thread's time from the messages.
+// Connections put commands into a mailbox, which has the accounts take turns (mailbox.go). The thread
+// carries out at most turnCommands between two steps, and after a long one none.
 
 import (
 	"errors"
@@ -28,12 +26,9 @@ import (
 )
 
 const (
-	// mailboxSize is how many commands may wait.
-	mailboxSize = 256
-	// turnCommands is how many are carried out between two steps.
+	// turnCommands is how many commands are carried out between two steps, and turnTime the time after which none begins.
 	turnCommands = 4
-	// stepsFirst is how many times as long as commands took steps go on before the next.
-	stepsFirst = 3
+	turnTime     = int64(20 * time.Microsecond)
 	// glance is how many steps in vain may use the time of one look at the clock.
 	glance = 16
 )
@@ -44,7 +39,16 @@ type command struct {
 	connection *connection // whose request it is part of; nil: the daemon's own
 	attachment *attachment // on which it works; nil: none, or none yet
 	done       chan struct{}
-	err        error // why it was not carried out to its end; after done
+	err        error         // why it was not carried out to its end; after done
+	took       time.Duration // of the thread's processor time; after done
+}
+
+// account returns whose command it is.
+func (c *command) account() int64 {
+	if c.connection == nil {
+		return ownAccount
+	}
+	return int64(c.connection.peer.account)
 }
 
 // loop is the card's thread.
@@ -56,7 +60,7 @@ type loop struct {
 	helloAt int64
 	heard   chan struct{}
 
-	mailbox chan *command
+	mailbox mailbox
 	bell    int          // eventfd: wakes the thread for the mailbox
 	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
 	asleep  atomic.Bool  // the thread sleeps or is about to
@@ -74,7 +78,9 @@ type loop struct {
 	spoil   func(*region)
 	torn    *tear    // what ended a turn; see fault.go
 	mending bool     // of what ended the last turn
-	doing   *command // that is being carried out
+	doing   *command // that is being carried out, since began of the thread's processor time, beside so many accounts
+	began   time.Duration
+	beside  int64
 	faults  atomic.Uint64
 	report  func(failure) // tells of a panic; it does not wait
 	tid     atomic.Int32
@@ -90,7 +96,6 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	obeyed     int64                                          // earliest time of the next command
 	share      *sharing                                       // nil: all contexts are on the card at once
 	traces     []*tracing                                     // of the processes that trace contexts
 	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
@@ -99,7 +104,7 @@ type loop struct {
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
 	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1, byPlace: map[place]*attachment{},
-		mailbox: make(chan *command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
+		begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("making the card's thread: %w", err), l.close())
@@ -165,17 +170,14 @@ func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, 
 // thread itself may call it.
 func (l *loop) do(f func()) error { return l.carryOut(&command{do: f}) }
 
-// carryOut is do for any command. An error of the command itself wraps errTorn.
+// carryOut is do for any command, which its account pays for. An error of the command itself wraps errTorn.
 func (l *loop) carryOut(c *command) error {
 	c.done = make(chan struct{})
-	select {
-	case l.mailbox <- c:
-	case <-l.ended:
-		return ErrEnded
-	}
+	l.mailbox.put(c)
 	l.ring()
 	select {
 	case <-c.done:
+		c.settle()
 		return c.err
 	case <-l.ended:
 	}
@@ -187,7 +189,15 @@ func (l *loop) carryOut(c *command) error {
 	}
 }
 
-// onCard has the card's thread carry out a command of the connection's, on an attachment or on none, and waits for it.
+// settle has the account of a command that has been carried out pay for it.
+func (c *command) settle() {
+	if k := c.connection; k != nil && k.purse != nil {
+		k.d.pay(k.purse, costFactor*c.took)
+	}
+}
+
+// onCard has the card's thread carry out a command of the connection's, on an attachment or on none, and waits for it. Any
+// goroutine may call it: a job's end ends the contexts of other connections.
 func (c *connection) onCard(a *attachment, f func()) error {
 	return c.d.loop.carryOut(&command{do: f, connection: c, attachment: a})
 }
@@ -250,7 +260,7 @@ func (l *loop) life() {
 
 // turn is one step of the engine, with the work around it.
 func (l *loop) turn() {
-	if len(l.mailbox) > 0 {
+	if l.mailbox.ready(l.now) {
 		l.obey()
 	}
 	l.turns++
@@ -309,25 +319,31 @@ func (l *loop) call() {
 
 // obey carries out commands.
 func (l *loop) obey() {
-	if l.now = l.clock(); l.now < l.obeyed {
-		return
-	}
-	l.worked = true
-	l.wait.Found()
-	for n := 0; n < turnCommands && len(l.mailbox) > 0; n++ {
-		l.doing = <-l.mailbox
+	l.now = l.clock()
+	end := l.now + turnTime
+	for n := 0; n < turnCommands && (n == 0 || l.now < end); n++ {
+		if l.doing, l.beside = l.mailbox.take(l.now); l.doing == nil {
+			return
+		}
+		l.worked = true
+		l.wait.Found()
+		l.began = threadTime()
 		l.doing.do()
 		l.finish(nil)
 	}
-	l.obeyed = l.now + (stepsFirst+1)*(l.clock()-l.now)
 }
 
 // finish ends the command that is being carried out, if one is.
 func (l *loop) finish(err error) {
-	if c := l.doing; c != nil {
-		l.doing, c.err = nil, err
-		close(c.done)
+	c := l.doing
+	if c == nil {
+		return
 	}
+	c.err, c.took = err, threadTime()-l.began
+	l.now = l.clock()
+	l.mailbox.rest(c, l.now, int64(c.took), l.beside)
+	l.doing = nil
+	close(c.done)
 }
 
 // clock returns the card's time in nanoseconds.

@@ -129,11 +129,15 @@ func (m *memory) make(name string, size int64, whose *attachment) (_ *region, er
 			return nil, err
 		}
 	}
-	if r.bytes, err = unix.Mmap(r.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if r.bytes, err = mapMemory(r.fd, int(size), unix.MAP_SHARED); err != nil {
 		return nil, err
 	}
-	if err = r.populate(); err != nil {
+	locked, err := populate(r.bytes)
+	if err != nil {
 		return nil, err
+	}
+	if !locked {
+		m.locked.Store(false)
 	}
 	if err = r.hold(); err != nil {
 		return nil, err
@@ -196,20 +200,60 @@ func (r *region) setFlags(flags int) error {
 	return unix.IoctlSetPointerInt(r.fd, unix.FS_IOC_SETFLAGS, flags)
 }
 
-// populate maps all pages, and locks them if the daemon may (see LockMemory).
-func (r *region) populate() error {
-	if unix.Mlock(r.bytes) == nil {
-		return nil
+// mapStep is how many bytes are mapped, locked or unmapped at once: meanwhile the kernel keeps every other thread of the daemon
+// from changing its mappings (mmap_lock), for whomever it does that.
+const mapStep = 2 << 20
+
+// mapMemory maps memory of a file, or of none with fd -1.
+func mapMemory(fd, size, flags int) ([]byte, error) {
+	at, err := unix.MmapPtr(fd, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	if err != nil {
+		return nil, err
 	}
-	r.of.locked.Store(false)
-	err := unix.Madvise(r.bytes, unix.MADV_POPULATE_WRITE)
-	if errors.Is(err, unix.EINVAL) { // before Linux 5.14
-		for i := 0; i < len(r.bytes); i += funi.PageSize {
-			r.bytes[i] = 0 // nobody else has it yet
+	return unsafe.Slice((*byte)(at), size), nil
+}
+
+// mapPrivate makes memory that only the daemon has, outside of the Go heap: it is the machine's again as soon as it is unmapped.
+func mapPrivate(size int) ([]byte, error) {
+	b, err := mapMemory(-1, size, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err == nil {
+		if _, err = populate(b); err != nil {
+			unmap(b)
 		}
-		return nil
 	}
-	return err
+	if err != nil {
+		return nil, fmt.Errorf("making %d bytes of the card's memory: %w", size, err)
+	}
+	return b, nil
+}
+
+// unmap gives back what mapMemory has mapped.
+func unmap(b []byte) {
+	for at := 0; at < len(b); at += mapStep {
+		_ = unix.MunmapPtr(unsafe.Pointer(&b[at]), uintptr(min(mapStep, len(b)-at)))
+	}
+}
+
+// populate maps all pages, and locks them if the daemon may (see LockMemory).
+func populate(b []byte) (locked bool, err error) {
+	locked = true
+	for at := 0; at < len(b); at += mapStep {
+		some := b[at:min(at+mapStep, len(b))]
+		if locked = locked && unix.Mlock(some) == nil; locked {
+			continue
+		}
+		err := unix.Madvise(some, unix.MADV_POPULATE_WRITE)
+		if errors.Is(err, unix.EINVAL) { // before Linux 5.14
+			for i := 0; i < len(some); i += funi.PageSize {
+				some[i] = 0 // nobody else has it yet
+			}
+			err = nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return locked, nil
 }
 
 // hold keeps the memory from being collapsed.
@@ -278,7 +322,7 @@ func (r *region) close() {
 	r.release()
 	if r.bytes != nil {
 		r.of.leave(r)
-		_ = unix.Munmap(r.bytes)
+		unmap(r.bytes)
 		r.bytes = nil
 	}
 	closeFD(r.fd)

@@ -92,11 +92,7 @@ func (c *connection) leave(message []byte) error {
 		if !errors.Is(err, errNotYet) {
 			break
 		}
-		if err := c.pace(lookCost); err != nil {
-			gone = true
-			continue
-		}
-		gone = c.endsWithin(glanceAfter(time.Since(begin)))
+		gone = c.pause(glanceAfter(time.Since(begin)))
 	}
 	if err != nil {
 		return fmt.Errorf("moving to card %d: %w", r.Card, err)
@@ -239,7 +235,7 @@ func (c *connection) tell(x *engine.Context) (untold int) {
 			return untold
 		}
 		taken := time.Since(begin)
-		if untold == 0 || home && taken > tellWithin || taken > homeWithin || c.endsWithin(glanceAfter(taken)) {
+		if untold == 0 || home && taken > tellWithin || taken > homeWithin || c.pause(glanceAfter(taken)) {
 			return untold
 		}
 	}
@@ -251,9 +247,6 @@ func (c *connection) image(message []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.pace(memoryCost(uint64(len(r.Part)), c.rule)); err != nil {
-		return err
-	}
 	whole, err := c.collect(&r)
 	if err != nil {
 		return fmt.Errorf("taking an image: %w", err)
@@ -262,7 +255,7 @@ func (c *connection) image(message []byte) error {
 		taken := time.Since(begin)
 		if err := c.takeImage(); err == nil {
 			break
-		} else if !errors.Is(err, errNotYet) || taken > homeWithin || c.endsWithin(glanceAfter(taken)) {
+		} else if !errors.Is(err, errNotYet) || taken > homeWithin || c.pause(glanceAfter(taken)) {
 			c.mu.Lock()
 			c.dropImage()
 			c.mu.Unlock()

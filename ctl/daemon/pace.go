@@ -1,84 +1,160 @@
 package daemon
 
-// This file bounds the time that connections and requests of a user take. The kernel runs the
-// threads of the daemon in turn, and the Go runtime its goroutines: many connections that keep them
-// busy, for instance with memory made and freed as fast as possible, would keep the card's thread
-// waiting. So each request has a cost, about twice the time that it takes, which is added to its
-// user's debt. Debt is paid off by time. A user who owes more than a burst waits until it is paid: he gets
-// half of a processor, however large his requests are and however many of his connections wait.
+// This file bounds the time that connections and requests of an account take. The kernel runs the threads of the daemon in
+// turn, and the Go runtime its goroutines: many connections that keep them busy, for instance with memory made and freed as
+// fast as possible, would keep the card's thread and other users waiting.
+//
+// So the requests of an account are carried out one after the other, and each is paid for afterwards: the processor time that
+// the connection's thread has used for it, measured (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands.
+// Of elapsed time a user would pay for what others compute. The cost is costFactor times that, because the runtime's own part,
+// such as waking the goroutine, cannot be measured. Debt is paid off by time. A user who owes more than a burst waits
+// until it is paid: he gets half of a processor, however large his requests are and however many of his connections wait.
+//
+// While a request waits for something else, such as packets under way, another of the account goes on.
 
 import (
 	"errors"
 	"os"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// requestCost is the cost of any request.
-	requestCost = 100 * time.Microsecond
-	// connectionCost is the cost of a connection. It takes a tenth of that, most of it with
-	// locks of the runtime that the card's thread may want.
-	connectionCost = time.Millisecond
-	// lookCost is the cost of having the card's thread look at a context.
-	lookCost = 20 * time.Microsecond
-	// routeCost is the cost of a node of a job.
-	routeCost = 50 * time.Nanosecond
-	// byteCost is the cost of a byte of new memory, which is made, mapped, locked and freed.
-	byteCost = 2 * time.Nanosecond
+	// costFactor is by what the time of requests is multiplied, and connectionFactor that of making a connection, most of which
+	// is locks of the runtime that the card's thread may want.
+	costFactor       = 2
+	connectionFactor = 10
 	// burst is the debt that nobody waits for.
 	burst = 100 * time.Millisecond
-	// manyDebts is how many users' debts are looked through for those that are paid.
-	manyDebts = 64
+	// manyPurses is from how many purses on those that nobody uses are looked for.
+	manyPurses = 64
 )
 
-// debts says when what each user owes will be paid.
-type debts map[uint32]time.Time
+// purse is what an account has to pay, and whose turn it is among its requests.
+type purse struct {
+	// line is held by the request that is next, which waits until the debts are paid, and work by the one that is carried out. Who
+	// has work may take the mutexes of connections, and nobody takes it who has one.
+	line, work chan struct{}
+	debt       debt
+	users      int // connections and doors; guarded by Daemon.mu, as is debt
+}
 
-// add adds the cost of a request and returns how long the user has to wait before it. What he
-// Only what was owed before counts, so that a large request of one who owes nothing begins at once.
-func (d debts) add(account uint32, now time.Time, cost time.Duration) time.Duration {
-	if len(d) >= manyDebts {
-		for u, paid := range d {
-			if paid.Before(now) {
-				delete(d, u)
-			}
-		}
-	}
-	paid := d[account]
+// debt says when what an account owes will be paid.
+type debt time.Time
+
+// add adds a cost.
+func (d *debt) add(now time.Time, cost time.Duration) {
+	paid := time.Time(*d)
 	if paid.Before(now) {
 		paid = now
 	}
-	d[account] = paid.Add(cost)
-	return max(paid.Sub(now)-burst, 0)
+	*d = debt(paid.Add(cost))
 }
 
-// forgive takes back the cost of a request that did not begin.
-func (d debts) forgive(account uint32, cost time.Duration) {
-	if paid, ok := d[account]; ok {
-		d[account] = paid.Add(-cost)
-	}
+// wait returns how long the account has to wait before a request, at most for everything that it owes.
+func (d debt) wait(now time.Time) time.Duration {
+	return max(time.Time(d).Sub(now), burst) - burst // a debt of nobody lies before all times
 }
 
-// pace makes the connection wait until its user may have a request of that cost, and
-// returns errGone if the process or the daemon ends meanwhile. Nothing must be locked.
-func (c *connection) pace(cost time.Duration) error {
-	d := c.d
+// purseOf returns an account's purse, for one more user; end that with leavePurse.
+func (d *Daemon) purseOf(account uint32) *purse {
 	d.mu.Lock()
-	wait := d.debts.add(c.peer.account, time.Now(), cost)
-	d.mu.Unlock()
-	if wait == 0 || !c.endsWithin(wait) {
-		return nil
+	defer d.mu.Unlock()
+	if len(d.purses) >= manyPurses {
+		now := time.Now()
+		for a, p := range d.purses {
+			if p.users == 0 && time.Time(p.debt).Before(now) {
+				delete(d.purses, a)
+			}
+		}
 	}
+	p := d.purses[account]
+	if p == nil {
+		p = &purse{line: make(chan struct{}, 1), work: make(chan struct{}, 1)}
+		d.purses[account] = p
+	}
+	p.users++
+	return p
+}
+
+func (d *Daemon) leavePurse(p *purse) {
 	d.mu.Lock()
-	d.debts.forgive(c.peer.account, cost)
-	d.mu.Unlock()
-	return errGone
+	defer d.mu.Unlock()
+	p.users--
+}
+
+// pay adds what a request has cost.
+func (d *Daemon) pay(p *purse, cost time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.debt.add(time.Now(), cost)
+}
+
+// owes returns how long the account has to wait.
+func (d *Daemon) owes(p *purse) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return p.debt.wait(time.Now())
+}
+
+// enter waits until a request of the account may be carried out, which is measured from then on, and returns errGone if the
+// process or the daemon ends meanwhile. Nothing must be locked. The goroutine that serves the connection calls it, as it does exit.
+func (c *connection) enter() error {
+	c.purse.line <- struct{}{}
+	for wait := c.d.owes(c.purse); wait > 0; wait = c.d.owes(c.purse) {
+		if c.endsWithin(wait) {
+			<-c.purse.line
+			return errGone
+		}
+	}
+	c.work()
+	<-c.purse.line
+	return nil
+}
+
+// work is enter without regard to debts.
+func (c *connection) work() {
+	c.purse.work <- struct{}{}
+	c.working = true
+	c.measure(true)
+}
+
+// exit ends what enter has begun, if anything, and pays for it.
+func (c *connection) exit() {
+	if !c.working {
+		return
+	}
+	c.measure(false)
+	c.working = false
+	c.d.pay(c.purse, costFactor*c.spent)
+	c.spent = 0
+	<-c.purse.work
+}
+
+// measure has the goroutine's processor time measured from now on, or no more. While it is, the goroutine has its thread for itself.
+func (c *connection) measure(so bool) {
+	if so {
+		runtime.LockOSThread()
+		c.since = threadTime()
+		return
+	}
+	c.spent += threadTime() - c.since
+	runtime.UnlockOSThread()
+}
+
+// threadTime returns the processor time that the calling thread has used (clock_gettime(2)).
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0 // every kernel has it
+	}
+	return time.Duration(t.Nano())
 }
 
 // endsWithin waits, and reports whether the process hung up, or the connection was closed,
-// meanwhile. It must not be called while another goroutine receives.
+// meanwhile. Other requests of the account go on. It must not be called while another goroutine receives, nor with anything locked.
 func (c *connection) endsWithin(wait time.Duration) bool {
 	raw, err := c.conn.SyscallConn()
 	if err != nil || c.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
@@ -88,21 +164,15 @@ func (c *connection) endsWithin(wait time.Duration) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded) || c.conn.SetReadDeadline(time.Time{}) != nil
 }
 
+// pause interrupts a request for a time, and reports whether the process hung up, or the connection was closed, meanwhile.
+func (c *connection) pause(wait time.Duration) (gone bool) {
+	c.exit()
+	return c.endsWithin(wait) || c.enter() != nil
+}
+
 // hungUp reports whether the process at the other end of a socket is gone.
 func hungUp(fd int) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, _ := unix.Poll(p[:], 0)
 	return n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
-}
-
-// routesCost is the cost of a number of routes; the card's thread bears its part.
-func routesCost(nodes int) time.Duration { return time.Duration(nodes) * routeCost }
-
-// memoryCost is the cost of making so much memory, for a user who may have as much as his rule
-// says: more is refused before it is made.
-func memoryCost(bytes uint64, r *Rule) time.Duration {
-	if bytes > uint64(r.Bytes) {
-		return 0
-	}
-	return time.Duration(bytes) * byteCost
 }

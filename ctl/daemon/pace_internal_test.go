@@ -1,70 +1,78 @@
 package daemon
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
-// Rule: what a user's requests cost, however large they are, is at most the time that passes,
-// a burst and the last of them; nobody waits for another, and no debts are left when they
-// are paid.
+// Rule: what a user's requests cost, however large they are, is at most the time that passes, a burst and the last of them;
+// and what he owes is forgotten when it is paid.
 func TestDebts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := debts{}
+		var d debt
 		start := time.Unix(1e6, 0)
 		now, spent := start, time.Duration(0)
 		for range rapid.IntRange(1, 400).Draw(t, "requests") {
-			cost := time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "cost"))
-			now = now.Add(d.add(7, now, cost)) // one connection
+			now = now.Add(d.wait(now))
 			if most := now.Sub(start) + burst; spent > most {
 				t.Fatalf("requests of %v before one at %v", spent, now.Sub(start))
 			}
+			cost := time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "cost"))
+			d.add(now, cost)
 			spent += cost
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(burst)).Draw(t, "pause")))
-			if wait := d.add(8, now.Add(time.Hour), requestCost); wait != 0 {
-				t.Fatalf("another waits %v", wait)
-			}
-			delete(d, 8)
+		}
+		if wait := d.wait(now.Add(time.Hour + spent)); wait != 0 {
+			t.Fatalf("a wait of %v when all is paid", wait)
 		}
 	})
-	d := debts{}
-	for account := range uint32(10 * manyDebts) {
-		d.add(account, time.Unix(1e6+int64(account), 0), requestCost)
+}
+
+// Rule: accounts that owe nothing and have no connection leave nothing behind.
+func TestPursesAreBounded(t *testing.T) {
+	d := &Daemon{purses: map[uint32]*purse{}}
+	for account := range uint32(10 * manyPurses) {
+		d.leavePurse(d.purseOf(account))
 	}
-	if len(d) > manyDebts {
-		t.Errorf("%d debts are left", len(d))
+	if len(d.purses) > manyPurses {
+		t.Errorf("%d purses are left", len(d.purses))
 	}
 }
 
-// Rule: with many connections that ask at once the same holds: each waits for what those
-// before it cost, however much that is, and one that goes away while it waits costs nothing.
-func TestDebtsOfManyConnections(t *testing.T) {
-	const cost = time.Second
-	d := debts{}
-	now := time.Unix(1e6, 0)
-	for n := range time.Duration(1000) {
-		if wait, want := d.add(7, now, cost), max(n*cost-burst, 0); wait != want {
-			t.Fatalf("request %d waits %v, not %v", n, wait, want)
-		}
+// Rule: the requests of one account are carried out one after the other, and nobody waits for another account's.
+func TestRequestsOfAnAccountTakeTurns(t *testing.T) {
+	d := &Daemon{purses: map[uint32]*purse{}}
+	connectionFor := func(account uint32) *connection { return &connection{d: d, purse: d.purseOf(account)} }
+	first, second, other := connectionFor(7), connectionFor(7), connectionFor(8)
+	done := make(chan string, 2)
+	if err := first.enter(); err != nil {
+		t.Fatal(err)
 	}
-	for range 999 {
-		d.forgive(7, cost)
+	go func() {
+		err := second.enter()
+		done <- fmt.Sprintf("second %v", err)
+		second.exit()
+	}()
+	if err := other.enter(); err != nil { // or the test hangs here
+		t.Fatal(err)
 	}
-	if wait := d.add(7, now, cost); wait != cost-burst {
-		t.Errorf("a wait of %v when the others have gone, not %v", wait, cost-burst)
+	other.exit()
+	for begin := threadTime(); threadTime()-begin < time.Millisecond; {
+		continue // the thread is the goroutine's
 	}
-}
-
-// Rule: a user who asks for more memory than he may have does not wait for it.
-func TestRefusedMemoryCostsNothing(t *testing.T) {
-	r := DefaultRule()
-	if c := memoryCost(uint64(r.Bytes), &r); c != time.Duration(r.Bytes)*byteCost {
-		t.Errorf("%d bytes cost %v", r.Bytes, c)
+	done <- "first"
+	first.exit()
+	if a, b := <-done, <-done; a != "first" || b != "second <nil>" {
+		t.Errorf("%q came before %q", a, b)
 	}
-	if c := memoryCost(1<<63, &r); c != 0 {
-		t.Errorf("what is refused costs %v", c)
+	if d.purses[7].debt == (debt{}) || time.Until(time.Time(d.purses[7].debt)) > time.Minute {
+		t.Errorf("a request that computed for a millisecond owes until %v", time.Time(d.purses[7].debt))
+	}
+	if first.spent != 0 || first.working {
+		t.Error("a request that has ended is measured still")
 	}
 }
 

@@ -87,14 +87,14 @@ func (l *loop) nap() (quiet bool) {
 // pause steps once more, now that the card dozes, and if that was in vain waits for one of the descriptors, at most for the given number of
 // nanoseconds. Then the card dozes no more. It reports whether it has waited for all that time in vain.
 func (l *loop) pause(most int64) (vain bool) {
-	if len(l.mailbox) == 0 {
-		l.now = l.clock()
+	l.now = l.clock()
+	if !l.mailbox.ready(l.now) {
 		before := l.card.Progress()
 		l.card.Retime()
 		next := l.step()
 		if l.worked = l.card.Progress() != before; l.worked {
 			l.wait.Found()
-		} else if d := min(most, next-l.now); d > 0 {
+		} else if d := min(most, next-l.now, l.mailbox.due-l.now); d > 0 {
 			ready := l.wait.Sleep(l.polled[:], d)
 			if ready {
 				_, _ = unix.EpollWait(l.epoll, l.events[:], 0) // takes what is edge-triggered

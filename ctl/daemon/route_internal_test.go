@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/funet/funet/tests/wire"
@@ -24,21 +25,28 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	}
 	d := &Daemon{jobs: map[uint16]*job{}}
 	d.peers.Store(&cluster.File{Peers: make([]cluster.Peer, 3)})
-	d.loop = &loop{card: card, mailbox: make(chan *command, mailboxSize), ended: make(chan struct{})}
+	d.loop = &loop{card: card, ended: make(chan struct{})}
 	j := &job{gid: 7, made: true, cards: []uint16{0, 0, 0}, members: map[uint16]*connection{}}
 	d.jobs[7] = j
 	var asked []chan error
+	take := func() (c *command) { // the next command
+		for c == nil {
+			c, _ = d.loop.mailbox.take(0)
+			runtime.Gosched()
+		}
+		return c
+	}
 	ask := func(node, to uint16) {
 		answer := make(chan error, 1)
 		go func() { answer <- d.setRoute(j, &Command{Node: &node, Card: &to}) }()
 		asked = append(asked, answer)
 	}
 	ask(0, 1)
-	first := <-d.loop.mailbox
+	first := take()
 	ask(1, 1)
-	second := <-d.loop.mailbox
+	second := take()
 	ask(2, 2)
-	refused := <-d.loop.mailbox
+	refused := take()
 	if list := d.routes(j); list.Cards[0] != 0 || list.Cards[1] != 0 || list.Cards[2] != 0 {
 		t.Errorf("the list is %v before the card has changed", list.Cards)
 	}
@@ -56,7 +64,7 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	}
 	j.members[0] = &connection{}
 	ask(0, 0)
-	c := <-d.loop.mailbox
+	c := take()
 	c.do()
 	close(c.done)
 	if err := <-asked[3]; !errors.Is(err, attach.ErrCommand) {

@@ -18,9 +18,6 @@ func (c *connection) segment(message []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.pace(memoryCost(r.Bytes, c.rule)); err != nil {
-		return err
-	}
 	m, err := c.newSegment(&r)
 	if err != nil {
 		return err

@@ -23,8 +23,6 @@ const (
 	traceLook = 20 * time.Millisecond
 	// traceBeat is how often an empty batch is sent while there are no records.
 	traceBeat = 250 * time.Millisecond
-	// traceCost is the cost of a batch.
-	traceCost = 500 * time.Microsecond
 	// mostTraces is how many ordinary users may trace at the same time: each has a ring of half a megabyte.
 	mostTraces = 8
 	// trailsAtOnce is how many contexts the card's thread has followed in one command.
@@ -150,9 +148,6 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 		for i := range trails {
 			trails[i] = card.NewTrail(t.tracer)
 		}
-		if err = c.pace(traceCost); err != nil {
-			break
-		}
 		err = c.onCard(nil, func() {
 			for i, bell := range some {
 				a := l.byBell[bell]
@@ -195,6 +190,7 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
 		return nil, errGone
 	}
+	c.exit() // it takes as long as the process likes
 	l := c.d.loop
 	tick := time.NewTicker(traceLook)
 	defer tick.Stop()
@@ -225,15 +221,13 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 			return b, err
 		}
 		b.End = false
-		cost := lookCost
-		if some {
-			cost = traceCost
-		}
-		if err := c.pace(cost); err != nil {
-			return nil, err
-		}
 		if some || time.Since(last) > traceBeat {
-			if err := c.sendBatch(b); err != nil {
+			if err := c.enter(); err != nil {
+				return nil, err
+			}
+			err := c.sendBatch(b)
+			c.exit()
+			if err != nil {
 				return nil, err
 			}
 			last = time.Now()
