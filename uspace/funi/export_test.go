@@ -31,6 +31,8 @@ var ABIWords = map[string]uint64{
 	"FUNI_OPERATE_SILENT":     operateSilent,
 	"page.completed":          completedWord * 4,
 	"page.operations_lost":    operationsLost * 4,
+	"page.lost_to":            lostTo * 4,
+	"page.lost_seen":          lostSeen * 4,
 	"page.written":            writtenWord * 4,
 	"FUNI_WAKE_ONCE":          wakeOnce,
 	"FUNI_WAKE_WRITES":        wakeWrites,
@@ -40,8 +42,11 @@ var ABIWords = map[string]uint64{
 
 // The words of lost.go.
 const (
-	LostSeen = lostSeen
-	LostTo   = lostTo
+	LostSeen  = lostSeen
+	LostTo    = lostTo
+	LostCount = lostCount
+	LostOne   = lostOne
+	LostShift = lostShift
 )
 
 // ResumedCard is another card's end of a context that has come with its memory.

@@ -115,6 +115,11 @@
 #define FUNI_MAX_CONTEXTS 2048
 #define FUNI_SHARED_QUEUES 6 /* number of queues that lie behind the register page */
 #define FUNI_RETURN_SLOTS 64
+#define FUNI_LOST_NODES 64 /* words that say for which nodes the ring had no room: those whose numbers are the same modulo that share one */
+#define FUNI_LOST_COUNT 0x1fffff
+#define FUNI_LOST_ONE 0x200000
+#define FUNI_LOST_SHIFT 22
+#define FUNI_UNTOLD 256 /* instead of a funi_reason: it came back, or may have, and the return ring had no room to say why */
 #define FUNI_MIN_SLOTS 2
 #define FUNI_MAX_SLOTS 65536
 #define FUNI_SLOT_WORDS 32
@@ -301,7 +306,9 @@ struct funi_page {
 	uint64_t completed; /* operations on windows, since the context was attached */
 	funi_word written;  /* what others wrote into this process's memory, see funi_watch */
 	funi_word operations_lost; /* of the returns that were lost, those of operations on windows and of multicasts */
-	uint32_t pad8[84];
+	uint32_t pad8[4];
+	funi_word lost_to[FUNI_LOST_NODES]; /* which of them: uspace/funi/lost.go */
+	uint32_t pad9[16];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 
@@ -417,6 +424,8 @@ struct funi_remote_sizes {
 
 struct funi_asked { /* a request that was committed */
 	uint32_t handle, reason, in_slot;
+	uint16_t node;
+	int lost;    /* it may have come back, and the return ring had no room to tell */
 	uint64_t at; /* slots committed up to it */
 	int operation; /* 1: its completion is awaited, 2: it has come */
 	uint8_t answer[FUNI_MAX_ANSWER];
@@ -452,6 +461,9 @@ struct funi_remote { /* what the program knows of its remote memory */
 	uint32_t behind;         /* of those, completions that wait for a notification before them to be taken */
 	uint32_t failed;         /* funi_reason of the first operation without a handle that has failed, for funi_quiet */
 	uint64_t issued, refused; /* operations; of them those that came back */
+	uint64_t up_to;           /* how many slots were committed up to the last operation */
+	uint32_t lost, lost_to[FUNI_LOST_NODES]; /* returns, as funi_hear_lost has seen them */
+	uint32_t operations_lost, unsettled;     /* and of operations; of them those not known yet */
 	uint32_t life;           /* tells this process from others that were the node, for locks */
 	struct funi_asked asked[FUNI_REMEMBERED];
 };
@@ -645,10 +657,41 @@ static inline void funi_complete(struct funi_remote *r, uint32_t handle, uint32_
 		memcpy(m->answer, answer, sizeof m->answer);
 }
 
+/* Notes what may have come back when the return ring had no room to tell. Of operations the card counts how many: funi_look finds out which. */
+static inline void funi_hear_lost(struct funi_context *c)
+{
+	struct funi_remote *r = c->remote;
+	const uint32_t lost = funi_load(&c->page->returns_lost.word), operations = funi_load(&c->page->operations_lost);
+	uint8_t more[FUNI_LOST_NODES];
+	if (lost == r->lost)
+		return;
+	for (int n = 0; n < FUNI_LOST_NODES; n++) {
+		const uint32_t now = funi_load(&c->page->lost_to[n]);
+		more[n] = now != r->lost_to[n];
+		r->lost_to[n] = now;
+	}
+	const int many = funi_load(&c->page->returns_lost.word) - r->lost > FUNI_LOST_COUNT; /* a count may be where it was */
+	r->lost = lost;
+	funi_store(&c->page->return_tail.pad[0], lost);
+	for (int i = 0; i < FUNI_REMEMBERED; i++) {
+		struct funi_asked *m = &r->asked[i];
+		const uint32_t w = r->lost_to[m->node % FUNI_LOST_NODES];
+		if (m->handle != 0 && m->operation == 0 &&
+		    (many || (more[m->node % FUNI_LOST_NODES] && ((w & FUNI_LOST_ONE) == 0 || w >> FUNI_LOST_SHIFT == m->node / FUNI_LOST_NODES))))
+			m->lost = 1;
+	}
+	r->refused += operations - r->operations_lost;
+	r->unsettled += operations - r->operations_lost;
+	r->operations_lost = operations;
+}
+
 /* Notes what came back of remote memory, up to the first message that is the program's. */
 static inline void funi_take_back(struct funi_context *c)
 {
-	while (c->remote != NULL && c->returns != funi_load(&c->page->return_head.word)) {
+	if (c->remote == NULL)
+		return;
+	funi_hear_lost(c);
+	while (c->returns != funi_load(&c->page->return_head.word)) {
 		const struct funi_return r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
 		const uint32_t type = r.header >> 21 & FUNI_MAX_TYPE;
 		struct funi_asked *m = &c->remote->asked[r.word % FUNI_REMEMBERED];
@@ -1118,6 +1161,11 @@ static inline int funi_start(struct funi_context *c)
 	c->returns = funi_load(&c->page->return_head.word);
 	c->lost = funi_load(&c->page->returns_lost.word);
 	funi_store(&c->page->return_tail.word, c->returns);
+	if (c->remote != NULL) {
+		c->remote->lost = c->lost;
+		c->remote->operations_lost = funi_load(&c->page->operations_lost);
+		memcpy(c->remote->lost_to, c->page->lost_to, sizeof c->remote->lost_to);
+	}
 	funi_store(&c->page->reg[FUNI_CONTROL].word, 0);
 	uint32_t asleep = funi_load(&c->page->asleep);
 	if (asleep != 0)
@@ -1503,7 +1551,7 @@ static inline int funi_disown(struct funi_context *c, uint32_t base, void *memor
  *   - A key is 48 random bits and the number of its key slot. Each holder's can be revoked only if each has one of its own.
  *   - What was refused comes back: funi_message_status says FUNI_FAILED and why, once the program has called funi_returned until
  *     that returned 0. Some of a long message may have been written then. More than FUNI_RETURN_SLOTS at once are only counted
- *     (funi_returns_lost): then the status does not say so.
+ *     (funi_returns_lost): then all to that node that may be among them have failed, for reason FUNI_UNTOLD.
  *   - One message of a group of senders: split the seed (funi_split_seed), a part for each; there is one record, when all parts
  *     are there. When a member dies before that, funi_close_area, or funi_revoke and begin anew: its rest may be under way.
  *
@@ -1600,7 +1648,8 @@ static inline void funi_end_block(struct funi_context *c, const uint32_t *slot, 
 	(void)funi_send_commit(c, FUNI_REQUEST);
 	m->handle = c->remote->next = h;
 	m->reason = 0;
-	m->operation = 0;
+	m->operation = m->lost = 0;
+	m->node = (uint16_t)slot[0];
 	m->in_slot = in_slot;
 	m->at = c->send[FUNI_REQUEST].committed;
 	if (handle != NULL)
@@ -1905,6 +1954,12 @@ static inline int funi_write_remote(struct funi_context *c, const struct funi_ti
 	return funi_send_keyed(c, t, offset, data, length, NULL, 0, 0, handle);
 }
 
+/* Why a request failed, or 0. taken: the card had given its slot back before it was heard what came back. */
+static inline uint32_t funi_failure(const struct funi_asked *m, int taken)
+{
+	return m->reason != 0 ? m->reason : m->lost && taken ? FUNI_UNTOLD : 0;
+}
+
 /* How far a message or another request has come: a funi_message_state, with the funi_reason of FUNI_FAILED in reason, which may be NULL; call
  * funi_returned until it returns 0 before. -ENOENT: a handle is good for the next 1024 requests. */
 static inline int funi_message_status(struct funi_context *c, uint32_t handle, uint32_t *reason)
@@ -1912,11 +1967,14 @@ static inline int funi_message_status(struct funi_context *c, uint32_t handle, u
 	const struct funi_asked *m = c->remote != NULL ? &c->remote->asked[handle % FUNI_REMEMBERED] : NULL;
 	if (m == NULL || handle == 0 || m->handle != handle)
 		return funi_remote_fail(c, -ENOENT, "looking for a handle");
+	const int taken = m->at <= funi_retired(c);
+	funi_hear_lost(c);
+	const uint32_t why = funi_failure(m, taken);
 	if (reason != NULL)
-		*reason = m->reason;
-	if (m->operation != 0 && m->reason == 0)
+		*reason = why;
+	if (m->operation != 0 && why == 0)
 		return m->operation == 2 ? FUNI_COMPLETE : FUNI_PENDING;
-	return m->reason != 0 ? FUNI_FAILED : m->at <= funi_retired(c) ? FUNI_SENT : m->in_slot != 0 ? FUNI_COPIED : FUNI_PENDING;
+	return why != 0 ? FUNI_FAILED : taken ? FUNI_SENT : m->in_slot != 0 ? FUNI_COPIED : FUNI_PENDING;
 }
 
 /* The entry of the notification ring that has a number. */
@@ -1935,10 +1993,17 @@ static inline void funi_pass_completions(struct funi_context *c)
 		funi_store(&c->page->notes_tail.word, c->notes);
 }
 
-/* Notes the completions that have come since. */
+/* How many operations are not complete. */
+static inline uint64_t funi_operating(const struct funi_context *c)
+{
+	return c->remote->issued - c->remote->refused - __atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
+}
+
+/* Notes the completions that have come since. When the card has no operation any more, those of which nothing was heard have come back. */
 static inline void funi_look(struct funi_context *c)
 {
 	struct funi_remote *r = c->remote;
+	const int settled = r->unsettled > 0 && funi_retired(c) >= r->up_to && funi_operating(c) == 0;
 	const uint32_t head = funi_load(&c->page->notes_head.word);
 	for (; r->looked != head; r->looked++) {
 		const uint32_t *e = funi_note(r, r->looked);
@@ -1946,6 +2011,15 @@ static inline void funi_look(struct funi_context *c)
 			continue;
 		r->behind++;
 		funi_complete(r, e[0], e[1] >> 24, e + FUNI_NOTE_METADATA_WORD);
+	}
+	for (int i = 0; settled && i < FUNI_REMEMBERED; i++)
+		if (r->asked[i].operation == 1) {
+			funi_complete(r, r->asked[i].handle, FUNI_UNTOLD, NULL);
+			r->unsettled--;
+		}
+	if (settled && r->unsettled > 0) {
+		r->unsettled = 0;
+		funi_complete(r, 0, FUNI_UNTOLD, NULL); /* of one without a handle */
 	}
 	funi_pass_completions(c);
 }
@@ -2080,20 +2154,14 @@ static inline int funi_resume(struct funi_context *c, uint64_t key, uint32_t *ha
 	return funi_change_window(c, FUNI_RESUME_WINDOW, key, handle, "resuming a window");
 }
 
-/* How many operations are not complete. */
-static inline uint64_t funi_operating(const struct funi_context *c)
-{
-	return c->remote->issued - c->remote->refused - __atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
-}
-
-/* Whether there is room for another operation: 0, -EOPNOTSUPP or -ENOBUFS. */
+/* Whether there is room for another operation: 0, -EOPNOTSUPP or -ENOBUFS. None leaves while others came back untold. */
 static inline int funi_may_operate(struct funi_context *c)
 {
 	if (c->remote == NULL)
 		return -EOPNOTSUPP;
 	funi_look(c);
 	const uint64_t open = funi_operating(c);
-	return open >= FUNI_MAX_REQUESTS || open + c->remote->behind + c->remote->credit >= c->remote->sizes.notifications ? -ENOBUFS : 0;
+	return open >= FUNI_MAX_REQUESTS || c->remote->unsettled > 0 || open + c->remote->behind + c->remote->credit >= c->remote->sizes.notifications ? -ENOBUFS : 0;
 }
 
 /* Reserves and begins the block of an operation; NULL, and why in code. */
@@ -2119,6 +2187,7 @@ static inline void funi_end_operation(struct funi_context *c, const uint32_t *sl
 	funi_end_block(c, slot, in_slot, &h);
 	c->remote->asked[h % FUNI_REMEMBERED].operation = handle != NULL;
 	c->remote->issued++;
+	c->remote->up_to = c->send[FUNI_REQUEST].committed;
 	if (handle != NULL)
 		*handle = h;
 }
@@ -2252,8 +2321,8 @@ static inline int funi_await(struct funi_context *c, uint32_t handle, void *answ
 		funi_look(c);
 		if (m->handle != handle)
 			return funi_remote_fail(c, -ENOENT, what);
-		if (m->reason != 0) {
-			(void)snprintf(c->error, sizeof c->error, "%s: it was refused or nobody knows, for reason %u (enum funi_reason)", what, m->reason);
+		if (funi_failure(m, taken) != 0) {
+			(void)snprintf(c->error, sizeof c->error, "%s: it was refused or nobody knows, for reason %u (enum funi_reason, or FUNI_UNTOLD)", what, funi_failure(m, taken));
 			return -EREMOTEIO;
 		}
 		if (m->operation == 2 && answer != NULL)
@@ -2278,7 +2347,7 @@ static inline int funi_quiet(struct funi_context *c, int milliseconds)
 		const int open = funi_operating(c) > 0; /* before looking: an operation is told before it is counted */
 		funi_take_back(c);
 		funi_look(c);
-		if (!open || funi_operating(c) == 0)
+		if ((!open || funi_operating(c) == 0) && c->remote->unsettled == 0)
 			break;
 		int n = funi_wait_until(c, begin, milliseconds, what);
 		if (n < 0)
@@ -2287,7 +2356,7 @@ static inline int funi_quiet(struct funi_context *c, int milliseconds)
 	funi_look(c);
 	if (c->remote->failed == 0)
 		return 0;
-	(void)snprintf(c->error, sizeof c->error, "%s: one without a handle has failed, for reason %u (enum funi_reason)", what, c->remote->failed);
+	(void)snprintf(c->error, sizeof c->error, "%s: one without a handle has failed, for reason %u (enum funi_reason, or FUNI_UNTOLD)", what, c->remote->failed);
 	c->remote->failed = 0;
 	return -EREMOTEIO;
 }

@@ -34,7 +34,8 @@ import (
 func constants() map[string]uint64 {
 	c := map[string]uint64{
 		"FUNI_ABI": funi.ABI, "FUNI_PAGE_SIZE": funi.PageSize, "FUNI_DOORBELLS_SIZE": funi.DoorbellsSize,
-		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_RETURN_SLOTS": funi.ReturnSlots,
+		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes, "FUNI_LOST_COUNT": funi.LostCount,
+		"FUNI_LOST_ONE": funi.LostOne, "FUNI_LOST_SHIFT": funi.LostShift, "FUNI_UNTOLD": 256,
 		"FUNI_MIN_SLOTS": funi.MinSlots, "FUNI_MAX_SLOTS": funi.MaxSlots, "FUNI_SLOT_WORDS": funi.SlotWords,
 		"FUNI_MAX_PAYLOAD_WORDS": funi.MaxPayloadWords, "FUNI_MAX_TYPE": funi.MaxType, "FUNI_MAX_SEGMENTS": funi.MaxSegments,
 		"FUNI_PAYLOAD_WORD": funi.PayloadWord, "FUNI_SOURCE_ADDRESS_WORD": funi.SourceAddressWord,
@@ -407,6 +408,8 @@ int main(void)
 	constant("page.notifications", offsetof(struct funi_page, notifications));
 	constant("page.completed", offsetof(struct funi_page, completed));
 	constant("page.written", offsetof(struct funi_page, written));
+	constant("page.lost_to", offsetof(struct funi_page, lost_to));
+	constant("page.lost_seen", offsetof(struct funi_page, return_tail.pad));
 	constant("page.operations_lost", offsetof(struct funi_page, operations_lost));
 	constant("page.returns[1]", offsetof(struct funi_page, returns[1]));
 	constant("sizeof page", sizeof(struct funi_page));

@@ -207,6 +207,46 @@ int main(void)
 	assert(funi_news(&c) == 1 && funi_get_notification_record(&c, &n) == 1 && n.key_slot == 3 && n.area == 4 && n.source == 65535 && n.words == FUNI_MAX_METADATA);
 	assert(page.notes_tail.word == 1 && funi_get_notification_record(&c, &n) == 0 && funi_news(&c) == 0);
 
+	/* more came back than the return ring holds: what may be among it fails when its slot is retired, and not what went elsewhere */
+	const struct funi_ticket elsewhere = { 2, 2, 3, 4, 100, 0 };
+	retire(1);
+	assert(funi_sendmsg(&c, &ticket, memory, 4, NULL, 0, &h) == 0 && funi_sendmsg(&c, &elsewhere, memory, 4, NULL, 0, &first) == 0);
+	page.lost_to[1] = FUNI_LOST_ONE | 1;
+	page.returns_lost.word = 1;
+	assert(funi_message_status(&c, h, &reason) == FUNI_COPIED && reason == 0);
+	retire(1);
+	assert(funi_message_status(&c, h, &reason) == FUNI_FAILED && reason == FUNI_UNTOLD && page.return_tail.pad[0] == 1);
+	retire(1);
+	assert(funi_message_status(&c, first, &reason) == FUNI_SENT && reason == 0);
+	assert(funi_sendmsg(&c, &ticket, memory, 4, NULL, 0, &h) == 0);
+	retire(1);
+	assert(funi_message_status(&c, h, NULL) == FUNI_SENT);
+
+	/* so with operations: the one that the card does not complete has come back, and until that is known no other leaves */
+	static uint32_t longer[8 * FUNI_NOTE_BYTES / 4];
+	const struct funi_target word = { 1, 2, 0 };
+	uint64_t one = 1;
+	c.remote->ring = longer;
+	c.remote->sizes.notifications = 8;
+	c.remote->credit = 0;
+	assert(funi_atomic(&c, &word, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, &h) == 0 && funi_atomic(&c, &word, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, &first) == 0);
+	retire(2);
+	page.operations_lost = 1;
+	page.returns_lost.word = 2;
+	assert(funi_returned(&c, &r) == 0 && funi_message_status(&c, h, NULL) == FUNI_PENDING);
+	assert(funi_atomic(&c, &word, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, NULL) == -ENOBUFS);
+	longer[FUNI_NOTE_BYTES / 4] = first;
+	longer[FUNI_NOTE_BYTES / 4 + FUNI_NOTE_KIND_WORD] = FUNI_NOTE_COMPLETION;
+	page.notes_head.word = 2;
+	page.completed = 1;
+	assert(funi_await(&c, first, NULL, 0, 0) == 0 && funi_await(&c, h, NULL, 0, 0) == -EREMOTEIO);
+	assert(funi_message_status(&c, h, &reason) == FUNI_FAILED && reason == FUNI_UNTOLD && funi_quiet(&c, 0) == 0);
+	assert(funi_atomic(&c, &word, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, NULL) == 0);
+	retire(1);
+	page.operations_lost = 2;
+	page.returns_lost.word = 3;
+	assert(funi_quiet(&c, 0) == -EREMOTEIO && funi_quiet(&c, 0) == 0);
+
 	/* sizes that are none */
 	const struct funi_remote_sizes wrong[4] = { { 3, 4, 4 }, { 4, 0, 4 }, { 0, 4, 4 }, { 4, 4, 2097152 } };
 	const uint8_t token[FUNI_TOKEN_SIZE] = { 0 };
