@@ -254,8 +254,8 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 		return err
 	}
 	return output.Table(os.Stdout,
-		[]string{"  transfers among them", "duplicated", "misdelivered", "damaged", "stuck"},
-		append([]string{"  " + fmt.Sprint(r.Transfers)}, numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck)...))
+		[]string{"  transfers among them", "duplicated", "misdelivered", "damaged", "stuck", "undecided"},
+		append([]string{"  " + fmt.Sprint(r.Transfers)}, numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck, r.Undecided)...))
 }
 
 // numbers are the cells of some.

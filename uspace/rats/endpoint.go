@@ -211,9 +211,9 @@ func (e *Endpoint) hearLost() {
 	}
 }
 
-// Returned notes a request that came back, and reports whether it was of remote memory.
+// Returned notes a request that came back, and reports whether it was of remote memory: a write, or of a key slot or an area.
 func (e *Endpoint) Returned(r funi.Returned) bool {
-	if _, operation := r.Header.WindowOperation(); !r.Header.Remote() || operation {
+	if op := r.Header.Operation(); !r.Header.Remote() || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea) {
 		return false
 	}
 	if r.Word&ownerCookie != 0 {

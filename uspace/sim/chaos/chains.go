@@ -185,11 +185,12 @@ func (m *member) copied(l funi.Level, s *funi.Slot) bool {
 
 // notCarriedOut takes a block of chains that the card gave back, and reports whether it is one.
 func (m *member) notCarriedOut(b funi.Returned) bool {
-	if !b.Header.Remote() || b.Word&chainBit == 0 {
+	op := b.Header.Operation()
+	if !b.Header.Remote() || op != funi.Multicast && op != funi.SetChain {
 		return false
 	}
 	r := m.run
-	if op := b.Header.Operation(); op != funi.Multicast || b.Reason != arctic.ReasonNoBuffer || int(b.Word&^chainBit) >= len(r.multicasts) {
+	if op != funi.Multicast || b.Reason != arctic.ReasonNoBuffer || int(b.Word&^chainBit) >= len(r.multicasts) {
 		r.oracle.fail(&r.result.Damaged, "member %d: a block of chains came back: %d, %v", m.number, op, b.Reason)
 		return true
 	}
@@ -271,12 +272,8 @@ func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 func (r *run) settleChains() {
 	for _, o := range r.multicasts {
 		number := o.number &^ chainBit
-		switch lives := o.from.process != nil && o.from.deaths == o.deaths; {
-		case !o.complete && lives:
-			r.oracle.fail(&r.result.Stuck, "multicast %d of member %d is not complete", number, o.from.number)
-			continue
-		case !o.complete:
-			continue // nobody was left to hear of it
+		if !o.complete {
+			continue // nobody was left to hear of it, or settleLost counts it
 		}
 		have, got := 0, 0 // or have died; have it
 		for _, k := range o.tree.members {

@@ -3,6 +3,7 @@ package chaos
 // This file checks that multicasts are there at all, and that their oracle notices.
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -40,6 +41,13 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 	broken := func(node uint16) [funi.MaxNamed]funi.Broken {
 		return [funi.MaxNamed]funi.Broken{{Node: node, Reason: silent}}
 	}
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: (&Scenario{Nodes: 2, Faults: Chains}).remoteSizes()}, Nodes: 2}, func(*sim.Process) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	const operationsLost = 0x6ac / 4 // funi/doc.go
+	lost := &k.Processes[0].Memory().Page[operationsLost]
 	for name, c := range map[string]struct {
 		reason arctic.Reason
 		told   funi.Delivery
@@ -47,6 +55,8 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 		times  int
 		good   bool
 	}{
+		"came back untold":        {none, funi.Delivery{}, nil, 0, true},
+		"told, and came back":     {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 1, false},
 		"all":                     {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 1, true},
 		"never told":              {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 0, false},
 		"told twice":              {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 2, false},
@@ -67,7 +77,7 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 		r := &run{scenario: Scenario{Faults: Loss}, world: sim.NewWorld(sim.Options{})}
 		r.oracle = oracle{result: &r.result, now: func() int64 { return 0 }}
 		for i := range 2 {
-			r.members = append(r.members, &member{place: place{gid: 1, node: uint16(10 + i)}, number: i, run: r, process: new(sim.Process)})
+			r.members = append(r.members, &member{place: place{gid: 1, node: uint16(10 + i)}, number: i, run: r, process: k.Processes[i]})
 		}
 		o := &multicast{number: chainBit, from: r.members[0], tree: &tree{members: []int32{0, 1}}, lives: map[int32]uint16{}, got: map[int32]bool{}}
 		r.multicasts = append(r.multicasts, o)
@@ -77,6 +87,11 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 		for range c.times {
 			r.members[0].told(o.number, c.reason, c.told)
 		}
+		*lost = 0
+		if strings.Contains(name, "came back") {
+			*lost = 1
+		}
+		r.settleLost()
 		r.settleChains()
 		if r.result.Failed() == c.good {
 			t.Errorf("%s: failures %q", name, r.result.Failures)

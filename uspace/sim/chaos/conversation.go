@@ -61,8 +61,8 @@ type session struct {
 	simple               [2]*rats.Simple // of client and server
 	out                  [3][]byte       // and what they and the third send from
 	handle               [3]rats.Handle
-	head                 rats.Handle // of a group's first part
-	flying               bool        // a message of the simple protocol, or a read, has no answer yet
+	parts                []rats.Handle // of a group, that the client has sent
+	flying               bool          // a message of the simple protocol, or a read, has no answer yet
 	offset, length, beat int
 	reply                rats.Seed
 	first                rats.Seed // of the server, whose key is closed when that has closed
@@ -494,7 +494,12 @@ const groupPart = 600
 func (k *keyed) sendParts(s *session) (err error) {
 	if s.total = 1; s.sent == 1 {
 		s.done = s.got == 1
-		return errors.Join(k.failedOne(s, s.head), k.failed(s, 0))
+		for _, h := range s.parts {
+			if err := k.failedOne(s, h); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if s.out[0] == nil {
 		if s.out[0], err = k.Alloc(simpleBytes); err != nil {
@@ -523,9 +528,7 @@ func (k *keyed) sendParts(s *session) (err error) {
 		if err != nil {
 			return err
 		}
-		if s.handle[0] = h; i == 0 {
-			s.head = h
-		}
+		s.handle[0], s.parts = h, append(s.parts, h)
 	}
 	s.sent = 1
 	if s.third != nil && s.third.keyed != nil && s.alive() {

@@ -116,6 +116,7 @@ func (r *Report) add(s Scenario, one *Result) {
 	r.Misdelivered += one.Misdelivered
 	r.Damaged += one.Damaged
 	r.Stuck += one.Stuck
+	r.Undecided += one.Undecided
 	r.Events += one.Events
 	r.Virtual += one.Virtual
 	if one.Failed() {

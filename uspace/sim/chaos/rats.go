@@ -307,6 +307,7 @@ func (r *run) settle() bool {
 			}
 		}
 	}
+	r.settleLost()
 	if r.scenario.Faults&RMA != 0 {
 		r.settleWindows()
 	}

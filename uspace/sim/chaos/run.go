@@ -67,6 +67,8 @@ type Result struct {
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
+	// Undecided counts words of windows for whose operations no order was found before the search for one ended (linearize.go). That breaks no promise.
+	Undecided int `json:"undecided"`
 
 	Events   uint64   `json:"-"`
 	Hash     uint64   `json:"-"` // of the run; see sim.World.Hash

@@ -32,11 +32,6 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
-	// leastUnknown is how many operations of unknown outcome are looked for between two that are known, and mostUnknown how many as long as
-	// that comes to no more than mostSeen numbers.
-	leastUnknown = 6
-	mostUnknown  = 10
-	mostSeen     = 1 << 16
 	// commandBit is that of the cookies of blocks that are no operations.
 	commandBit = 1 << 30
 )
@@ -439,15 +434,37 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 	}
 }
 
+// settleLost checks that of the operations and multicasts of processes that live, those that are not complete have come back when the return ring had no room for them, and
+// no others have.
+func (r *run) settleLost() {
+	open := map[*member]int{}
+	for _, o := range r.multicasts {
+		if !o.complete && o.deaths == o.from.deaths {
+			open[o.from]++
+		}
+	}
+	for _, m := range r.members {
+		if m.process == nil {
+			continue
+		}
+		if m.windows != nil {
+			open[m] += len(m.windows.calls)
+		}
+		switch lost := int(m.process.Interface().OperationsLost()); {
+		case open[m] > lost:
+			r.oracle.fail(&r.result.Stuck, "member %d: %d operations and multicasts are not complete, and the card counted %d of them", m.number, open[m], lost)
+		case open[m] < lost:
+			r.oracle.fail(&r.result.Duplicated, "member %d: %d operations and multicasts are not complete, and the card says that %d have come back", m.number, open[m], lost)
+		}
+	}
+}
+
 // settleWindows checks what operations have left, when nothing is under way any more.
 func (r *run) settleWindows() {
 	for _, w := range r.windows {
 		alive := w.m.process != nil && w.m.windows == w
 		if !alive {
 			continue
-		}
-		for _, o := range w.calls {
-			r.oracle.fail(&r.result.Stuck, "operation %d (%d) of members %d and %d is not complete", o.number, o.kind, w.m.number, o.to.m.number)
 		}
 		if !holds(w.memory[windowBytes:windowBytes+windowGuard], ^w.m.life(), 7) {
 			r.oracle.fail(&r.result.Damaged, "member %d: memory behind its window has changed", w.m.number)
@@ -484,82 +501,29 @@ func signals(all []*operation) (sum uint64, sure bool) {
 	return sum, sure
 }
 
-// linearize finds the order of operations on a word and checks it. It returns how many were in it.
+// linearize checks that there is an order of the operations on a word. It returns how many were in it.
 func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n int) {
-	byOld := map[uint64][]*operation{}
-	var unknown []*operation
+	var known, unknown []*operation
 	for _, o := range all {
 		if o.word != word || o.kind < arctic.RemoteAdd && o.kind != arctic.RemoteRead || o.kind == arctic.RemoteLock || o.kind == arctic.RemoteUnlock {
 			continue
 		}
 		switch {
 		case o.carriedOut():
-			byOld[o.was] = append(byOld[o.was], o)
-			n++
+			known = append(known, o)
 		case (o.doubtful || o.ended == 0) && o.kind != arctic.RemoteRead:
 			unknown = append(unknown, o)
 		}
 	}
-	end, latest, left := uint64(0), int64(0), n
-	place := func(o *operation) {
-		if o.ended < latest {
-			r.oracle.fail(&r.result.Damaged, "operation %d on word %d of member %d was complete before another was issued that it came after", o.number, word, w.m.number)
-		}
-		latest = max(latest, o.begun)
+	holds := binary.LittleEndian.Uint64(w.memory[8*word:])
+	switch found, left, end := linearizable(known, unknown, alive, holds, mostStates); found {
+	case impossible:
+		r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, len(known), end,
+			holds, len(unknown))
+	case undecided:
+		r.result.Undecided++
 	}
-	for {
-		here := byOld[end]
-		delete(byOld, end)
-		// Those that leave the word as it is come before the one that does not, in the order of their ends.
-		var changes []*operation
-		for _, o := range here {
-			if o.becomes() != end {
-				changes = append(changes, o)
-			}
-		}
-		if len(changes) > 1 {
-			r.oracle.fail(&r.result.Duplicated, "operations %d and %d on word %d of member %d were both answered %#x", changes[0].number, changes[1].number, word, w.m.number, end)
-			return n
-		}
-		for len(here) > len(changes) {
-			first := -1
-			for i, o := range here {
-				if o.becomes() == end && (first < 0 || o.begun < here[first].begun) {
-					first = i
-				}
-			}
-			place(here[first])
-			left--
-			here = append(here[:first], here[first+1:]...)
-		}
-		if len(changes) == 1 {
-			place(changes[0])
-			left--
-			end = changes[0].becomes()
-			continue
-		}
-		if left == 0 && (!alive || end == binary.LittleEndian.Uint64(w.memory[8*word:])) {
-			return n
-		}
-		var path []int
-		for depth, seen := leastUnknown, 0; path == nil && depth <= mostUnknown && seen < mostSeen; depth++ {
-			at := map[uint64]int{}
-			path = lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, depth, at)
-			seen = len(at)
-		}
-		if path == nil {
-			if alive || left > 0 {
-				r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, n, end,
-					binary.LittleEndian.Uint64(w.memory[8*word:]), len(unknown))
-			}
-			return n
-		}
-		for _, i := range path {
-			latest = max(latest, unknown[i].begun)
-			end = unknown[i].after(end)
-			unknown[i] = nil
-		}
-	}
+	return len(known)
 }
 
 // becomes is what an operation that was carried out has made of the word.
@@ -576,39 +540,6 @@ func (o *operation) after(v uint64) uint64 {
 		return o.b
 	}
 	return v
-}
-
-// lead finds operations of unknown outcome that lead from a number to one at which another begins, or to what memory holds if that is the end.
-// At most depth of them in a row are looked for. Seen is from how deep each number was looked at, in vain: many orders lead to the same.
-func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int, seen map[uint64]int) []int {
-	if depth <= seen[from] {
-		return nil
-	}
-	seen[from] = depth
-	for i, o := range unknown {
-		if o == nil {
-			continue
-		}
-		to := o.after(from)
-		if to == from {
-			continue
-		}
-		if len(byOld[to]) > 0 || last && to == holds {
-			return []int{i}
-		}
-	}
-	for i, o := range unknown {
-		if o == nil || o.after(from) == from {
-			continue
-		}
-		unknown[i] = nil
-		path := lead(o.after(from), unknown, byOld, holds, last, depth-1, seen)
-		unknown[i] = o
-		if path != nil {
-			return append([]int{i}, path...)
-		}
-	}
-	return nil
 }
 
 // due returns when the member looks at its window again.
