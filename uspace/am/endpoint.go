@@ -75,6 +75,7 @@ type Endpoint struct {
 	rounds     rounds
 	bytes      byteMessages
 	member     *member // nil: not asked for (Rejoin)
+	windows    func(funi.Returned)
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised

@@ -90,6 +90,18 @@ func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
 	x.busy = true // the next Poll looks
 }
 
+// PassOn has back take what came back of requests for remote memory, from a Poll: another library on the same interface sends those. Main program
+// only.
+func (e *Endpoint) PassOn(back func(funi.Returned)) { e.windows = back }
+
+// nextReturn takes the next that came back, but for operations on windows, which it passes on.
+func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
+	for r, ok = e.iface.NextReturn(); ok && e.windows != nil && r.Header.Remote(); r, ok = e.iface.NextReturn() {
+		e.windows(r)
+	}
+	return r, ok
+}
+
 // returned reports messages that came back since the last call, or that nothing will
 // come any more.
 func (e *Endpoint) returned() error {
@@ -97,7 +109,7 @@ func (e *Endpoint) returned() error {
 		e.bytes.homeless = nil
 		return u
 	}
-	r, ok := e.iface.NextReturn()
+	r, ok := e.nextReturn()
 	if len(e.remote.back) > 0 {
 		e.tellLost()
 	}
@@ -111,7 +123,7 @@ func (e *Endpoint) returned() error {
 	under, probes := e.underWay(), 0
 	var u *Undelivered
 	first := r
-	for ; ok; r, ok = e.iface.NextReturn() {
+	for ; ok; r, ok = e.nextReturn() {
 		e.roundsCameBack(&r)
 		if e.memberCameBack(&r) {
 			continue

@@ -39,6 +39,9 @@
 // written over them (group.go, package collective), and so are streams of bytes between two nodes, an io.Writer at one and an
 // io.Reader at the other (stream.go).
 //
+// Windows are memory that others write, read and change without a part of this process in it, by the same endpoint (windows.go, package rma):
+// put, get, atomics, locks. A goroutine that waits for an operation waits as others do, so messages and operations go on beside each other.
+//
 // Send or Post: Send lets the card run, so that a short message is on its way, in a frame of its own if it is the only one; it is
 // for a program that then waits for what comes of it. Post leaves a short message in the send queue until the next
 // call that lets the card run, and is for programs that send many: three nodes that each sent the two others 10,000 messages

@@ -42,6 +42,7 @@ type Endpoint struct {
 	memory     memory
 	together   together
 	events     events
+	windows    *Windows   // nil: not asked for
 	messages   [2]Message // of the handlers that run
 	depth      int
 

@@ -30,6 +30,7 @@ type memory struct {
 type block struct {
 	base  uint32
 	bytes []byte
+	keyed bool // for windows, until Close
 }
 
 // Memory for messages, in bytes, where Options does not say it. A message that is longer than that has room for gets a segment of its own
@@ -78,17 +79,25 @@ func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
 	}
 	defer e.unlock()
-	base, at := e.memory.place(bytes)
-	if base == 0 {
-		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, ErrAddress)
-	}
-	whole := (bytes + segmentUnit - 1) &^ (segmentUnit - 1)
-	b, err := e.am.ShareNew(e.carrier.Segment, base, whole, funi.Source|funi.Destination)
+	s, err := e.alloc(bytes, funi.Source|funi.Destination)
 	if err != nil {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
 	}
-	e.memory.blocks = slices.Insert(e.memory.blocks, at, block{base, b})
-	return b[:bytes], nil
+	return s.Memory[:bytes], nil
+}
+
+// alloc takes memory of at least the given number of bytes, with the lock.
+func (e *Endpoint) alloc(bytes int, rights funi.Rights) (funi.Segment, error) {
+	base, at := e.memory.place(bytes)
+	if base == 0 {
+		return funi.Segment{}, ErrAddress
+	}
+	b, err := e.am.ShareNew(e.carrier.Segment, base, (bytes+segmentUnit-1)&^(segmentUnit-1), rights)
+	if err != nil {
+		return funi.Segment{}, err
+	}
+	e.memory.blocks = slices.Insert(e.memory.blocks, at, block{base, b, rights&funi.Keyed != 0})
+	return funi.Segment{Base: base, Memory: b, Rights: rights}, nil
 }
 
 // place finds room: its address, and which block it will be; address 0: there is none.
@@ -138,7 +147,7 @@ func (e *Endpoint) Free(b []byte) error {
 	}
 	defer e.unlock()
 	at := e.memory.find(b)
-	if at < 0 {
+	if at < 0 || e.memory.blocks[at].keyed {
 		return fmt.Errorf("freeing %d bytes: %w", len(b), ErrAddress)
 	}
 	if err := e.am.Unshare(e.carrier.Unregister, e.memory.blocks[at].base); err != nil {

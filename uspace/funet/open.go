@@ -47,7 +47,7 @@ type Options struct {
 	// or that its node has no handler for it, whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
 	// use of the endpoint (Err), and such a message is the error of the next call that sends or waits.
 	OnError func(error)
-	// Remote is how much remote memory the process can open (package rats); zero: none.
+	// Remote is how much remote memory the process can open (Windows; package rats); zero: none.
 	Remote funi.RemoteSizes
 }
 

@@ -304,6 +304,9 @@ func (e *Endpoint) wakeAll() {
 // drive lets the card run, for package am. In a poll of the leader it also lets others have their turn.
 func (e *Endpoint) drive() {
 	e.carrier.Drive()
+	if e.windows != nil {
+		e.windows.rma.Poll()
+	}
 	if !e.leading || e.am.InHandler() {
 		return
 	}

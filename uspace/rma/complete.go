@@ -67,7 +67,7 @@ func (o *order) drop(id ID) {
 // Poll takes what the card tells: completions, notifications, and what came back. It waits for nothing.
 func (e *Endpoint) Poll() {
 	settled := e.retired() >= e.ops.upTo
-	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
+	for r, ok := e.nextReturn(); ok; r, ok = e.nextReturn() {
 		e.back(r)
 	}
 	e.hearLost()
@@ -119,6 +119,17 @@ func (e *Endpoint) settle() {
 		e.finish(silentCookie, Result{Err: &Error{arctic.RemotePut, n.to[last], arctic.ReasonNone}})
 	}
 }
+
+// nextReturn takes the next that came back, where nobody else does.
+func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
+	if e.Shared {
+		return r, false
+	}
+	return e.iface.NextReturn()
+}
+
+// Back takes what came back of this package's requests where Shared says that somebody else reads that.
+func (e *Endpoint) Back(r funi.Returned) { e.back(r) }
 
 // back takes a request that the card gave back: it has done nothing.
 func (e *Endpoint) back(r funi.Returned) {
@@ -193,6 +204,19 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 	e.ops.done.drop(id)
 	e.ops.give(m)
 	return r, r.Err
+}
+
+// Done reports whether the operation is complete, so that Wait will not wait; also of one that Wait has told. It waits for nothing.
+func (e *Endpoint) Done(id ID) bool {
+	e.Poll()
+	m := e.ops.record(id)
+	return m.id != id || m.done
+}
+
+// Pending returns how many operations are not complete.
+func (e *Endpoint) Pending() int {
+	e.Poll()
+	return e.open()
 }
 
 // Quiet lets the card run until all operations are complete, and returns the first failure of a silent one since the last time. Those with an ID are

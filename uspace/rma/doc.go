@@ -6,6 +6,7 @@
 //	operation.go  Put, PutNow, Get, Apply, CompareSwap
 //	lock.go       Lock, TryLock, Unlock
 //	multicast.go  Join, Leave, Multicast, StartMulticast: chains
+//	ready.go      Ready: a window that its owner has yet to expose
 //	complete.go   Poll, Next, Wait, Quiet, Fence; notifications of others' puts; Until
 //	error.go      what fails, and why
 //
@@ -18,6 +19,7 @@
 // Rules:
 //   - An operation is complete once, and either was carried out or says why not (Error). After a failure that Doubtful reports it may have been carried out: the
 //     peer was lost when it should have answered.
+//   - An operation on a window that its owner has yet to expose fails at once (ErrKey); Ready waits for it.
 //   - Operations are not ordered, also not to one node: Fence, Wait and With.Ordered order them. The trailer of a put, its signal or
 //     notification, comes when all its data is there.
 //   - Operations on elements are atomic with each other and with the owner's own atomic instructions. Puts and gets are bytes: who reads what
@@ -40,5 +42,6 @@
 // and example/chain are programs.
 //
 // An Endpoint belongs to one goroutine, that of its interface. Nothing here has a goroutine or looks at a clock, so it runs in virtual time
-// (package sim) as on a card of its own or a daemon's (package funet). Packages am and rats may use another context of the process.
+// (package sim) as on a card of its own or a daemon's. Package funet has one for all goroutines of a process, beside messages
+// (funet.Endpoint.Windows). Package rats may use another context of the process.
 package rma

@@ -26,6 +26,8 @@ type Endpoint struct {
 	inbox queue
 	// Others takes requests that came back and are not of this package; nil: there are none.
 	Others func(funi.Returned)
+	// Shared says that another library on the same interface reads what came back, and gives Back what is of this package.
+	Shared bool
 }
 
 // Key is what gives access to a window.

@@ -32,7 +32,7 @@ var (
 	// What others may decide on, of what an operation failed with (Error).
 
 	// ErrKey: the window was revoked, or never was, or has another key; which of them is not told.
-	ErrKey = errors.New("rma: no such window there, or another key")
+	ErrKey = errors.New("rma: no such window there, or another key; Ready waits for one that is not there yet")
 	// ErrRange: it does not lie within the window.
 	ErrRange = errors.New("rma: not within the window")
 	// ErrRights: the window does not permit it.
