@@ -193,6 +193,14 @@
 //	unwoken            a process that sleeps until others write into its memory is not woken
 //	premature          it hears of a write before the data is there
 //	unwatched          a wake ends what a process has asked for
+//	lastpiece          a drained slot of an image has more words than its packet has room for
+//	drained            an image's drained slots are not checked
+//	halfway            an image that is refused has changed the context
+//	authority          an image says how far the card's generations have come
+//	trailplaces        a trail has no places for the lines of chains
+//	shared             lines of chains have the places of others
+//	port               a frame in a peer's name is taken at any port
+//	porthole           a frame like the one before is taken at any port
 //	unsendable         a remote write may send memory that is not for sending
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
