@@ -144,12 +144,22 @@ func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	cfg.Incarnation, cfg.Seed = max(1, binary.LittleEndian.Uint32(random[:])), binary.LittleEndian.Uint64(random[4:])
-	cfg.Moved, cfg.Fault = d.moved, d.faulted
+	cfg.Nonces, cfg.Moved, cfg.Fault = systemRandom{}, d.moved, d.faulted
 	card, err := engine.New(cfg)
 	if err == nil {
 		d.incarnation.Store(cfg.Incarnation)
 	}
 	return card, err
+}
+
+// systemRandom draws each number from the operating system's generator, which the kernel seeds anew when a virtual machine was cloned.
+type systemRandom struct{}
+
+// Uint64 returns 64 random bits.
+func (systemRandom) Uint64() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // replaceCard gives the daemon a card of another configuration. There must be no group.

@@ -3,6 +3,7 @@ package engine
 // This file is the card as a whole: New puts it together. Step, in step.go, runs it.
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 
@@ -40,7 +41,7 @@ type Card struct {
 	unanswered [2]unanswered
 	late       lates                      // remote writes that may become late
 	lives      int64                      // of contexts, begun; see life.go
-	proofs     rand.PCG                   // of multicasts; see ledger.go
+	proofs     rand.ChaCha8               // of multicasts; see ledger.go
 	generation uint16                     // the latest of records of operations; see request.go
 	bells      map[*funi.Doorbells]*bells // not for the data path
 	ringing    []*bells                   // those with sleepers
@@ -90,7 +91,7 @@ func New(cfg Config) (*Card, error) {
 	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never, charged: -link.LongestRest - 1}
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
-	c.proofs.Seed(cfg.Seed, ^uint64(cfg.Incarnation)) // other numbers than those of the link
+	c.seedProofs()
 	if cfg.Blocks {
 		c.writeBlock = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 		if cfg.Timing == nil {
@@ -110,6 +111,17 @@ func New(cfg Config) (*Card, error) {
 	c.link.SetGroup(SystemGroup, cfg.SystemEvent != nil, false)
 	c.cfg.Peers = nil // the link has them
 	return c, nil
+}
+
+// seedProofs seeds the generator of proofs. A process sees proofs, and cannot find those of others from them.
+func (c *Card) seedProofs() {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], c.cfg.Seed)
+	binary.LittleEndian.PutUint32(seed[8:], c.cfg.Incarnation)
+	for i := 0; c.cfg.Nonces != nil && i < len(seed); i += 8 {
+		binary.LittleEndian.PutUint64(seed[i:], c.cfg.Nonces.Uint64())
+	}
+	c.proofs.Seed(seed)
 }
 
 // Leave tells all peers that the card leaves the network, with last

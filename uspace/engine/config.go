@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -43,10 +44,13 @@ type Config struct {
 	// Incarnation tells this life of the card from earlier ones; it is not zero
 	// and no earlier life had it. Draw it at random.
 	Incarnation uint32
-	// Seed feeds the nonces of greetings and the spread of back-offs.
-	Seed  uint64
-	Ports []port.Port
-	Peers []Peer
+	// Seed feeds the spread of back-offs.
+	Seed uint64
+	// Nonces draws the nonces of greetings, and what the proofs of multicasts come from. Whoever foresees a nonce can echo it in a peer's name, so a
+	// card on a real network takes the numbers of the operating system's generator, each when it is needed. nil: Seed feeds them, too; for simulations.
+	Nonces rand.Source
+	Ports  []port.Port
+	Peers  []Peer
 	// Routes is the route table (thesis 3.3.1): index node, value the 30 route
 	// bits, here the number of the card. NoRoute marks an absent entry.
 	Routes []uint32
@@ -236,7 +240,7 @@ func (c *Config) frameSize() int {
 // link returns what the card's end of its links is made from.
 func (c *Config) link() link.Config {
 	n := link.Config{
-		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Readable: c.Readable, Ports: c.Ports, Peers: c.Peers,
+		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable, Ports: c.Ports, Peers: c.Peers,
 		AnyGroup: c.AnyGroup, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
 		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
 		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,

@@ -5,6 +5,7 @@ package link
 import (
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -37,6 +38,7 @@ type Config struct {
 	Card        uint16
 	Incarnation uint32
 	Seed        uint64
+	Nonces      rand.Source
 	Readable    bool
 	Ports       []port.Port
 	Peers       []Peer

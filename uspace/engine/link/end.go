@@ -59,6 +59,9 @@ func New(cfg Config) *End {
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
 	e.resumes = Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
+	if cfg.Nonces == nil {
+		e.cfg.Nonces = &e.random
+	}
 	if cfg.Dispatch > 0 || cfg.Transmit > 0 || cfg.Timed {
 		e.timed = newTimedSend(&e.cfg)
 	}

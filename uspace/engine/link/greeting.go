@@ -130,7 +130,7 @@ func (e *End) greet(p *peer) {
 	p.greetGap = firstGreetGap
 	p.greetAt = e.now + int64(p.greetGap)
 	e.timers.set(p, p.greetAt)
-	p.attempt(&e.random)
+	p.attempt(e.cfg.Nonces)
 	e.sendGreeting(p)
 }
 
@@ -225,7 +225,7 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 	}
 	e.greetings++
 	g := arctic.Greeting{Number: e.greetings, Incarnation: e.cfg.Incarnation, Longest: uint32(e.cfg.Ports[p.Port].FrameSize())}
-	p.say(&g, &e.random)
+	p.say(&g, e.cfg.Nonces)
 	if asks {
 		g.Flags |= arctic.Asks
 	}
@@ -291,7 +291,7 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	p.gid = h.GID
 	self, from := Party{Card: e.cfg.Card, Incarnation: e.cfg.Incarnation}, Party{Card: p.Card, Incarnation: g.Incarnation, Nonce: g.Nonce}
 	was := p.incarnation
-	what, answer := p.hear(&self, from, h.Epoch, &g, &e.random)
+	what, answer := p.hear(&self, from, h.Epoch, &g, e.cfg.Nonces)
 	switch what {
 	case begun:
 		if p.Key != nil {

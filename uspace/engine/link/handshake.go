@@ -67,14 +67,14 @@ const (
 
 // attempt begins to greet the peer. A nonce that has proven something is not good enough to prove that the peer is there
 // now; one that has not is kept, because greetings with it may be on their way.
-func (h *handshake) attempt(random *rand.PCG) {
+func (h *handshake) attempt(random rand.Source) {
 	if h.used {
 		h.draw(random)
 	}
 	h.theirs, h.attempts = 0, true
 }
 
-func (h *handshake) draw(random *rand.PCG) {
+func (h *handshake) draw(random rand.Source) {
 	h.nonce, h.used, h.spent = 0, false, false
 	for h.nonce == 0 {
 		h.nonce = random.Uint64()
@@ -85,7 +85,7 @@ func (h *handshake) draw(random *rand.PCG) {
 func (h *handshake) forget() { h.epoch = 0 }
 
 // say fills in what a greeting says of the handshake, besides the epoch.
-func (h *handshake) say(g *arctic.Greeting, random *rand.PCG) {
+func (h *handshake) say(g *arctic.Greeting, random rand.Source) {
 	if h.nonce == 0 {
 		h.draw(random)
 	}
@@ -95,7 +95,7 @@ func (h *handshake) say(g *arctic.Greeting, random *rand.PCG) {
 // hear takes a greeting whose sender holds an epoch, and says what it comes to, and whether it is to be answered. self is this
 // card with its incarnation, from the other with what the greeting says. After begun, self's nonce is the one that
 // began it.
-func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random *rand.PCG) (what heard, answer bool) {
+func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random rand.Source) (what heard, answer bool) {
 	h.theirs = from.Nonce
 	if h.epoch != 0 && h.nonce != h.began && !h.attempts && from.Incarnation == h.incarnation && held != h.epoch {
 		// Something made this card draw another nonce, a greeting of an earlier life of the peer, for example. If the peer has heard nothing
