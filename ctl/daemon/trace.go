@@ -3,7 +3,8 @@ package daemon
 // This file traces packets for a process: for an administrator those of all contexts, for an ordinary user those of his own. The card's
 // thread writes records into a ring of fixed size (engine.Tracer), and hands them out between two steps; this connection's
 // goroutine sends them on. Its cost is added to the user's debt, as that of requests (pace.go). When he does not take records
-// and the ring is full, records are counted as lost. A context is traced for one process at a time.
+// and the ring is full, records are counted as lost. A context is traced for one process at a time. Each account has one trace, whatever others
+// have, and its ring and trails count as memory of the account; those of contexts that come later at the next look.
 
 import (
 	"bytes"
@@ -23,8 +24,6 @@ const (
 	traceLook = 20 * time.Millisecond
 	// traceBeat is how often an empty batch is sent while there are no records.
 	traceBeat = 250 * time.Millisecond
-	// mostTraces is how many ordinary users may trace at the same time: each has a ring of half a megabyte.
-	mostTraces = 8
 	// trailsAtOnce is how many contexts the card's thread has followed in one command.
 	trailsAtOnce = 16
 )
@@ -35,6 +34,8 @@ type tracing struct {
 	account uint32
 	all     bool   // of all accounts
 	gid     uint16 // 0: of all groups
+	bytes   int64  // that the account has been charged with
+	late    int    // trails that it has not been charged with; the card's thread counts
 }
 
 // wants reports whether the context is to be traced.
@@ -76,6 +77,10 @@ func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 		return nil, err
 	}
 	defer d.endTrace(t)
+	defer func() { d.give(t.account, c.rule, usage{bytes: t.bytes}) }()
+	if err := c.chargeTrace(t, engine.TracerBytes); err != nil {
+		return nil, err
+	}
 	t.tracer = engine.NewTracer(every)
 	begin, err := c.follow(t, every)
 	defer func() { _ = c.onCard(nil, func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
@@ -105,15 +110,21 @@ func (d *Daemon) mayTrace(t *tracing, p *peer) error {
 	return nil
 }
 
-// beginTrace counts a trace: one for each user, and of ordinary users mostTraces.
+// chargeTrace charges the account with what a trace takes: ErrQuota.
+func (c *connection) chargeTrace(t *tracing, bytes int64) error {
+	if err := c.d.take(t.account, c.rule, usage{bytes: bytes}); err != nil {
+		return fmt.Errorf("memory for a trace: %w", err)
+	}
+	t.bytes += bytes
+	return nil
+}
+
+// beginTrace counts a trace: one for each user.
 func (d *Daemon) beginTrace(t *tracing) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tracing[t.account] > 0 {
 		return fmt.Errorf("user %d traces already; end that first: %w", t.account, attach.ErrTaken)
-	}
-	if len(d.tracing) >= mostTraces && !t.all {
-		return fmt.Errorf("%d users trace already; try again later: %w", len(d.tracing), attach.ErrTaken)
 	}
 	d.tracing[t.account]++
 	return nil
@@ -144,6 +155,9 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 		if err != nil {
 			break
 		}
+		if err = c.chargeTrace(t, int64(len(some))*card.TrailBytes()); err != nil {
+			break
+		}
 		trails := make([]*engine.Trail, len(some))
 		for i := range trails {
 			trails[i] = card.NewTrail(t.tracer)
@@ -169,6 +183,7 @@ func (l *loop) traceNew(a *attachment) {
 	for _, t := range l.traces {
 		if t.wants(a) {
 			a.ctx.Follow(l.card.NewTrail(t.tracer))
+			t.late++
 			return
 		}
 	}
@@ -206,7 +221,7 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		b := &trace.Batch{End: enough}
+		b, late := &trace.Batch{End: enough}, int64(0)
 		err := c.onCard(nil, func() {
 			if enough { // from now on no record comes
 				l.traceNoMore(t)
@@ -215,7 +230,12 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 			n := 0
 			n, b.Lost = t.tracer.Take(records)
 			b.Records = records[:n]
+			late = int64(t.late) * l.card.TrailBytes()
+			t.late = 0
 		})
+		if err == nil && late > 0 {
+			err = c.chargeTrace(t, late)
+		}
 		some := len(b.Records) > 0
 		if err != nil || enough && !some {
 			return b, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/trace"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -165,4 +166,19 @@ func TestTraceRefused(t *testing.T) {
 	daemons[0].stop(t)
 	_, err = trace.Follow(context.Background(), daemons[0].socket, trace.Request{Every: 1}, func(*trace.Begin) error { return nil }, func(*engine.Trace) error { return nil })
 	wantError(t, err, attach.ErrNoDaemon)
+}
+
+// Rule: how many others trace is nothing to a user, and what his trace takes counts as his memory, and no trace begins beyond the quota (trace.go).
+func TestTracesCountForTheirUser(t *testing.T) {
+	b := newBed(t)
+	poor := daemon.DefaultRule()
+	poor.Users, poor.Bytes = []uint32{alice}, engine.TracerBytes/2
+	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{poor, daemon.DefaultRule()} })
+	for i := range 10 {
+		if _, err := tracing(t, dialIn(t, d.socket, bob+i, bob+i), `{"every": 1}`); err != nil {
+			t.Fatalf("user %d of 10: %v", i+1, err)
+		}
+	}
+	_, err := tracing(t, dialIn(t, d.socket, alice, alice), `{"every": 1}`)
+	wantError(t, err, attach.ErrQuota)
 }

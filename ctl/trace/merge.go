@@ -12,14 +12,14 @@ import (
 // place identifies a packet at both ends.
 type place struct {
 	from, to uint16
-	epoch    uint64
+	session  uint16
 	sequence uint32
 	level    uint8
 	index    uint8
 }
 
 func placeOf(r *engine.Trace) place {
-	return place{r.FromCard, r.ToCard, r.Epoch, r.Sequence, uint8(r.Level), r.Index}
+	return place{r.FromCard, r.ToCard, r.Session, r.Sequence, uint8(r.Level), r.Index}
 }
 
 // Merge aligns the clocks of the hosts with the first one's, by setting Shift, and returns a table with the stages that take

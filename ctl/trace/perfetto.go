@@ -93,7 +93,7 @@ func (h *Host) span(r *engine.Trace) (from, to int64) {
 // flow is the number of the arrow of a packet: what both hosts know of it. JSON's numbers are exact to 53 bits.
 func flow(r *engine.Trace) uint64 {
 	f := fnv.New64a()
-	fmt.Fprint(f, r.FromCard, r.ToCard, r.Epoch, r.Level, r.Sequence, r.Index)
+	fmt.Fprint(f, r.FromCard, r.ToCard, r.Session, r.Level, r.Sequence, r.Index)
 	return max(f.Sum64()>>11, 1)
 }
 

@@ -20,7 +20,7 @@ import (
 
 // sentBy is any record of a sender.
 func sentBy(t *rapid.T, card uint16, sequence uint32) engine.Trace {
-	r := engine.Trace{FromCard: card, ToCard: 1 - card, Epoch: 7, Sequence: sequence, Context: rapid.Uint32Range(0, 3).Draw(t, "context"), GID: 9, Source: card, Destination: 1 - card,
+	r := engine.Trace{FromCard: card, ToCard: 1 - card, Session: 7, Sequence: sequence, Context: rapid.Uint32Range(0, 3).Draw(t, "context"), GID: 9, Source: card, Destination: 1 - card,
 		Level: arctic.Level(rapid.IntRange(0, 1).Draw(t, "level")), Index: rapid.Uint8Range(0, 63).Draw(t, "index"), Bytes: 100}
 	at := rapid.Int64Range(1, 50_000).Draw(t, "seen")
 	for _, to := range []*int64{&r.Seen, &r.Retrieved, &r.Dispatched, &r.Sent, &r.SentLast} {
@@ -49,7 +49,7 @@ func hostOf(t *rapid.T, card uint16) Host {
 	h := Host{Begin: Begin{Info: attach.Info{Host: "host\"<>", Card: card}, Every: 3, Clock: 1_800_000_000_000_000_000, Contexts: 4}}
 	for i := range rapid.IntRange(1, 60).Draw(t, "records") {
 		if rapid.Bool().Draw(t, "arrival") {
-			h.Records = append(h.Records, engine.Trace{End: engine.Delivered, FromCard: 1 - card, ToCard: card, Epoch: 7, Sequence: uint32(i), Context: 2, Arrived: rapid.Int64Range(1, 60_000).Draw(t, "arrived")})
+			h.Records = append(h.Records, engine.Trace{End: engine.Delivered, FromCard: 1 - card, ToCard: card, Session: 7, Sequence: uint32(i), Context: 2, Arrived: rapid.Int64Range(1, 60_000).Draw(t, "arrived")})
 		} else {
 			h.Records = append(h.Records, sentBy(t, card, uint32(i)))
 		}
@@ -179,9 +179,9 @@ func TestClocksAreAligned(t *testing.T) {
 				at := int64(2e12) + rapid.Int64Range(1, 1e9).Draw(t, "at") // since 2e18
 				own, other := &hosts[from], &hosts[1-from]
 				there := at + wire
-				r := engine.Trace{End: engine.Acknowledged, FromCard: from, ToCard: 1 - from, Sequence: uint32(i), Epoch: 1}
+				r := engine.Trace{End: engine.Acknowledged, FromCard: from, ToCard: 1 - from, Sequence: uint32(i), Session: 1}
 				r.Seen, r.Retrieved, r.Dispatched, r.Sent, r.SentLast, r.Answered = at, at, at, at, at, there+wire
-				arrival := engine.Trace{End: engine.Delivered, FromCard: from, ToCard: 1 - from, Sequence: uint32(i), Epoch: 1, Arrived: there}
+				arrival := engine.Trace{End: engine.Delivered, FromCard: from, ToCard: 1 - from, Sequence: uint32(i), Session: 1, Arrived: there}
 				own.Records, other.Records = append(own.Records, r), append(other.Records, arrival)
 			}
 		}
@@ -239,7 +239,7 @@ func TestRefused(t *testing.T) {
 // Rule: the longest batch fits into a message (batch.go).
 func TestBatchFits(t *testing.T) {
 	r := engine.Trace{End: engine.Acknowledged, Reason: math.MaxUint8, Level: 1, Retried: 255, Resent: 255, Index: 255, Bytes: math.MaxUint16, GID: math.MaxUint16, Source: math.MaxUint16, Destination: math.MaxUint16,
-		FromCard: math.MaxUint16, ToCard: math.MaxUint16, Epoch: math.MaxUint64, Sequence: math.MaxUint32, Context: math.MaxUint32}
+		FromCard: math.MaxUint16, ToCard: math.MaxUint16, Session: math.MaxUint16, Sequence: math.MaxUint32, Context: math.MaxUint32}
 	for _, at := range []*int64{&r.Seen, &r.Retrieved, &r.Dispatched, &r.Sent, &r.SentLast, &r.Rejected, &r.Answered} {
 		*at = 1 << 61
 	}

@@ -3,6 +3,9 @@ package engine_test
 // This file tests what a tracer says of packets: when each got how far, at both ends.
 
 import (
+	"bytes"
+	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,14 +44,14 @@ func records(tr *engine.Tracer) (all []engine.Trace, lost uint64) {
 // place names a packet as both ends know it.
 type place struct {
 	from, to uint16
-	epoch    uint64
+	session  uint16
 	level    arctic.Level
 	sequence uint32
 	index    uint8
 }
 
 func placeOf(r *engine.Trace) place {
-	return place{r.FromCard, r.ToCard, r.Epoch, r.Level, r.Sequence, r.Index}
+	return place{r.FromCard, r.ToCard, r.Session, r.Level, r.Sequence, r.Index}
 }
 
 // Rule: the stages of a packet come one after the other, the network's time is between those of the two ends, and both ends
@@ -256,5 +259,32 @@ func TestTraceOfMembers(t *testing.T) {
 	}
 	if sent != funi.MaxChains || lost != 0 {
 		t.Errorf("%d copies that were sent on are recorded, %d records are lost", sent, lost)
+	}
+}
+
+// Rule: a record names the epoch of its frame and does not tell it, as whoever knows that can send frames in a card's name (sessionOf).
+func TestTraceTellsNoEpoch(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 64, net: near})
+	tracers := traced(b, 1)
+	for range 20 {
+		b.mustSend(0, funi.Request, 1, 1)
+	}
+	b.idle(time.Second)
+	sessions := map[uint16]bool{}
+	for _, tr := range tracers {
+		all, _ := records(tr)
+		for i := range all {
+			text, err := json.Marshal(&all[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(text, strconv.AppendUint(nil, b.cards[0].Epoch(1), 10)) {
+				t.Fatalf("a record tells the epoch: %s", text)
+			}
+			sessions[all[i].Session] = true
+		}
+	}
+	if len(sessions) != 1 {
+		t.Errorf("the records of one epoch name %d", len(sessions))
 	}
 }
