@@ -72,6 +72,8 @@ func (s *Stack) serve() {
 				s.late = &late{q, s.answerPacket(&q)}
 			case callWords:
 				s.late = &late{q, s.answerCall(&q)}
+			case readyWords:
+				s.late = &late{q, s.answerReady(&q)}
 			default:
 				continue // of a version to come
 			}

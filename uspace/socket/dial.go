@@ -39,7 +39,7 @@ func (s *Stack) Dial(network, address string) (net.Conn, error) {
 }
 
 // DialContext connects to NODE:PORT of network "funet". Errors are a *net.OpError with ECONNREFUSED (nobody listens there, or the node's process
-// has no sockets), EHOSTUNREACH, ETIMEDOUT or the context's.
+// has no sockets; Ready waits for both), EHOSTUNREACH, ETIMEDOUT or the context's.
 func (s *Stack) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	remote, err := s.parse(network, address)
 	if err != nil {

@@ -21,6 +21,8 @@
 //
 //   - An address is NODE:PORT, of network "funet"; ":PORT" or an empty node is this one, port 0 picks a port.
 //   - Everything may be called from any goroutine. Deadlines act on calls that wait.
+//   - A dial or a call to a port that nobody has yet is refused, as TCP does; Ready waits for it, and for a node's process that has yet to open its
+//     Stack.
 //   - Back-pressure: a connection begins with a ring of 16 KiB, and one of twice that while its writer waits, up to 1 MiB, all in the
 //     memory of Options. A reader that stalls holds its own ring and nothing else. Connections to a node send up to 32 KiB each in turn.
 //   - Packets (ListenPacket) come whole and once, in any order, up to MaxPacket bytes. WriteTo waits for a reader that stalls, until its deadline: nothing is

@@ -1,0 +1,49 @@
+package socket
+
+// This file waits for ports that nobody has opened yet. Words of the request: port, 0, 0. Of the answer: accepted or refused.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/funet/funet/uspace/rats"
+)
+
+const readyWords = 3
+
+// Ready waits until a process listens, serves or takes packets at NODE:PORT of network "funet", so that a Dial or Call to it is not refused because the
+// node has not come that far. It asks after 1 ms, and again after twice as long up to 100 ms, each time with one small request. Errors are a
+// *net.OpError with EHOSTUNREACH, ETIMEDOUT for a host that does not answer, or the cause of the context, beside why nobody was there.
+func (s *Stack) Ready(ctx context.Context, address string) error {
+	remote, err := s.parse(Network, address)
+	if err != nil {
+		return wrong("wait", nil, nil, err)
+	}
+	s.lock()
+	defer s.unlock()
+	w := s.newWaiter()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		words, err := s.inquire(remote.Node, &w, ctx.Done(), func() error { return timeoutOf(ctx) }, uint32(remote.Port)<<16, 0, 0)
+		if err == nil && words[0] != accepted {
+			err = fmt.Errorf("%w: nobody listens there yet", syscall.ECONNREFUSED)
+		}
+		err = dialFailure(err)
+		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
+			return wrong("wait", nil, remote, err)
+		}
+		if e := s.pause(ctx, pause); e != nil {
+			return wrong("wait", nil, remote, fmt.Errorf("%w (%w)", e, err))
+		}
+	}
+}
+
+// answerReady says whether somebody has the port.
+func (s *Stack) answerReady(q *rats.Request) []uint32 {
+	port := uint16(q.Words[0] >> 16)
+	if s.ports[port] == nil && s.packets[port] == nil && s.services[port] == nil {
+		return []uint32{refused}
+	}
+	return []uint32{accepted}
+}
