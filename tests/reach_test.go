@@ -88,8 +88,8 @@ func TestRunFromAClosedFolder(t *testing.T) {
 		return start(t, cmd, nil)
 	}
 	const (
-		handed  = "so the program was handed over open; what it needs beside it must be where that user may read it\n"
-		inRoot  = "so the program runs in /; give it files by paths that this user may read"
+		handed  = " was handed over open: user nobody may not enter its folder\n"
+		inRoot  = "funet: the program runs in /: user nobody may not enter this folder\n"
 		asOther = "cannot start the program "
 	)
 	for _, c := range []struct {
@@ -158,8 +158,8 @@ func TestRunIsNoDeputy(t *testing.T) {
 			t.Errorf("it printed %q", p.stdout.String())
 		}
 	}
-	for _, args := range [][]string{{"--user", "root"}, {"--once", "--user", "root"}} {
-		cmd := nobody(exec.Command(command, append(append([]string{"run", "--lab=" + s.name}, args...), "--", program)...))
+	for _, args := range [][]string{{"--lab=" + s.name, "--user", "root"}, {"--once", "--user", "root", "--socket", s.sockets[0]}} {
+		cmd := nobody(exec.Command(command, append(append([]string{"run"}, args...), "--", program)...))
 		start(t, cmd, nil).fails("only root starts programs as another user")
 	}
 	s.free()

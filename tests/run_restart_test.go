@@ -70,7 +70,7 @@ func TestRunRestartInterrupted(t *testing.T) {
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)
 	eventually(t, "node 0 is about to rest for seconds", func() bool { return out.count("life 6\n") == 1 })
-	eventually(t, "no process runs", func() bool { return len(marked(p.mark)) == 1 }) // but the launcher
+	eventually(t, "no process runs", func() bool { return len(marked(p.mark)) == 1+2 }) // but the launcher and its agents
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -285,9 +285,15 @@ func TestRunPlaces(t *testing.T) {
 // returns what starts `funet run` as nobody with it.
 func (s *service) behindSSH(t *testing.T) func(stdin string, args ...string) *process {
 	t.Helper()
+	return s.behindLogin(t, "", `exec sh -c "$*"`)
+}
+
+// behindLogin is behindSSH whose login runs shell text before the command, and another text as the command, "$*".
+func (s *service) behindLogin(t *testing.T, before, runs string) func(stdin string, args ...string) *process {
+	t.Helper()
 	dir := filepath.Dir(file(t, ""))
-	script := fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; host=$2; shift 2\n[ -e %[1]s/$host.sock ] || { echo \"ssh: cannot resolve $host\" >&2; exit 255; }\nPATH=%[2]s:$PATH FUNET_SOCKET=%[1]s/$host.sock exec sh -c \"$*\"\n",
-		lab.DaemonDir(s.name), filepath.Dir(command))
+	script := fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; host=$2; shift 2\n[ -e %[1]s/$host.sock ] || { echo \"ssh: cannot resolve $host\" >&2; exit 255; }\nexport PATH=%[2]s:$PATH FUNET_SOCKET=%[1]s/$host.sock\n%[3]s\n%[4]s\n",
+		lab.DaemonDir(s.name), filepath.Dir(command), before, runs)
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

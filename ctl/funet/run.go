@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,20 +115,28 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	return c
 }
 
-// runNodeCommand is the command that `funet run --hosts` starts on each host.
+// runNodeCommand is the command that `funet run` starts on each host.
 func runNodeCommand() *cobra.Command {
-	var socket string
+	var a launch.Agent
 	c := &cobra.Command{
 		Use:    launch.AgentCommand,
-		Short:  "What `funet run --hosts` starts on a host; reads orders",
+		Short:  "What `funet run` starts on a host; reads orders",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(unix.SIGINT, unix.SIGHUP) // the launcher says what to do, or is gone
-			return launch.Serve(os.Stdin, os.Stdout, daemonSocket(socket), nil)
+			// The launcher says what to do, or is gone. These signals are caught, as the programs would inherit that they are
+			// ignored (execve(2)).
+			caught := append(endings(), unix.SIGPIPE)
+			signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(caught, signal.Ignored)...)
+			ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+			defer stop()
+			a.Socket = daemonSocket(a.Socket)
+			return launch.Serve(ctx, os.Stdin, os.Stdout, os.Stderr, a)
 		},
 	}
-	c.Flags().StringVar(&socket, "socket", "", "of the daemon")
+	c.Flags().StringVar(&a.Socket, "socket", "", "of the daemon")
+	c.Flags().StringVar(&a.User, "as", "", "the user, where that is not the launcher's")
+	c.Flags().BoolVar(&a.Handed, "handed", false, "descriptor 3 is the program")
 	return c
 }
 
@@ -171,6 +180,8 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return fmt.Errorf("--restart=%d: use 0 to %d", f.Restarts, launch.MaxRestarts)
 	case f.Restarts > 0 && f.Once:
 		return errors.New("--restart or --once, not both: whoever starts the nodes (mpirun, srun) starts them again")
+	case f.lab != "" && f.Once:
+		return errors.New("--once or --lab, not both: what the program starts attaches to one daemon; give that of a host with --socket")
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
 	}
@@ -255,7 +266,7 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	if f.Profile != "" && f.Profile != program.NativeProfile {
 		return fmt.Errorf("--profile %s: daemons of a lab made for the occasion have profile %s; use `funet lab up --daemons` and `funet profile set`", f.Profile, program.NativeProfile)
 	}
-	if err := launch.Find(f.Program, f.User); err != nil && !f.Once { // before the lab is made
+	if err := launch.Find(f.Options); err != nil && !f.Once { // before the lab is made
 		return err
 	}
 	f.made.Lab, f.made.MTU, f.made.Bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/launch"
 )
 
 // respite is how long a command that only computes, and so waits for nothing that ends, may go
@@ -25,7 +27,7 @@ const respite = 500 * time.Millisecond
 // orderly are the commands that have more to end than their own process: labs with names,
 // daemons, processes of a job, files. They end when that is done. What all others have the
 // kernel takes from them, labs of the occasion too (package ctl/lab).
-var orderly = []string{"run", "lab", "bench", "trace"}
+var orderly = []string{"run", launch.AgentCommand, "lab", "bench", "trace"}
 
 // interrupted is the cause of the context's end: a signal.
 type interrupted struct{ signal syscall.Signal }

@@ -1,10 +1,11 @@
 package launch
 
-// This file is the agent: it runs on another host at the other end of ssh, and does there
-// what local does here. When the launcher, and with it the connection, is gone, the agent ends everything
-// that it started.
+// This file is the agent: a process on each host of a job, at the other end of ssh or beside the launcher. It talks to the
+// daemon and starts the processes, as the user that they run as. When the launcher, and with it the connection, is gone, the
+// agent ends everything that it started, and everything that those have started.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,33 +13,60 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Serve is the agent of this host: it carries out the orders that come in until in ends, or the launcher is silent for too long,
-// then kills what still runs and frees the group. User is the user that root runs programs as, or nil. Other errors than
-// ErrLauncher mean that it could not understand what came. After one the process must end, as it may still read in.
-func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
-	l, err := newLocal(socket, u, func(string) {})
+// Agent says which agent a process is.
+type Agent struct {
+	Socket string // of the daemon
+	// User is the user whose agent this is, where that is not the launcher's; "": it is. Handed says that the launcher
+	// handed a program over open, as descriptor 3.
+	User   string
+	Handed bool
+}
+
+// Serve makes this process the agent of its host. It carries out the orders that come in until the context or in ends, or the
+// launcher is silent for too long. Then it kills what still runs, whatever descends from that too, and frees the group. Other
+// errors than ErrLauncher mean that it could not understand what came. After one the process must end, as it may still read in.
+// The process must have no children of its own.
+func Serve(ctx context.Context, in io.Reader, out, complaints io.Writer, which Agent) error {
+	l, err := newLocal(which)
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	a := &agent{local: l, speaker: speaker{to: out}}
-	defer a.endInput()
-	ended := make(chan struct{})
-	defer close(ended)
-	go a.beat(ended)
-	return a.listen(in)
+	a := &agent{local: l, speaker: speaker{to: out}, complaints: complaints, ended: make(chan struct{})}
+	err = a.listen(ctx, in)
+	a.endInput()
+	l.close()
+	close(a.ended)
+	if a.begun {
+		_ = a.speaker.say(word{Bye: true}) // to a launcher that may be gone
+	}
+	return err
 }
 
 // agent carries out orders.
 type agent struct {
-	local   *local
-	speaker speaker
-	input   *io.PipeWriter // to the node that has the launcher's standard input
+	local      *local
+	speaker    speaker
+	complaints io.Writer      // standard error
+	begun      bool           // the mark was said
+	input      *io.PipeWriter // to the node that has the launcher's standard input
+	ended      chan struct{}
+}
+
+// begin says the mark, after which the agent's words come.
+func (a *agent) begin(mark string) error {
+	a.begun = true
+	fmt.Fprintln(a.complaints, begins(mark))
+	_, err := fmt.Fprintln(a.speaker.to, speaks(mark))
+	go a.beat(a.ended)
+	return err
 }
 
 // carryOut carries out an order and answers it.
 func (a *agent) carryOut(o *order) error {
 	switch {
+	case o.Mark != "" && !a.begun:
+		return a.begin(o.Mark)
+	case !a.begun:
 	case o.Info:
 		info, err := a.local.info()
 		r := refusal(err)
@@ -56,7 +84,7 @@ func (a *agent) carryOut(o *order) error {
 	case o.Free:
 		a.local.free()
 		return nil
-	case o.Find != "":
+	case o.Find != nil:
 		return a.answer(refusal(a.local.find(o.Find)))
 	case o.Start != nil:
 		return a.answer(refusal(a.start(o.Start)))
@@ -70,7 +98,10 @@ func (a *agent) carryOut(o *order) error {
 	return errors.New("an order for nothing that this version knows; run the same version of FUNet on all hosts")
 }
 
-func (a *agent) answer(r answer) error { return a.speaker.say(word{Answer: &r}) }
+func (a *agent) answer(r answer) error {
+	r.Notes, a.local.notes = a.local.notes, nil
+	return a.speaker.say(word{Answer: &r})
+}
 
 // start starts a node.
 func (a *agent) start(o *startOrder) error {
@@ -79,7 +110,8 @@ func (a *agent) start(o *startOrder) error {
 		return err
 	}
 	n := &node{
-		Number: o.Number, Nodes: o.Nodes, GID: o.GID, Token: token, Program: o.Program, Args: o.Args, Env: o.Env, Life: o.Life, Restarts: o.Restarts,
+		Number: o.Number, Nodes: o.Nodes, Once: o.Once, GID: o.GID, Token: token, Program: string(o.Program),
+		Args: texts[string](o.Args), Env: texts[string](o.Env), Life: o.Life, Restarts: o.Restarts,
 		stdout: &pieces{a, o.Number, false}, stderr: &pieces{a, o.Number, true},
 		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) }, // a launcher that is gone needs no word
 	}

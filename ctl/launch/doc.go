@@ -1,9 +1,9 @@
 // Package launch runs a parallel program: it makes a group on the daemons of the hosts,
 // starts a process for each node, and stays until all have ended.
 //
-// The journey of `funet run -n 4 --hosts a,b -- prog`: Run reaches the hosts (host.go). Each is
-// either the daemon of this machine (local.go) or an agent at the other end of ssh (remote.go,
-// agent.go; Options.Reach names another program than ssh, such as kubectl). Run asks each host which card it has, and makes the job (job.go):
+// The journey of `funet run -n 4 --hosts a,b -- prog`: Run starts an agent for each host (agent.go), by ssh (remote.go;
+// Options.Reach names another program, such as kubectl) or beside itself for a daemon of this machine (here.go). The agent's words
+// begin after a mark (beginning.go). The agent talks to the daemon (local.go). Run asks each host which card it has, and makes the job (job.go):
 // the first daemon picks a GID, the others are asked for the same GID, and all get the same token. Then Run starts the
 // processes (process.go), node n on host n modulo the number of hosts, with
 //
@@ -32,12 +32,13 @@
 //   - The death of a host ends the job: its agent says twice a second that it lives, over any
 //     transport, and is given up when it has not been heard for Options.HostTimeout (pulse.go). One line names host and
 //     nodes, the other nodes are ended, and the exit code is HostLost, also if other nodes have failed before because of it.
-//   - The end of this process, even by SIGKILL, ends the processes (PR_SET_PDEATHSIG, prctl(2);
-//     on other hosts the agent ends with its connection), and frees the group, which
-//     lives as long as the connection that made it (package attach).
-//   - One thread starts the processes; it has first become the user that they run as
-//     (thread.go). It finds programs, opens files and connects to the daemon as that user. Only
-//     a program that this user cannot reach is opened by the launcher (program.go).
+//   - The end of this process, even by SIGKILL, ends the agents with their connections, and each agent ends what it started and
+//     whatever descends from that (orphans.go). The group is freed: it
+//     lives as long as the agent's connection that made it (package attach). The end of an agent by SIGKILL ends the
+//     processes (PR_SET_PDEATHSIG, prctl(2)), but not what they started.
+//   - The agent runs as the user that the processes run as. It finds programs, opens files and connects to the daemon
+//     as that user. Only a program that this user cannot reach is opened by the launcher (program.go).
+//   - Programs, arguments and variables reach a process byte for byte.
 //   - A program that root starts as another user gets nothing of root's: no privilege and no way to one
 //     (no_new_privs), no terminal (process.go), an environment that is composed and not
 //     inherited (environment.go), pipes for standard input and output, and no other descriptor. A program that runs as the

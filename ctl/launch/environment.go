@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ var ErrVariable = errors.New("not a variable")
 
 // passed are the variables, and beginnings of them, that another user's process gets from this one's
 // environment besides those of FUNet; PATH so that it finds what the launcher finds.
-var passed = []string{"PATH", "TERM", "TZ", "LANG", "LANGUAGE"}
+var passed = []string{"PATH", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR"}
 var passedBeginnings = []string{"LC_", "FUNET_"}
 
 // shell is the SHELL of another user's process: one that everybody has, as the login shell of
@@ -35,7 +36,7 @@ func ParseEnv(list []string) (env []string, err error) {
 		name, _, given := strings.Cut(s, "=")
 		value, known := os.LookupEnv(name)
 		switch {
-		case name == "" || strings.ContainsRune(s, 0):
+		case name == "" || strings.ContainsAny(name, " \t\r\n\v\f") || strings.ContainsRune(s, 0):
 			return nil, fmt.Errorf("--env %q: %w; use NAME=VALUE, or NAME for the value that it has here", s, ErrVariable)
 		case given:
 			env = append(env, s)
@@ -48,9 +49,16 @@ func ParseEnv(list []string) (env []string, err error) {
 	return env, nil
 }
 
-// environment is the environment of a process: what it has from its user, what was asked for, and
-// what says which node it is, each before the one before it.
-func (n *node) environment(socket string, u *User) []string {
+// environment is the environment of another user's agent.
+func (u *User) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return !passes(s) })
+	return append(env, "USER="+u.Name, "LOGNAME="+u.Name, "HOME="+u.home, "SHELL="+shell)
+}
+
+// environment is the environment of a process: what the agent has from its user, what was asked for, and
+// what says which node it is, each before the one before it. With another user than the launcher's it has TMPDIR only if
+// that user may write there.
+func (n *node) environment(socket string, other bool) []string {
 	env := map[string]string{}
 	set := func(s string) {
 		if name, value, ok := strings.Cut(s, "="); ok {
@@ -58,16 +66,13 @@ func (n *node) environment(socket string, u *User) []string {
 		}
 	}
 	for _, s := range os.Environ() {
-		if u == nil || passes(s) {
-			set(s)
-		}
+		set(s)
 	}
-	if u != nil {
-		env["USER"], env["LOGNAME"], env["HOME"], env["SHELL"] = u.Name, u.Name, u.home, shell
-		// The calling thread is the user.
-		if dir := os.Getenv("TMPDIR"); dir != "" && unix.Access(dir, unix.W_OK|unix.X_OK) == nil {
-			env["TMPDIR"] = dir
-		}
+	if other && unix.Access(env["TMPDIR"], unix.W_OK|unix.X_OK) != nil {
+		delete(env, "TMPDIR")
+	}
+	for _, name := range attach.OtherPlaces() {
+		delete(env, name) // the place of the launcher in a job around this one
 	}
 	for _, s := range n.Env {
 		set(s)

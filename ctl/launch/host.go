@@ -1,7 +1,7 @@
 package launch
 
 // This file is a host of a job: a daemon that makes the group there, and a place
-// where processes run.
+// where processes run. The launcher reaches each by an agent (remote.go, here.go).
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ var (
 	ErrHosts = errors.New("the hosts cannot run a job together")
 )
 
-// host is a machine of a job: this one (local) or another behind ssh (remote). Its methods are
+// host is a machine of a job: this one or another behind ssh, or in tests books alone. Its methods are
 // called by one goroutine.
 type host interface {
 	// String names the host in messages.
@@ -33,7 +33,7 @@ type host interface {
 	// made.
 	job(attach.JobRequest) (gid uint16, err error)
 	free()
-	// find looks whether the host has the program: ErrProgram.
+	// find looks whether the host has the program: ErrProgram. It comes before start.
 	find(program string) error
 	// start starts a node's process. Meanwhile another goroutine may call signal.
 	start(*node) error

@@ -1,6 +1,6 @@
 package launch
 
-// This file is a host that is this machine: its daemon's socket, and processes of its own.
+// This file is what an agent does on its host: its daemon's socket, and processes of its own.
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -24,39 +25,45 @@ const answerWithin = 10 * time.Second
 // local is this machine, or a host of a lab on it.
 type local struct {
 	socket string
-	user   *User        // nil: the user of this process
-	note   func(string) // tells the user of funet something, once
-	thread *thread
+	user   string        // whose agent this is; "": the launcher's user's
+	handed *os.File      // the program that was handed over; nil: none was
+	path   string        // its path
+	script bool          // it is a script
+	notes  []raw         // for the user of funet, with the next answer
 	conn   *net.UnixConn // the job lives as long as it
 	buffer []byte
 
-	mu        sync.Mutex // guards processes and ending: signals come from outside
+	mu        sync.Mutex // guards processes and ending, and is held while one starts: signals and burials come from outside
 	processes []*process // those that have not been waited for
 	ending    bool       // a signal that is to end them was sent
 	running   sync.WaitGroup
+	orphans   *orphans
 }
 
-// newLocal prepares the use of a daemon. Errors: ErrUser.
-func newLocal(socket string, u *User, note func(string)) (*local, error) {
-	t, err := newThread(u)
-	if err != nil {
-		return nil, err
+// newLocal prepares the use of a daemon.
+func newLocal(which Agent) (*local, error) {
+	l := &local{socket: which.Socket, user: which.User, buffer: make([]byte, attach.MaxMessage)}
+	if which.Handed {
+		unix.CloseOnExec(handedOver)
+		l.handed = os.NewFile(handedOver, "program")
 	}
-	return &local{socket: socket, user: u, note: note, thread: t, buffer: make([]byte, attach.MaxMessage)}, nil
+	var err error
+	l.orphans, err = adopt(l)
+	return l, err
 }
+
+func (l *local) note(text string) { l.notes = append(l.notes, raw(text)) }
 
 // String names the daemon.
 func (l *local) String() string { return "the daemon at " + l.socket }
 
-// connect connects to the daemon as the user.
+// connect connects to the daemon.
 func (l *local) connect() error {
 	if l.conn != nil {
 		return nil
 	}
-	err := l.thread.do(func() (err error) {
-		l.conn, err = attach.Dial(context.Background(), l.socket, answerWithin)
-		return err
-	})
+	var err error
+	l.conn, err = attach.Dial(context.Background(), l.socket, answerWithin)
 	switch {
 	case err == nil:
 		return nil
@@ -129,20 +136,9 @@ func (l *local) free() {
 	}
 }
 
-// Find looks whether this machine has the program for a user, nil being who this process is, before
-// anything is made for it. Errors: ErrProgram, ErrUser.
-func Find(program string, u *User) error {
-	l, err := newLocal("", u, func(string) {})
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	return l.find(program)
-}
-
-func (l *local) find(program string) error {
-	p, err := l.program(program)
-	p.close()
+func (l *local) find(o *findOrder) error {
+	l.path, l.script = string(o.Handed), o.Script
+	_, err := l.program(string(o.Program))
 	return err
 }
 
@@ -151,28 +147,33 @@ func (l *local) start(n *node) error {
 	if err != nil {
 		return err
 	}
-	defer what.close()
 	dir, err := l.folder()
 	if err != nil {
 		return err
 	}
 	p := &process{node: n}
-	if err := l.thread.do(func() error { return p.start(&what, dir, l.socket, l.user) }); err != nil {
-		return l.notStarted(n.Program, err)
-	}
 	l.mu.Lock()
-	l.processes = append(l.processes, p)
-	if l.ending {
-		p.signal(syscall.SIGKILL)
+	if err = p.start(&what, dir, n.environment(l.socket, l.user != "")); err == nil {
+		l.processes = append(l.processes, p)
+		if l.ending {
+			p.signal(syscall.SIGKILL)
+		}
 	}
 	l.mu.Unlock()
+	if err != nil {
+		return l.notStarted(n.Program, err)
+	}
 	l.running.Go(func() {
 		p.awaitEnd()
 		l.mu.Lock() // so that no signal meets a process that is gone, and its number another's
 		p.killRest()
+		p.over = true
+		l.mu.Unlock()
+		s := p.wait()
+		l.mu.Lock()
 		l.forget(p)
 		l.mu.Unlock()
-		n.ended(p.wait())
+		n.ended(s)
 	})
 	return nil
 }
@@ -192,16 +193,16 @@ func (l *local) signal(s syscall.Signal) {
 	defer l.mu.Unlock()
 	l.ending = l.ending || s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGKILL
 	for _, p := range l.processes {
-		p.signal(s)
+		if !p.over {
+			p.signal(s)
+		}
 	}
 }
 
-// abandon does nothing: a daemon answers in time or not at all (answerWithin).
-func (l *local) abandon() {}
-
+// close kills what still runs, and whatever descends from it, waits for the end and frees the group.
 func (l *local) close() {
 	l.signal(syscall.SIGKILL)
 	l.running.Wait()
+	l.orphans.end()
 	l.free()
-	l.thread.stop()
 }

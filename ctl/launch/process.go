@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"syscall"
@@ -22,33 +21,21 @@ const lastOutput = time.Second
 type process struct {
 	node *node
 	cmd  *exec.Cmd
+	over bool // it has ended, and gets no signal any more; guarded by local.mu
 }
 
-// start starts the process; the thread of the host calls it. A process of another user has no
-// terminal, so that it types into no terminal (ioctl_tty(2), TIOCSTI), and of the launcher's
-// descriptors none but the ends of its pipes. Where the launcher has a terminal that takes a session of
-// its own, and with it a scheduling group of its own (sched(7), autogroup), between which
-// sched_yield(2) passes a processor on late: Options.User says what to do about it.
-func (p *process) start(what *program, dir, socket string, u *User) (err error) {
+// start starts the process.
+func (p *process) start(what *program, dir string, env []string) (err error) {
 	n := p.node
-	session := false
-	if u != nil {
-		if session, err = OnTerminal(); err != nil {
-			return err
-		}
-	}
 	p.cmd = &exec.Cmd{
-		Path: what.inChild(), Args: append([]string{n.Program}, n.Args...), Env: n.environment(socket, u), Dir: dir,
+		Path: what.inChild(), Args: append([]string{n.Program}, n.Args...), Env: env, Dir: dir,
 		Stdout: n.stdout, Stderr: n.stderr, WaitDelay: lastOutput,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Pdeathsig: syscall.SIGKILL},
+		// The signal comes when the agent is killed. It is bound to the thread that starts the process, and Go ends no
+		// thread that no goroutine has locked.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	if what.file != nil {
 		p.cmd.ExtraFiles = []*os.File{what.file} // becomes handedOver
-	}
-	if u != nil {
-		if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-			return fmt.Errorf("keeping this process's descriptors from the program: %w; this takes Linux 5.11", err)
-		}
 	}
 	var in io.WriteCloser
 	if n.stdin != nil {
@@ -71,7 +58,7 @@ func (p *process) start(what *program, dir, socket string, u *User) (err error) 
 // signal sends a signal to the group. The process must not have been waited for.
 func (p *process) signal(s syscall.Signal) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, s) // all of it may have ended
-	if s == syscall.SIGTERM || s == syscall.SIGHUP {
+	if s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGINT {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) // one that is stopped would not notice
 	}
 }

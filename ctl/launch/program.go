@@ -3,9 +3,9 @@ package launch
 // This file finds the program of a job, and hands it from root's launcher to a user
 // who cannot reach it.
 //
-// The program is first looked for as the user. If the user may not enter a folder on the way to
-// it, such as root's home, but the launcher may, the launcher opens the program, and the user's process
-// executes the open file. So the mode of the folder is overridden, as root asks for by naming
+// The agent looks for the program first, as the user. If the user may not enter a folder on the way to
+// it, such as root's home, but the launcher may, the user's process executes the file that the launcher has opened
+// for the agent. So the mode of the folder is overridden, as root asks for by naming
 // that program. The mode of the program is not: the user must be permitted to execute it, and the
 // interpreter of a script to read it. The descriptor can be executed, but neither read
 // nor written (open(2), O_PATH). Somebody who starts programs as himself gains nothing: then
@@ -36,13 +36,6 @@ type program struct {
 	file *os.File // handed over; nil: the user reaches the path
 }
 
-// close closes what was opened.
-func (p *program) close() {
-	if p.file != nil {
-		p.file.Close()
-	}
-}
-
 // inChild is the path by which a process of the user executes the program.
 func (p *program) inChild() string {
 	if p.file == nil {
@@ -51,39 +44,51 @@ func (p *program) inChild() string {
 	return "/proc/self/fd/" + strconv.Itoa(handedOver)
 }
 
-// program finds a program for the user. Errors: ErrProgram.
-func (l *local) program(name string) (program, error) {
-	var p program
-	err := l.thread.do(func() (err error) {
-		p.path, err = find(name)
-		return err
-	})
-	if err == nil || l.user == nil || !unreached(err) {
+// program finds a program. Errors: ErrProgram.
+func (l *local) program(name string) (p program, err error) {
+	p.path, err = find(name)
+	if err == nil || l.handed == nil || !unreached(err) {
 		return p, l.notStarted(name, err)
 	}
-	// As the user of this process.
-	path, e := find(name)
-	if e != nil {
-		return p, l.notStarted(name, e)
-	}
-	fd, e := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if e != nil {
-		return p, l.notStarted(name, e)
-	}
-	p = program{path, os.NewFile(uintptr(fd), path)}
 	right := uint32(unix.X_OK)
-	if script(path) {
+	if l.script {
 		right |= unix.R_OK
 	}
-	if err := l.thread.do(func() error { return unix.Access("/proc/self/fd/"+strconv.Itoa(fd), right) }); err != nil {
-		p.close()
-		return program{}, fmt.Errorf("%w %s as user %s: %w; let that user execute it (chmod a+rx %s), or choose another with --user", ErrProgram, name, l.user.Name, err, path)
+	if err := unix.Access("/proc/self/fd/"+strconv.Itoa(handedOver), right); err != nil {
+		return p, fmt.Errorf("%w %s as user %s: %w; let that user execute it (chmod a+rx %s), or choose another with --user", ErrProgram, name, l.user, err, l.path)
 	}
-	if name == own {
-		return p, nil // it needs nothing beside it
+	if name != own { // which needs nothing beside it
+		l.note(fmt.Sprintf("%s was handed over open: user %s may not enter its folder", name, l.user))
 	}
-	l.note(fmt.Sprintf("user %s may not enter the folder of %s, so the program was handed over open; what it needs beside it must be where that user may read it", l.user.Name, path))
-	return p, nil
+	return program{l.path, l.handed}, nil
+}
+
+// handing is the program that the launcher hands over to another user's agents.
+type handing struct {
+	file   *os.File // nil: it cannot be opened
+	path   string
+	script bool
+	absent error // why the launcher does not find it either
+}
+
+// handOver opens a program as the user of this process.
+func handOver(name string) *handing {
+	h := &handing{}
+	if h.path, h.absent = find(name); h.absent != nil {
+		h.absent = notStarted(name, "", h.absent)
+		return h
+	}
+	if fd, err := unix.Open(h.path, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+		h.file, h.script = os.NewFile(uintptr(fd), h.path), script(h.path)
+	}
+	return h
+}
+
+// close closes what was opened.
+func (h *handing) close() {
+	if h != nil && h.file != nil {
+		h.file.Close()
+	}
 }
 
 // script reports whether a file begins as scripts do (execve(2)), whose interpreter reads it.
@@ -103,7 +108,7 @@ func unreached(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, exec.ErrNotFound)
 }
 
-// find is exec.LookPath, but for this very command. It finds what the calling thread may
+// find is exec.LookPath, but for this very command. It finds what this process may
 // execute.
 func find(program string) (string, error) {
 	if program == own {
@@ -120,15 +125,19 @@ func find(program string) (string, error) {
 	return path, err
 }
 
-// notStarted explains why a program was not started; nil: it was.
-func (l *local) notStarted(name string, err error) error {
+func (l *local) notStarted(name string, err error) error { return notStarted(name, l.user, err) }
+
+// notStarted explains why a program was not started as another user, or with "" as this process's; nil: it was.
+func notStarted(name, user string, err error) error {
 	if err == nil {
 		return nil
 	}
 	who, cure := "", "give the path of a program, as it is on the host"
 	switch {
-	case l.user != nil && errors.Is(err, fs.ErrPermission):
-		who, cure = " as user "+l.user.Name, "let that user execute it and read it, and its interpreter if it is a script, or choose another with --user"
+	case errors.Is(err, unix.EMFILE):
+		cure = "raise the limit of open files (ulimit -n)"
+	case user != "" && errors.Is(err, fs.ErrPermission):
+		who, cure = " as user "+user, "let that user execute it and read it, and its interpreter if it is a script, or choose another with --user"
 	case errors.Is(err, fs.ErrPermission):
 		cure = "make it executable"
 	}
@@ -143,28 +152,19 @@ func (l *local) notStarted(name string, err error) error {
 	return fmt.Errorf("%w %s%s: %w; %s", ErrProgram, name, who, err, cure)
 }
 
-// folder is the working directory of the user's process: this one's, or the root where the user
+// folder is the working directory of a process: this one's, or the root where another user
 // may not enter it, who could open nothing in it.
 func (l *local) folder() (dir string, err error) {
-	if l.user == nil {
+	if l.user == "" {
 		return "", nil
 	}
-	err = l.thread.do(func() error {
-		switch err := unix.Access(".", unix.X_OK); err {
-		case nil:
-		case unix.EACCES:
-			dir = "/"
-		default:
-			return fmt.Errorf("looking at the working directory: %w", err)
-		}
-		return nil
-	})
-	if dir != "" {
-		here, e := os.Getwd()
-		if e != nil {
-			here = "this folder"
-		}
-		l.note(fmt.Sprintf("user %s may not enter %s, so the program runs in /; give it files by paths that this user may read, or start from another folder, such as /tmp", l.user.Name, here))
+	switch err := unix.Access(".", unix.X_OK); err {
+	case nil:
+		return "", nil
+	case unix.EACCES:
+		l.note(fmt.Sprintf("the program runs in /: user %s may not enter this folder", l.user))
+		return "/", nil
+	default:
+		return "", fmt.Errorf("looking at the working directory: %w", err)
 	}
-	return dir, err
 }

@@ -13,6 +13,7 @@ package launch
 // may be stopped.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func Relay(in io.Reader, out io.Writer, timeout time.Duration) error {
 			time.Sleep(beatEvery)
 		}
 	}()
-	return hear(in, func(line *json.RawMessage) error { return s.say(line) })
+	return hear(linesOf(in), func(line *json.RawMessage) error { return s.say(line) })
 }
 
 // relay has a process pass on what is written to orders, to what reads from passed. It ends with either.
@@ -78,10 +79,10 @@ func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os
 	}
 	c := exec.Command(self, RelayCommand, timeout.String())
 	c.Stdout = theirs
-	c.Stderr = r.said
+	c.Stderr = &r.said
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if orders, err = c.StdinPipe(); err == nil {
-		err = r.thread.do(c.Start)
+		err = c.Start()
 	}
 	theirs.Close()
 	if err != nil {
@@ -94,14 +95,14 @@ func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os
 
 // listen carries out what comes in until it ends. From the first sign of life of the launcher on it returns ErrLauncher when
 // there has been none for as long as that says.
-func (a *agent) listen(in io.Reader) error {
+func (a *agent) listen(ctx context.Context, in io.Reader) error {
 	p := &pulse{from: in}
 	over, silent := make(chan error, 1), make(chan struct{})
 	ended := make(chan struct{})
 	defer close(ended)
 	var timeout time.Duration
 	go func() {
-		over <- hear(p, func(o *order) error {
+		over <- hear(linesOf(p), func(o *order) error {
 			if o.Alive == 0 {
 				return a.carryOut(o)
 			}
@@ -115,6 +116,8 @@ func (a *agent) listen(in io.Reader) error {
 	select {
 	case err := <-over:
 		return err
+	case <-ctx.Done():
+		return nil
 	case <-silent:
 		return fmt.Errorf("%w for %v; its machine may have died, or the network to it (--host-timeout), and what it started here is ended", ErrLauncher, timeout)
 	}

@@ -1,9 +1,10 @@
 package launch
 
-// This file is a host behind ssh, or another program that reaches it: the host's agent carries out the launcher's
-// requests.
+// This file is a host with its agent, which carries out the launcher's requests: at the other end of ssh, or of another program
+// that reaches the host, or on this machine (here.go).
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,23 +24,34 @@ import (
 // AgentCommand is the command of funet that calls Serve.
 const AgentCommand = "run-node"
 
-// farewell is how long the agent has to end what it started, before ssh is killed.
-const farewell = 10 * time.Second
+const (
+	// farewell is how long the agent has to end what it started, before what reaches it is killed.
+	farewell = 10 * time.Second
+	// slowLogin is the time after which the user hears that the agent has not spoken yet. Somebody may be asked for a
+	// password, so the launcher waits on.
+	slowLogin = 10 * time.Second
+)
 
 // mostNamed bounds how many nodes of a lost host are named.
 const mostNamed = 16
 
-// remote is another host.
+// remote is a host.
 type remote struct {
-	name    string
-	thread  *thread
+	name    string // as messages have it
+	note    func(string)
+	handed  *handing // nil: nothing is handed over
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	out     io.Closer // what it says
+	out     *os.File // what it says
 	speaker speaker
-	said    *tail // on standard error, by ssh or by the agent
+	mark    string
+	printed tail // on standard output before the agent spoke
+	said    tail // on standard error, by ssh or by the agent
+	spoke   chan struct{}
 	answers chan answer
 	fed     chan struct{}
+	exit    error                  // of what reaches the agent
+	gone    chan struct{}          // closed when that has ended
 	ended   chan struct{}          // closed when the connection has ended
 	why     string                 // it has, after that
 	silent  atomic.Pointer[string] // why it was given up; nil: it was not
@@ -50,48 +62,61 @@ type remote struct {
 	giveUp func() // watches whether the host is silent; nil: it does already, or nobody is to
 }
 
+// newHost makes a host whose agent does not run yet.
+func newHost(name string, o *Options) *remote {
+	mark := rand.Text()
+	return &remote{name: name, note: o.note, mark: mark, said: tail{mark: begins(mark)}, spoke: make(chan struct{}), answers: make(chan answer, 1),
+		fed: make(chan struct{}, 1), gone: make(chan struct{}), ended: make(chan struct{}), nodes: map[int]*node{}}
+}
+
 // newRemote starts what reaches a host. Whether it gets there shows at the first order. Errors: ErrHosts.
 func newRemote(name string, o *Options) (*remote, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("--hosts: %w: %q is no host", ErrHosts, name)
 	}
-	words, timeout := o.reachWith(name), o.HostTimeout
-	t, err := newThread(nil)
-	if err != nil {
-		return nil, err
-	}
-	r := &remote{name: name, thread: t, said: &tail{}, answers: make(chan answer, 1), fed: make(chan struct{}, 1),
-		ended: make(chan struct{}), nodes: map[int]*node{}}
+	words := o.reachWith(name)
+	r := newHost("host "+name, o)
 	r.cmd = exec.Command(words[0], words[1:]...)
-	r.cmd.Stderr = r.said
-	r.cmd.WaitDelay = time.Second // for what still has it open
 	// The terminal's Ctrl-C is for the launcher, and is passed on.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	out, err := r.cmd.StdoutPipe()
-	switch {
-	case err != nil:
-	case timeout > 0:
+	if err := r.open(o.HostTimeout, (*exec.Cmd).Start); err != nil {
+		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; install it, or leave out --hosts", ErrHosts, words[0], name, err)
+	}
+	return r, nil
+}
+
+// open starts the command that reaches the agent, and talks to it. With a timeout the agent is given up when it is silent.
+func (r *remote) open(timeout time.Duration, start func(*exec.Cmd) error) (err error) {
+	r.cmd.Stderr = &r.said
+	r.cmd.WaitDelay = lastOutput // for what still has it open
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	r.out, r.cmd.Stdout = out, theirs
+	if timeout > 0 {
 		var passed *os.File
 		if r.stdin, passed, err = r.relay(timeout); err == nil {
 			defer passed.Close()
 			r.cmd.Stdin = passed
 		}
-	default:
+	} else {
 		r.stdin, err = r.cmd.StdinPipe()
 	}
 	if err == nil {
-		err = t.do(r.cmd.Start)
+		err = start(r.cmd)
 	}
 	if err != nil {
+		out.Close()
 		if r.stdin != nil {
 			r.stdin.Close()
 		}
-		t.stop()
-		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; install it, or leave out --hosts", ErrHosts, words[0], name, err)
+		return err
 	}
 	r.speaker.to = r.stdin
 	p := &pulse{from: out}
-	if r.out = out; timeout > 0 {
+	if timeout > 0 {
 		r.giveUp = func() {
 			p.watch(timeout, r.ended, func() {
 				why := fmt.Sprintf("nothing was heard from it for %v, and it was given up; it may have died, or the network to it (--host-timeout)", timeout)
@@ -100,8 +125,18 @@ func newRemote(name string, o *Options) (*remote, error) {
 			})
 		}
 	}
+	go r.outlast(p)
 	go r.listen(p)
-	return r, nil
+	_ = r.speaker.say(order{Mark: r.mark}) // a connection that has ended says so at the first question
+	return nil
+}
+
+// outlast waits for the end of what reaches the agent. Something may have its output open for longer, and is not waited for
+// when it says nothing.
+func (r *remote) outlast(p *pulse) {
+	r.exit = r.cmd.Wait()
+	close(r.gone)
+	p.watch(lastOutput, r.ended, func() { r.out.Close() })
 }
 
 // hostWord stands for the host in Options.Reach.
@@ -146,47 +181,39 @@ func keepAlive(timeout time.Duration) []string {
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // String names the host.
-func (r *remote) String() string { return "host " + r.name }
+func (r *remote) String() string { return r.name }
+
+// errBye ends the reading of what the agent says.
+var errBye = errors.New("the agent has said its last word")
 
 // listen takes what the agent says until the connection ends.
-func (r *remote) listen(out io.Reader) {
-	err := hear(out, func(w *word) error {
-		switch {
-		case w.Answer != nil:
-			select {
-			case r.answers <- *w.Answer:
-			default:
-				return errors.New("an answer that nobody has asked for")
-			}
-		case w.Output != nil:
-			if n := r.node(w.Output.Node, false); n != nil {
-				to := n.stdout
-				if w.Output.Error {
-					to = n.stderr
-				}
-				_, err := to.Write(w.Output.Data)
-				return err
-			}
-		case w.Ended != nil:
-			r.end(w.Ended.Node, w.Ended.status)
-		case w.Alive:
-			if r.giveUp != nil { // not before: an agent that never says so is of another version
-				go r.giveUp()
-				r.giveUp = nil
-			}
-		case w.Fed:
-			select {
-			case r.fed <- struct{}{}:
-			default:
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		_ = r.cmd.Process.Kill() // what it says makes no sense
-		_, _ = io.Copy(io.Discard, out)
+func (r *remote) listen(from *pulse) {
+	go r.tellSlow()
+	lines := linesOf(from)
+	spoke, err := skipTo(lines, r.mark, &r.printed)
+	if spoke {
+		close(r.spoke)
+		err = hear(lines, r.take)
 	}
-	why := r.over(r.cmd.Wait(), err)
+	if errors.Is(err, os.ErrClosed) { // by abandon or outlast
+		err = nil
+	}
+	patience := farewell
+	switch {
+	case errors.Is(err, errBye):
+		err, patience = nil, lastOutput
+	case err != nil:
+		_ = r.cmd.Process.Kill() // what it says makes no sense
+	}
+	r.out.Close()
+	r.stdin.Close() // the agent ends with that
+	select {
+	case <-r.gone:
+	case <-time.After(patience):
+		_ = r.cmd.Process.Kill()
+		<-r.gone
+	}
+	why := r.over(spoke, err)
 	if gaveUp := r.silent.Load(); gaveUp != nil {
 		why = *gaveUp
 	}
@@ -207,20 +234,69 @@ func (r *remote) listen(out io.Reader) {
 	}
 }
 
-// over says why the connection has ended.
-func (r *remote) over(exit, heard error) string {
-	if heard != nil {
-		return fmt.Sprintf("understanding its agent: %v; run the same version of FUNet on all hosts", heard)
+// take takes a word of the agent.
+func (r *remote) take(w *word) error {
+	switch {
+	case w.Answer != nil:
+		select {
+		case r.answers <- *w.Answer:
+		default:
+			return errors.New("an answer that nobody has asked for")
+		}
+	case w.Output != nil:
+		if n := r.node(w.Output.Node, false); n != nil {
+			to := n.stdout
+			if w.Output.Error {
+				to = n.stderr
+			}
+			_, err := to.Write(w.Output.Data)
+			return err
+		}
+	case w.Ended != nil:
+		r.end(w.Ended.Node, w.Ended.status)
+	case w.Alive:
+		if r.giveUp != nil { // not before: what comes before its first sign of life is not bounded in time
+			go r.giveUp()
+			r.giveUp = nil
+		}
+	case w.Fed:
+		select {
+		case r.fed <- struct{}{}:
+		default:
+		}
+	case w.Bye:
+		return errBye
 	}
-	why := r.said.last()
+	return nil
+}
+
+// tellSlow tells the user of a host whose agent has not spoken for long.
+func (r *remote) tellSlow() {
+	select {
+	case <-r.spoke:
+	case <-r.ended:
+	case <-time.After(slowLogin):
+		r.note(fmt.Sprintf("%s: its agent has not spoken for %v; its login may wait for something", r.name, slowLogin))
+	}
+}
+
+// over says why the connection has ended. What was printed before the agent spoke is a reason only if it never did.
+func (r *remote) over(spoke bool, heard error) string {
+	why := r.said.last(spoke)
 	var e *exec.ExitError
 	switch {
-	case errors.As(exit, &e) && e.ExitCode() == 127: // of the shell at the other end
+	case heard != nil && spoke:
+		return fmt.Sprintf("understanding its agent: %v; run the same version of FUNet on all hosts", heard)
+	case heard != nil:
+		return heard.Error()
+	case !spoke && errors.As(r.exit, &e) && e.ExitCode() == 127: // of the shell at the other end
 		return fmt.Sprintf("funet is not installed there, or not in PATH (%s)", why)
 	case why != "":
 		return why
-	case exit != nil:
-		return filepath.Base(r.cmd.Path) + ": " + exit.Error()
+	case !spoke && r.printed.last(false) != "":
+		return fmt.Sprintf("its login printed %q and ended without an agent", r.printed.last(false))
+	case r.exit != nil && !errors.Is(r.exit, exec.ErrWaitDelay):
+		return filepath.Base(r.cmd.Path) + ": " + r.exit.Error()
 	}
 	return "its agent has ended"
 }
@@ -249,19 +325,22 @@ func (r *remote) ask(o order) (answer, error) {
 	if err := r.speaker.say(o); err == nil {
 		select {
 		case a := <-r.answers:
+			for _, n := range a.Notes {
+				r.note(string(n))
+			}
 			return a, a.err()
 		case <-r.ended:
 		}
 	} else {
 		<-r.ended
 	}
-	return answer{}, fmt.Errorf("%w: host %s: %s", ErrHosts, r.name, r.why)
+	return answer{}, fmt.Errorf("%w: %s: %s", ErrHosts, r.name, r.why)
 }
 
 func (r *remote) info() (attach.Info, error) {
 	a, err := r.ask(order{Info: true})
 	if err == nil && a.Info == nil {
-		err = fmt.Errorf("%w: host %s does not say which card it has", ErrHosts, r.name)
+		err = fmt.Errorf("%w: %s does not say which card it has", ErrHosts, r.name)
 	}
 	if err != nil {
 		return attach.Info{}, err
@@ -277,7 +356,14 @@ func (r *remote) job(j attach.JobRequest) (uint16, error) {
 func (r *remote) free() { _ = r.speaker.say(order{Free: true}) } // a connection that has ended has freed it
 
 func (r *remote) find(program string) error {
-	_, err := r.ask(order{Find: program})
+	o := &findOrder{Program: raw(program)}
+	if h := r.handed; h != nil {
+		o.Handed, o.Script = raw(h.path), h.script
+	}
+	_, err := r.ask(order{Find: o})
+	if r.handed != nil && r.handed.absent != nil && errors.Is(err, ErrProgram) {
+		err = r.handed.absent // a user who may not look cannot say that it is not there
+	}
 	return err
 }
 
@@ -286,7 +372,8 @@ func (r *remote) start(n *node) error {
 	r.nodes[n.Number] = n
 	r.mu.Unlock()
 	_, err := r.ask(order{Start: &startOrder{
-		Number: n.Number, Nodes: n.Nodes, GID: n.GID, Token: n.Token.Text(), Program: n.Program, Args: n.Args, Env: n.Env,
+		Number: n.Number, Nodes: n.Nodes, Once: n.Once, GID: n.GID, Token: n.Token.Text(),
+		Program: raw(n.Program), Args: texts[raw](n.Args), Env: texts[raw](n.Env),
 		Input: n.stdin != nil, Life: n.Life, Restarts: n.Restarts,
 	}})
 	if err != nil && r.node(n.Number, true) == nil {
@@ -325,9 +412,11 @@ func (r *remote) feed(from io.Reader) {
 
 func (r *remote) signal(s syscall.Signal) { _ = r.speaker.say(order{Signal: &s}) } // as free
 
-// abandon ends ssh, and what it says: another process may have that open too.
+// abandon ends ssh, and what it says: another process may have that open too. The agent of this machine ends by itself.
 func (r *remote) abandon() {
-	_ = r.cmd.Process.Kill() // it may have ended
+	if r.cmd.Path != itself {
+		_ = r.cmd.Process.Kill() // it may have ended
+	}
 	_ = r.out.Close()
 }
 
@@ -339,31 +428,4 @@ func (r *remote) close() {
 		r.abandon()
 		<-r.ended
 	}
-	r.thread.stop()
-}
-
-// tail keeps the end of what was written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// longestTail is how much it keeps, in bytes.
-const longestTail = 4 << 10
-
-// Write keeps the end.
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b...)
-	t.text = t.text[max(0, len(t.text)-longestTail):]
-	return len(b), nil
-}
-
-// last is the last line.
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
-	return strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "funet: ")
 }

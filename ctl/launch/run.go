@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,7 +30,7 @@ type Options struct {
 	Socket string
 	GID    uint16 // 0: any that is free
 	// User is the user that root runs the program as; nil: the user of this process. Round trips of such programs
-	// are shorter if this process has no terminal (OnTerminal): each then needs no session of its own.
+	// are shorter if this process has no terminal (OnTerminal): each agent then needs no session of its own.
 	User    *User
 	Profile string // that the cards must have; "": any
 	Label   bool   // print nodes' numbers before their lines
@@ -55,7 +56,8 @@ type Options struct {
 	// ShortestHostTimeout or longer, or 0 for ever.
 	HostTimeout time.Duration
 
-	note func(string) // tells the user something, once
+	note   func(string) // tells the user something, once
+	handed *handing     // with User: the program
 }
 
 // DefaultGrace is how long processes have to end after a signal that is to end them.
@@ -67,8 +69,11 @@ const DefaultGrace = 5 * time.Second
 // ends a job only before its processes are started. Errors: ErrHosts, ErrNoDaemon, ErrProgram,
 // ErrUser, those of package attach.
 func Run(ctx context.Context, o Options) (code int, err error) {
+	var mu sync.Mutex
 	said := map[string]bool{} // of several hosts on this machine each has the same to say
 	o.note = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
 		if !said[text] {
 			fmt.Fprintln(o.Stderr, "funet:", text)
 		}
@@ -83,6 +88,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
 	}
+	o.prepare()
+	defer o.handed.close()
 	hosts, err := o.reach()
 	// A host that does not answer is not waited for any longer.
 	stop := context.AfterFunc(ctx, func() {
@@ -101,7 +108,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	}
 	for _, h := range hosts {
 		if o.Once {
-			break // it is looked for when it is started
+			break // it is looked for where it is started
 		}
 		err := h.find(o.Program)
 		if errors.Is(err, ErrProgram) {
@@ -118,11 +125,14 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	}
 	j := newRunning(&o, hosts)
 	if o.Once {
-		h, err := newLocal(o.here(), o.User, o.note)
+		h, err := newHere(o.here(), &o)
 		if err != nil {
 			return 0, err
 		}
 		defer h.close()
+		if err := h.find(o.Program); err != nil {
+			return 0, err
+		}
 		j.hosts = []host{h}
 	}
 	if err := j.start(node{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token, Program: o.Program, Args: o.Args, Env: o.Env, Restarts: o.Restarts}); err != nil {
@@ -149,7 +159,7 @@ func (o *Options) reach() (hosts []host, err error) {
 		return hosts, nil
 	}
 	for _, socket := range o.Sockets[:min(len(o.Sockets), o.Nodes)] {
-		h, err := newLocal(socket, o.User, o.note)
+		h, err := newHere(socket, o)
 		if err != nil {
 			return hosts, err
 		}

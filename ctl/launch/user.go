@@ -18,7 +18,7 @@ type User struct {
 	Name   string // or the number, for one that the machine does not know
 	uid    int
 	gid    int
-	groups []int
+	groups []uint32
 	home   string
 }
 
@@ -45,8 +45,8 @@ func LookupUser(name string) (*User, error) {
 		r.gid, err = strconv.Atoi(u.Gid)
 	}
 	for _, s := range ids {
-		if id, e := strconv.Atoi(s); e == nil {
-			r.groups = append(r.groups, id)
+		if id, e := strconv.ParseUint(s, 10, 32); e == nil {
+			r.groups = append(r.groups, uint32(id))
 		}
 	}
 	if err != nil {

@@ -12,16 +12,44 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/uspace/attach"
 )
+
+// raw is text whose bytes need not be UTF-8, such as a file's name. JSON strings must be (RFC 8259, section 8.1), so
+// it crosses in base64.
+type raw string
+
+// MarshalJSON encodes the bytes.
+func (r raw) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(r)) }
+
+// UnmarshalJSON decodes the bytes.
+func (r *raw) UnmarshalJSON(text []byte) error {
+	var b []byte
+	err := json.Unmarshal(text, &b)
+	*r = raw(b)
+	return err
+}
+
+// texts converts lists of texts.
+func texts[To, From ~string](list []From) []To {
+	to := make([]To, len(list))
+	for i, s := range list {
+		to[i] = To(s)
+	}
+	return to
+}
 
 // order is a request of the launcher: one of its fields. Info, Job, Find and Start are each
 // answered by one answer, in their order.
 type order struct {
+	// Mark comes first: a random text after which the agent's words begin (beginning.go).
+	Mark   string          `json:"mark,omitempty"`
 	Info   bool            `json:"info,omitempty"`
 	Job    *jobOrder       `json:"job,omitempty"`
 	Free   bool            `json:"free,omitempty"`
-	Find   string          `json:"find,omitempty"`
+	Find   *findOrder      `json:"find,omitempty"`
 	Start  *startOrder     `json:"start,omitempty"`
 	Input  *inputOrder     `json:"input,omitempty"`
 	Signal *syscall.Signal `json:"signal,omitempty"`
@@ -35,15 +63,23 @@ type jobOrder struct {
 	Cards []uint16 `json:"cards"`
 }
 
+// findOrder names the program of the job. Handed is the path of the program that the launcher handed over open, or "".
+type findOrder struct {
+	Program raw  `json:"program"`
+	Handed  raw  `json:"handed,omitempty"`
+	Script  bool `json:"script,omitempty"` // the program handed over is a script
+}
+
 type startOrder struct {
-	Number  int      `json:"number"`
-	Nodes   int      `json:"nodes"`
-	GID     uint16   `json:"gid"`
-	Token   string   `json:"token"`
-	Program string   `json:"program"`
-	Args    []string `json:"args"`
-	Env     []string `json:"env,omitempty"`
-	Input   bool     `json:"input"` // of the launcher comes here
+	Number  int    `json:"number"`
+	Nodes   int    `json:"nodes"`
+	GID     uint16 `json:"gid"`
+	Token   string `json:"token"`
+	Program raw    `json:"program"`
+	Args    []raw  `json:"args"`
+	Env     []raw  `json:"env,omitempty"`
+	Input   bool   `json:"input"` // of the launcher comes here
+	Once    bool   `json:"once,omitempty"`
 	// Life and Restarts are those of node.
 	Life     int `json:"life,omitempty"`
 	Restarts int `json:"restarts,omitempty"`
@@ -70,11 +106,13 @@ type word struct {
 	Ended  *endedWord  `json:"ended,omitempty"`
 	Fed    bool        `json:"fed,omitempty"` // the last piece of input was taken
 	Alive  bool        `json:"alive,omitempty"`
+	Bye    bool        `json:"bye,omitempty"` // the last word: everything here has ended
 }
 
 // answer is how an order ended.
 type answer struct {
-	Error  string        `json:"error,omitempty"`  // one line
+	Error  raw           `json:"error,omitempty"`  // one line
+	Notes  []raw         `json:"notes,omitempty"`  // for the user of funet, a line each
 	Status attach.Status `json:"status,omitempty"` // of a daemon's refusal
 	Cause  string        `json:"cause,omitempty"`  // which of causes it is, otherwise
 	Info   *attach.Info  `json:"info,omitempty"`
@@ -93,14 +131,14 @@ type endedWord struct {
 }
 
 // causes are the errors that callers decide on, by what they are called between the two.
-var causes = map[string]error{"daemon": ErrNoDaemon, "program": ErrProgram}
+var causes = map[string]error{"daemon": ErrNoDaemon, "program": ErrProgram, "files": unix.EMFILE}
 
 // refusal makes the answer for an error; nil is an order that was carried out.
 func refusal(err error) answer {
 	if err == nil {
 		return answer{}
 	}
-	a := answer{Error: err.Error()}
+	a := answer{Error: raw(err.Error())}
 	var s attach.Status
 	if errors.As(err, &s) {
 		a.Status = s
@@ -128,9 +166,9 @@ func (a *answer) err() error {
 	case a.Error == "":
 		return nil
 	case a.Status != attach.Done:
-		return &distant{a.Error, a.Status}
+		return &distant{string(a.Error), a.Status}
 	}
-	return &distant{a.Error, causes[a.Cause]}
+	return &distant{string(a.Error), causes[a.Cause]}
 }
 
 // speaker writes lines. Any goroutine may say something.
@@ -150,11 +188,16 @@ func (s *speaker) say(v any) error {
 	return err
 }
 
-// hear reads lines as values of a type until the end of the stream or of the function's
-// patience. The end of the stream is no error.
-func hear[T any](from io.Reader, each func(*T) error) error {
+// linesOf reads the lines of a stream.
+func linesOf(from io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 64<<10), longestOrder)
+	return lines
+}
+
+// hear reads lines as values of a type until the end of the stream or of the function's
+// patience. The end of the stream is no error.
+func hear[T any](lines *bufio.Scanner, each func(*T) error) error {
 	for lines.Scan() {
 		var v T
 		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {

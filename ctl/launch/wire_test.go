@@ -36,37 +36,45 @@ func TestErrorsCross(t *testing.T) {
 // TestAgentRefuses: bytes that are no order end the agent with an error, and orders that
 // cannot be carried out are answered.
 func TestAgentRefuses(t *testing.T) {
-	for _, in := range []string{"what\n", "{}\n", "[]\n", "{\"start\":3}\n", "{\"info\":\n", strings.Repeat("x", 2*longestOrder)} {
-		if err := Serve(strings.NewReader(in), io.Discard, "/nonexistent/socket", nil); err == nil {
+	serve := func(in string, out io.Writer) error {
+		return Serve(t.Context(), strings.NewReader(in), out, io.Discard, Agent{Socket: "/nonexistent/socket"})
+	}
+	const mark = `{"mark":"here"}` + "\n"
+	for _, in := range []string{"what\n", "{}\n", "[]\n", "{\"start\":3}\n", "{\"info\":\n", "{\"info\":true}\n", mark + mark, strings.Repeat("x", 2*longestOrder)} {
+		if err := serve(in, io.Discard); err == nil {
 			t.Errorf("%.20q was understood", in)
 		}
 	}
 	for in, says := range map[string]string{
-		`{"info":true}`:                          ErrNoDaemon.Error(),
-		`{"job":{"gid":1,"token":"1"}}`:          attach.ErrTokenText.Error(),
-		`{"start":{"program":"x","token":"99"}}`: attach.ErrTokenText.Error(),
-		`{"find":"no-such-program"}`:             ErrProgram.Error(),
+		`{"info":true}`:                               ErrNoDaemon.Error(),
+		`{"job":{"gid":1,"token":"1"}}`:               attach.ErrTokenText.Error(),
+		`{"start":{"program":"eA==","token":"99"}}`:   attach.ErrTokenText.Error(),
+		`{"find":{"program":"bm8tc3VjaC1wcm9ncmFt"}}`: ErrProgram.Error() + " no-such-program",
 	} {
 		r, out := io.Pipe()
 		go func() {
-			if err := Serve(strings.NewReader(in+"\n"), out, "/nonexistent/socket", nil); err != nil {
+			if err := serve(mark+in+"\n", out); err != nil {
 				t.Errorf("%s ended the agent: %v", in, err)
 			}
 			out.Close()
 		}()
 		var got *answer
-		if err := hear(r, func(w *word) error {
-			if !w.Alive {
+		lines := linesOf(r)
+		if found, err := skipTo(lines, "here", &tail{}); !found {
+			t.Fatal("the agent does not speak:", err)
+		}
+		if err := hear(lines, func(w *word) error {
+			if w.Answer != nil {
 				got = w.Answer
 			}
 			return nil
-		}); err != nil || got == nil || !strings.Contains(got.Error, says) {
+		}); err != nil || got == nil || !strings.Contains(string(got.Error), says) {
 			t.Errorf("%s was answered with %+v (%v)", in, got, err)
 		}
 	}
 	// No such order does anything, nor ends the agent.
-	harmless := `{"free":true}` + "\n" + `{"signal":15}` + "\n" + `{"input":{"data":"eA=="}}` + "\n" + `{"input":{"end":true}}` + "\n"
-	if err := Serve(strings.NewReader(harmless), io.Discard, "/nonexistent/socket", nil); err != nil {
+	harmless := mark + `{"free":true}` + "\n" + `{"signal":15}` + "\n" + `{"input":{"data":"eA=="}}` + "\n" + `{"input":{"end":true}}` + "\n"
+	if err := serve(harmless, io.Discard); err != nil {
 		t.Error(err)
 	}
 }

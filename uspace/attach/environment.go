@@ -43,6 +43,16 @@ var places = [][2]string{
 	{"SLURM_PROCID", "SLURM_NTASKS"},
 }
 
+// OtherPlaces returns the variables that say a process's number within mpirun or srun. A launcher keeps those that it has itself
+// from its processes, which would take them for theirs. SLURM_NTASKS and the like stay: srun takes them as options.
+func OtherPlaces() []string {
+	var names []string
+	for _, p := range places[1:] {
+		names = append(names, p[0])
+	}
+	return names
+}
+
 // Environment returns what the variables say. Where FUNET_NODE is missing, number and
 // number of processes are those that mpirun or srun gave. ErrEnvironment is returned where
 // one is missing or not what it should be; FUNET_SOCKET may be missing, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS.

@@ -1,0 +1,79 @@
+package launch
+
+// This file tells the agent's words from everything that comes before them. On the way to the agent others print: ssh, a
+// login shell's .bashrc, a wrapper. So the first order names a mark that the launcher chose at random, and the agent repeats it
+// on both of its streams. Standard output is the agent's after the mark. What came before it is the reason only of a host whose
+// agent never spoke.
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// mostBefore is the most that may be printed before the mark, in bytes. A host that prints more is given up.
+const mostBefore = 1 << 20
+
+// speaks and begins are what the agent prints on standard output and standard error. No echo of the order looks like either.
+func speaks(mark string) string { return "funet agent " + mark + " speaks" }
+func begins(mark string) string { return "funet agent " + mark + " begins" }
+
+// skipTo reads lines up to the one that ends with the agent's mark, and keeps the end of those before it.
+func skipTo(lines *bufio.Scanner, mark string, before *tail) (found bool, err error) {
+	end, total := []byte(speaks(mark)), 0
+	tooMuch := fmt.Errorf("it printed more than %d bytes before its agent spoke; its login must print less where no person logs in", mostBefore)
+	for lines.Scan() {
+		line := lines.Bytes()
+		if bytes.HasSuffix(bytes.TrimRight(line, "\r"), end) {
+			return true, nil
+		}
+		if total += len(line) + 1; total > mostBefore {
+			return false, tooMuch
+		}
+		_, _ = before.Write(append(line, '\n'))
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return false, tooMuch
+	}
+	return false, nil // the stream has ended, or was closed
+}
+
+// tail keeps the end of what was written to it, from the mark on where that came.
+type tail struct {
+	mark string // "": none is awaited
+
+	mu     sync.Mutex
+	text   []byte
+	marked bool // the mark has come
+}
+
+// longestTail is how much it keeps, in bytes.
+const longestTail = 4 << 10
+
+// Write keeps the end.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if t.mark != "" && !t.marked {
+		if i := bytes.Index(t.text, []byte(t.mark)); i >= 0 {
+			t.text, t.marked = t.text[i+len(t.mark):], true
+		}
+	}
+	t.text = t.text[max(0, len(t.text)-longestTail):]
+	return len(b), nil
+}
+
+// last is the last line. With after it is the last one after the mark.
+func (t *tail) last(after bool) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if after && !t.marked {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "funet: ")
+}
