@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,8 +100,20 @@ func (r *role) play() {
 	if caps, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(caps), "CapEff:\t0000000000000000") {
 		alone{}.Fatal("the child has capabilities", err)
 	}
+	if r.Do == "bequeath" { // has another process hold the connection, too, until the test ends
+		socket, err := k.conn.File()
+		heir := exec.Command("tail", "-f", "--pid", strconv.Itoa(os.Getppid()), "/dev/null")
+		if heir.ExtraFiles = []*os.File{socket}; err == nil {
+			err = heir.Start()
+		}
+		if err != nil {
+			alone{}.Fatal(err)
+		}
+	}
 	fmt.Println("ready")
 	switch r.Do {
+	case "bequeath":
+		_ = unix.Pause() // until it is killed
 	case "answer": // until it is killed
 		for {
 			from, word := k.receive()

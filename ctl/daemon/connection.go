@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ type connection struct {
 	conn *net.UnixConn
 	peer peer
 	rule *Rule
+	// process is a pidfd of the peer; nil: the connection does not follow it yet (process.go). It belongs to the connection's goroutine.
+	process *os.File
 
 	// mu guards what others end: a job's end detaches the contexts of all its connections.
 	mu         sync.Mutex
@@ -57,6 +60,9 @@ func (c *connection) serve() {
 			h, err = attach.DecodeHeader(message)
 		}
 		fatal := err != nil
+		if err == nil {
+			err = c.endWith(h.Kind)
+		}
 		if err == nil {
 			err = c.carryOut(h.Kind, message)
 			fatal = errors.Is(err, attach.ErrMalformed)
@@ -204,6 +210,9 @@ func (c *connection) end() { _ = c.conn.Close() }
 func (c *connection) over() {
 	defer c.contained() // what is not freed then stays counted
 	c.end()
+	if c.process != nil {
+		c.process.Close()
+	}
 	if !c.working {
 		c.work()
 	}

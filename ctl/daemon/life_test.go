@@ -70,6 +70,25 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
+// Rule: a context ends with its process, also if another process still has the process's connection.
+func TestEndOfTheProcess(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, nil)
+	gid, token, _ := two(t, []*running{d}, 0)
+	for range 2 { // node 0 is free again
+		c := b.run(0, role{Do: "bequeath", Socket: d.socket, GID: gid, Token: token.Text()})
+		if n := len(d.status(t).Contexts); n != 1 {
+			t.Fatalf("%d contexts", n)
+		}
+		c.kill()
+		for end := time.Now().Add(patience); len(d.status(t).Contexts) != 0; {
+			if time.Now().After(end) {
+				t.Fatal("the context is still there")
+			}
+		}
+	}
+}
+
 // Rule: nothing of a job is left when it has ended, also if its members did not expect it:
 // they are told.
 func TestJobEnds(t *testing.T) {

@@ -56,10 +56,10 @@ func capacityOf(bytes int64) (c capacity, err error) {
 }
 
 // descriptors returns how many of the daemon's descriptors belong to what is used: a
-// connection is one, a context has an eventfd and a pipe, a piece of memory has its file and
-// pipes, one for each pipeHolds huge pages.
+// connection is one, a context has an eventfd, a pipe and its process's pidfd, a job has that of its process, a piece of memory
+// has its file and pipes, one for each pipeHolds huge pages.
 func (u usage) descriptors() int64 {
-	return int64(u.connections) + 2*int64(u.contexts) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
+	return int64(u.connections) + 3*int64(u.contexts) + int64(u.jobs) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
 }
 
 // spare reports whether a user who has now of something may have more of it, when all of it are in use
