@@ -183,9 +183,12 @@ type Returned struct {
 	Word   uint32 // first payload word
 }
 
+// Returns reports whether the return ring has a returned packet.
+func (i *Interface) Returns() bool { return i.returns != atomic.LoadUint32(&i.page[returnHead]) }
+
 // NextReturn takes the oldest returned packet out of the return ring.
 func (i *Interface) NextReturn() (Returned, bool) {
-	if i.returns == atomic.LoadUint32(&i.page[returnHead]) {
+	if !i.Returns() {
 		return Returned{}, false
 	}
 	e := i.page[returnRing+int(i.returns%ReturnSlots)*returnWords:]

@@ -71,7 +71,8 @@ func (e *Endpoint) Poll() {
 		e.back(r)
 	}
 	e.hearLost()
-	settled = settled && e.ops.unsettled > 0 && e.open() == 0
+	// With Shared, returns may wait for the other library: they are of operations that were not lost.
+	settled = settled && e.ops.unsettled > 0 && e.open() == 0 && !e.iface.Returns()
 	for n := (funi.Notification{}); !e.full() && e.iface.NextNotification(&n); {
 		switch n.Kind {
 		case funi.NoteCompletion:
