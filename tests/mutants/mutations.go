@@ -650,7 +650,7 @@ var mutations = []mutation{
 `, ``,
 		unit("TestBlocksFollowInOnePiece")},
 	{"return", "life.go",
-		`min(x.born[card][l], sign.bornAt(uint16(card), arctic.Level(l)))`, `sign.bornAt(uint16(card), arctic.Level(l))`,
+		`min(b.reached[l], sign.bornAt(b.card, arctic.Level(l)))`, `sign.bornAt(b.card, arctic.Level(l))`,
 		unit("TestTransferToOneWhoComesBack")},
 	{"ring", "../rats/write.go",
 		`window := s.size - (s.sent - max(s.consumed, s.base))`, `window := s.size`,

@@ -103,7 +103,7 @@ type Context struct {
 	// When the present life began: its number, and how far the card had come with each peer's frames, by
 	// card number; nil: no frame had come from any. See life.go.
 	life    int64
-	born    [][arctic.Levels]int64
+	born    []birth
 	lineage uint64 // names the first life of the process, also on other cards
 	// bornElsewhere: it came from another card, and what it began with here is one less than that (forward.go).
 	bornElsewhere bool

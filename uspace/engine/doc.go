@@ -134,7 +134,7 @@
 //     moved. A tracer (trace.go) records one in a number of the packets of the contexts that it follows.
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates in the steady state. A context that is attached after frames
-//     have come keeps 16 bytes for each card number.
+//     have come keeps 24 bytes for each card that sent some.
 //
 // A Card and everything it returns belong to one goroutine.
 package engine

@@ -198,6 +198,9 @@ func (x *Context) RequestID(record int) uint32 { return x.remote.requests.table[
 // ProofOf returns the proof of the multicast of a record.
 func (x *Context) ProofOf(record int) uint16 { return x.remote.requests.table[record].ledger.proof }
 
+// Born returns of how many cards the context knows how far they had come when its life began.
+func (x *Context) Born() int { return len(x.born) }
+
 // Generation returns the latest generation of records that the card has decided on.
 func (c *Card) Generation() uint16 { return c.generation }
 

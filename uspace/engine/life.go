@@ -24,30 +24,40 @@ package engine
 // or for another group. SwitchOut and SwitchIn are within one.
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
 // beginLife notes how far the card has come with what its peers and its own contexts send.
-// A context that is attached after frames have come keeps 16 bytes for each card number.
+// A context that is attached after frames have come keeps 24 bytes for each card from which they came, whatever its number.
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born, x.bornElsewhere = c.lives, nil, false
 	x.lineage = uint64(c.cfg.Incarnation)<<32 | uint64(uint32(c.lives))
 	c.link.EachReached(func(card uint16, l arctic.Level, reached int64) {
-		if x.born == nil {
-			x.born = make([][arctic.Levels]int64, c.link.Cards())
+		if n := len(x.born); n == 0 || x.born[n-1].card != card {
+			x.born = append(x.born, birth{card: card})
 		}
-		x.born[card][l] = reached
+		x.born[len(x.born)-1].reached[l] = reached
 	})
+	slices.SortFunc(x.born, func(a, b birth) int { return cmp.Compare(a.card, b.card) })
+}
+
+// birth is how far the card had come with another's frames when a life began.
+type birth struct {
+	card    uint16
+	reached [arctic.Levels]int64
 }
 
 // endBirth lets a context that comes from another card take what began before this card was told that it comes: a number before all of those that
 // peers have been told to use (forward.go).
 func (x *Context) endBirth() {
-	for card := range x.born {
-		for l := range x.born[card] {
-			x.born[card][l]--
+	for i := range x.born {
+		for l := range x.born[i].reached {
+			x.born[i].reached[l]--
 		}
 	}
 	x.bornElsewhere = true
@@ -56,18 +66,20 @@ func (x *Context) endBirth() {
 // goOn lets a context that comes back to a card, where it has left a sign, take what began when it was there before, besides what endBirth lets it take.
 func (x *Context) goOn(sign *Context) {
 	x.life = sign.life
-	for card := range x.born {
-		for l := range x.born[card] {
-			x.born[card][l] = min(x.born[card][l], sign.bornAt(uint16(card), arctic.Level(l)))
+	for i := range x.born {
+		b := &x.born[i]
+		for l := range b.reached {
+			b.reached[l] = min(b.reached[l], sign.bornAt(b.card, arctic.Level(l)))
 		}
 	}
 }
 
 // bornAt returns how far this card had come with a card's frames of the level when the context's life began.
 func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
+	at, heard := slices.BinarySearchFunc(x.born, card, func(b birth, card uint16) int { return cmp.Compare(b.card, card) })
 	switch {
-	case int(card) < len(x.born):
-		return x.born[card][l]
+	case heard:
+		return x.born[at].reached[l]
 	case x.bornElsewhere: // the peer is younger than the context
 		return -1
 	}

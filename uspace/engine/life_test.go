@@ -363,3 +363,16 @@ func TestTransferToANodeThatMoves(t *testing.T) {
 		}
 	}
 }
+
+// Rule: what a context keeps of the cards of before its life is for those that have sent, and not for their numbers: a host that is found as card 65,535
+// costs others nothing (beginLife).
+func TestLifeKeepsCardsThatHaveSent(t *testing.T) {
+	b := newBed(t, setup{cards: 3, slots: 16, net: near, tune: func(c *engine.Config) {
+		c.Peers = append(c.Peers, engine.Peer{Card: 65535, Address: address(65535), Local: address(int(c.Card))})
+	}})
+	b.mustSend(2, funi.Request, 0, 1)
+	b.until(time.Second, "a message", func() bool { _, ok := take(b.proc[0], funi.Request); return ok })
+	if _, x := b.join(0, gid+1, 1); x.Born() != 1 {
+		t.Errorf("the context keeps %d cards, want the one that has sent", x.Born())
+	}
+}
