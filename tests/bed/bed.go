@@ -75,7 +75,8 @@ type event struct {
 // Node is one node: card, context and endpoint, and the program that runs on it.
 type Node struct {
 	*am.Endpoint
-	Card *engine.Card
+	Card   *engine.Card
+	Memory *funi.Memory
 
 	bed   *Bed
 	ctx   *engine.Context
@@ -153,7 +154,7 @@ func (b *Bed) node(i int, o *Options) (*Node, error) {
 	if n.ctx, err = n.Card.Attach(memory, Group, uint16(i), 0); err != nil {
 		return nil, err
 	}
-	n.iface = iface
+	n.iface, n.Memory = iface, memory
 	n.Endpoint, err = am.New(iface, i, o.Nodes, n.drive, cfg.Seed)
 	return n, err
 }

@@ -60,6 +60,7 @@ type Endpoint struct {
 	message  [arctic.Levels]Message
 	depth    [arctic.Levels]bool // a handler of the level is running
 	lost     uint32
+	last     funi.Returned // that came back; lost ones are described as it is
 	unknown  uint64
 	handlers [Handlers]Handler
 	notices  [Handlers]NoticeHandler

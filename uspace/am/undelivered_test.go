@@ -95,6 +95,32 @@ func TestPeerKilled(t *testing.T) {
 	}
 }
 
+// TestLostAfterTheLook: a return that the card loses while the ring is read is told, though nothing is left in the ring.
+func TestLostAfterTheLook(t *testing.T) {
+	const returnsLost = 0x480 / 4 // funi/doc.go
+	b := bed.New(t, bed.Options{Nodes: 2})
+	b.Nodes[1].Kill()
+	errs := b.Run(func(n *bed.Node) error {
+		if err := n.Post4(1, 4, 0, 0, 0, 0); err != nil {
+			return err
+		}
+		if _, err := lost(n, 1); err != nil {
+			return err
+		}
+		n.Memory.Page[returnsLost] += 2
+		_, err := n.Poll()
+		var u *am.Undelivered
+		if !errors.As(err, &u) || u.Node != 1 || u.Count != 2 {
+			t.Errorf("two returns that were lost: %v", err)
+		}
+		_, err = n.Poll()
+		return err
+	})
+	if errs[0] != nil {
+		t.Error(errs[0])
+	}
+}
+
 // TestNeverThere: a peer that never starts is silent after the time to connect, which
 // begins with the first probe of a node that only waits for it: here 65,536 polls of 20 us.
 func TestNeverThere(t *testing.T) {

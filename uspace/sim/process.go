@@ -47,7 +47,7 @@ type Process struct {
 	idle    bool          // what the card publishes brings the turn forward
 	vain    bool          // the last look was in vain
 	wrote   [5]uint32     // what the card reads, as it was told last
-	seen    [8]uint32     // what the card writes, as the program saw it last
+	seen    [9]uint32     // what the card writes, as the program saw it last
 }
 
 // Registers that the process writes and the card reads, and the other way round.
@@ -127,12 +127,13 @@ func (p *Process) tell() bool {
 
 // news reports whether the card has written anything since the program looked.
 func (p *Process) news() bool {
-	var seen [8]uint32
+	var seen [9]uint32
 	for i, r := range ofCard {
 		seen[i] = p.memory.Page.Load(r)
 	}
 	page := p.memory.Page
 	seen[4], seen[5], seen[6], seen[7] = page.Returned(), page.Notified(), page.Completed(), page.Written()
+	seen[8] = page.Published().Lost
 	if seen == p.seen {
 		return false
 	}
