@@ -508,3 +508,25 @@ func TestMoveRefusals(t *testing.T) {
 		t.Errorf("on a modelled machine: %v", err)
 	}
 }
+
+// Rule: a context that arrives has its set of the cache from the beginning, and keeps it (takeSet): its image is never taken in vain.
+func TestArrivingContextsKeepTheirSets(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.Sets = 2 }})
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	r.until(time.Second, "it leaves", m.leaves)
+	m.arrives()
+	mem, err := funi.NewMemory(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := funi.Initialize(mem); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.cards[2].Attach(mem, gid+1, 9, jobTag); !errors.Is(err, engine.ErrNoSet) {
+		t.Errorf("a third context of a card with 2 sets: %v", err)
+	}
+	r.until(time.Second, "it goes on", m.goesOn)
+	r.mustSend(0, funi.Request, 1, 5, 6)
+	r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[1], funi.Request); return ok })
+	r.ends()
+}

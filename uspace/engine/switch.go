@@ -128,7 +128,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 func (c *Card) takeSet() bool {
 	if c.sets == c.cfg.Sets {
 		for _, x := range c.contexts {
-			if x.away && x.holdsSet {
+			if x.away && x.holdsSet && !x.arriving {
 				c.offerSet(x) // the last of its packets may be delivered by now
 			}
 		}
