@@ -39,6 +39,8 @@ func (c check) String() string {
 		return "am " + c.test
 	case ratsFolder:
 		return "rats " + c.test
+	case rmaFolder:
+		return "rma " + c.test
 	case abiFolder:
 		return "funi " + c.test
 	}

@@ -136,6 +136,12 @@
 //	unwaited           a block is written as soon as it is accepted, whatever the bus has moved
 //	leftover           a packet takes as long as the write that had its line before
 //	forgot             of the nodes that returns were lost for, and the process has not heard of, the last alone is under suspicion
+//	apart              operations whose returns are lost are not counted
+//	behind             of the messages that may have come back, those that are not retired are forgotten
+//	another            a block of a chain that came back is taken for one of package rats
+//	untold             operations whose returns were lost are under way for ever
+//	doomed             operations that the card has are given up when others came back
+//	unheard            a return that is lost while the ring is read is not told before another comes
 //	everybody          all nodes are under suspicion whose numbers are like that of one that a return was lost for
 //	closed             a key slot that is closed stays open
 //	within             the key slots in a segment outlive it
@@ -244,7 +250,7 @@ func run(ctx context.Context, names []string) error {
 	}
 	defer b.remove()
 	t := newTable(chosen)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats and funi.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma and funi.\n\n", chaosRun, engineFolder)
 	t.head()
 	wrong := 0
 	rows := 0

@@ -23,9 +23,10 @@ type mutation struct {
 const (
 	engineFolder = "uspace/engine"
 	linkFolder   = engineFolder + "/link"
-	// libraryFolder is that of package am, ratsFolder of package rats and abiFolder of package funi, whose files mutations name from engineFolder.
+	// These are the folders of packages am, rats, rma and funi, whose files mutations name from engineFolder.
 	libraryFolder = "uspace/am"
 	ratsFolder    = "uspace/rats"
+	rmaFolder     = "uspace/rma"
 	abiFolder     = "uspace/funi"
 )
 

@@ -8,6 +8,7 @@ func unit(test string) []check    { return []check{{folder: engineFolder, test: 
 func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
 func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
 func rats(test string) []check    { return []check{{folder: ratsFolder, test: test}} }
+func rma(test string) []check     { return []check{{folder: rmaFolder, test: test}} }
 func abi(test string) []check     { return []check{{folder: abiFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
@@ -492,6 +493,25 @@ var mutations = []mutation{
 	{"forgot", "../funi/lost.go",
 		`-c.lostAt[n]) < 0 &&`, `-c.lostAt[n]) < 0 && false &&`,
 		abi("TestLostMissesNothing")},
+	{"apart", "../funi/lost.go",
+		`if h.completes() {`, `if false {`,
+		abi("TestLostOperations")},
+	{"behind", "../rats/send.go",
+		`m.handle != 0 && l.To(m.node)`, `m.handle != 0 && m.at <= s.retired && l.To(m.node)`,
+		rats("TestLostReturnsBesideALongWrite")},
+	{"another", "../rats/endpoint.go",
+		` || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea)`, ``,
+		rats("TestOthersBlocksThatCameBack")},
+	{"untold", "../rma/complete.go",
+		`	n.unsettled += lost - n.lost
+`, ``,
+		rma("TestLostReturnsOfMulticasts")},
+	{"doomed", "../rma/complete.go",
+		`e.ops.unsettled > 0 && e.open() == 0`, `e.ops.unsettled > 0`,
+		rma("TestLostReturnsOfMulticasts")},
+	{"unheard", "../am/undelivered.go",
+		`if !ok && !e.lostMore() {`, `if !ok {`,
+		library("TestLostAfterTheLook")},
 	{"everybody", "../funi/lost.go",
 		`uint32(lostOne) | uint32(node/LostNodes)<<lostShift`, `uint32(node/LostNodes) << lostShift`,
 		abi("TestLostTellsWhichNode")},

@@ -111,3 +111,29 @@ func lostReturns(t *testing.T, nodes int, program func(n *node, me int) error) {
 		t.Fatal(err)
 	}
 }
+
+// Rule (Returned): blocks of operations on windows and of chains are others', whatever their cookie: with bit 31 it would name an instance.
+func TestOthersBlocksThatCameBack(t *testing.T) {
+	lostReturns(t, 1, func(n *node, _ int) error {
+		var s funi.Slot
+		for name, c := range map[string]struct {
+			compose func()
+			own     bool
+		}{
+			"message":   {func() { s.SetHeader(funi.NewHeader(1, 2, 3)) }, false},
+			"write":     {func() { s.SetPut(1, &funi.Put{}) }, true},
+			"key slot":  {func() { s.SetCloseKeySlot(0, 0) }, true},
+			"area":      {func() { s.SetResetArea(0, 0) }, true},
+			"window":    {func() { s.SetResumeWindow(0, 0) }, false},
+			"operation": {func() { s.SetOperation(1, &funi.Operation{}) }, false},
+			"chain":     {func() { s.SetLeaveChain(0, 0) }, false},
+			"multicast": {func() { s.SetMulticast(1, &funi.MulticastRequest{}) }, false},
+		} {
+			c.compose()
+			if n.Returned(funi.Returned{Reason: 1, Header: s.Header(), Word: 1 << 31}) != c.own {
+				t.Errorf("%s: taken for what it is not", name)
+			}
+		}
+		return nil
+	})
+}
