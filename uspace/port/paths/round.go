@@ -49,7 +49,10 @@ type way struct {
 	route route
 	state State
 	made  encap.Route // what path was made of
+	hop   netip.Addr  // the next hop that it leads to
 	path  *encap.Path // nil: there is none
+	// since is when the next hop's Ethernet address was first not known any more; zero: it is.
+	since time.Time
 }
 
 // route is the kernel's answer.
@@ -277,6 +280,12 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 		s.Gateway = w.route.next.String()
 	}
 	mac, err := f.neighbour(l, w.route.next, w.Address)
+	switch {
+	case !errors.Is(err, errUnresolved):
+		w.since = time.Time{}
+	case w.keeps(l):
+		mac, err = w.made.To, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -294,8 +303,24 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 	if w.path != nil && w.made == made {
 		return w.path, nil
 	}
-	w.made = made
+	w.made, w.hop = made, w.route.next
 	return encap.NewPath(made)
+}
+
+// keepFor is how long an address is used that the kernel does not know any more: it asks three times, a second apart, before it says that
+// nobody answers (arp(7), mcast_solicit and retrans_time_ms).
+const keepFor = 5 * time.Second
+
+// keeps reports whether a path that there is goes on while the kernel finds its next hop anew: somebody has flushed the table of neighbours.
+// The kernel does the same with an address that it doubts (NUD_STALE, NUD_PROBE).
+func (w *way) keeps(l *link) bool {
+	if w.path == nil || w.hop != w.route.next || l.neighbours[w.hop].State&netlink.NUD_FAILED != 0 {
+		return false
+	}
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
+	return time.Since(w.since) < keepFor
 }
 
 // gatewayOf returns the next hop of a route that has one.
