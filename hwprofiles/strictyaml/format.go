@@ -3,6 +3,7 @@
 package strictyaml
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -45,12 +46,16 @@ func (f *Format) ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, int64(f.MaxBytes)+1))
 }
 
+// byteOrderMark is what editors of Windows begin a file in UTF-8 with (YAML 1.2.2, 5.2).
+const byteOrderMark = "\xef\xbb\xbf"
+
 // Parse returns the root of the only document in data, nil if there is none; name stands for the
 // file in errors, which wrap Invalid. Any bytes are safe to give.
 func (f *Format) Parse(name string, data []byte) (root *Node, err error) {
 	if len(data) > f.MaxBytes {
 		return nil, fmt.Errorf("%s: more than %d bytes: %w: %w", name, f.MaxBytes, ErrTooLarge, f.Invalid)
 	}
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	if line, column := tooDeep(data, f.MaxDepth); line != 0 {
 		return nil, fmt.Errorf("%s:%d:%d: nested deeper than a %s can be: %w", name, line, column, f.Noun, f.Invalid)
 	}
@@ -72,8 +77,9 @@ func (f *Format) Parse(name string, data []byte) (root *Node, err error) {
 	}
 	var body ast.Node
 	for _, doc := range file.Docs {
+		_, directive := doc.Body.(*ast.DirectiveNode) // such as %YAML 1.2, in front of the document
 		switch {
-		case doc.Body == nil:
+		case doc.Body == nil, directive && body == nil:
 		case body != nil:
 			second := Node{format: f, file: name, ast: doc.Body}
 			return nil, second.Errorf("a second YAML document; a %s is one", f.Noun)

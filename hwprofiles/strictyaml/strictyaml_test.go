@@ -181,3 +181,27 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Rule: what editors and tools put around a document is no part of it, and places in errors do not count it: a byte order mark, and the line that names
+// the version of YAML.
+func TestMarks(t *testing.T) {
+	for _, data := range []string{
+		"name: a\n", "---\nname: a\n...\n", "\xef\xbb\xbfname: a\n", "\xef\xbb\xbf# made by an editor\r\nname: a\r\n", "%YAML 1.2\n---\nname: a\n",
+		"%YAML 1.2\n---\nname: a\n...\n", "\xef\xbb\xbf%YAML 1.1\n# by a tool\n---\nname: a\n", "name: a\n---\n",
+	} {
+		if got, err := read(data); err != nil || got.name != "a" {
+			t.Errorf("%q: %+v, %v", data, got, err)
+		}
+	}
+	for data, want := range map[string]string{
+		"\xef\xbb\xbfnome: a\n":                   "t.yaml:1:1: ",
+		"%YAML 1.2\n---\nname: a\n---\nname: b\n": "a second YAML document",
+		"name: a\n...\n%YAML 1.2\n---\nname: b\n": "a second YAML document",
+		"\xef\xbb\xbf\xef\xbb\xbfname: a\n":       "unknown key",
+		"%YAML 1.2\nname: a\n":                    "t.yaml:1:1: ",
+	} {
+		if _, err := read(data); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", data, err, want)
+		}
+	}
+}
