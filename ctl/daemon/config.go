@@ -208,7 +208,7 @@ func (c Config) complete() (_ Config, err error) {
 	case c.Peers.Peers[c.Card].Absent:
 		return c, bad("card %d is this host, and absent in the peers file", c.Card)
 	case len(c.Socket) > 107: // unix(7): sun_path
-		return c, bad("socket %q is longer than 107 bytes", c.Socket)
+		return c, bad("socket %q is longer than 107 bytes, more than the kernel has for one's name; choose a shorter path", c.Socket)
 	case !filepath.IsAbs(c.Socket):
 		return c, bad("socket %q is not an absolute path", c.Socket)
 	case c.Drain < 0 || c.Drain > time.Minute:

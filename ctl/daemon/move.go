@@ -377,9 +377,12 @@ type Moved struct {
 	Card uint16 `json:"card"` // where it is now
 }
 
+// mostSocket is how many bytes the path of another daemon's socket may have (PATH_MAX).
+const mostSocket = 4095
+
 // move asks a process to move its context to the card of another daemon, and waits until it has.
 func (d *Daemon) move(m *Command) (any, error) {
-	if m.Context == nil || m.Socket == "" || len(m.Socket) > 107 {
+	if m.Context == nil || m.Socket == "" || len(m.Socket) > mostSocket {
 		return nil, fmt.Errorf("which context, and where? say context, and socket, which is the other daemon's: %w", attach.ErrCommand)
 	}
 	var a *attachment

@@ -57,6 +57,14 @@ func (l *local) note(text string) { l.notes = append(l.notes, raw(text)) }
 // String names the daemon.
 func (l *local) String() string { return "the daemon at " + l.socket }
 
+// here is the name of this host, of which there are several in a job.
+func here() string {
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "this host"
+}
+
 // connect connects to the daemon.
 func (l *local) connect() error {
 	if l.conn != nil {
@@ -68,7 +76,7 @@ func (l *local) connect() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("%w at %s; start funid, give the socket of one with --socket, or use a lab with --lab", ErrNoDaemon, l.socket)
+		return fmt.Errorf("%w at %s on %s; start funid, give the socket of one with --socket, or use a lab with --lab", ErrNoDaemon, l.socket, here())
 	case errors.Is(err, unix.EACCES):
 		return fmt.Errorf("connecting to %s: %w; all users need access to its folder", l.socket, unix.EACCES)
 	}
@@ -101,7 +109,7 @@ func (l *local) info() (i attach.Info, err error) {
 	}
 	answer, err := l.ask(request)
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) { // it ended while its socket still took connections
-		return i, fmt.Errorf("%w at %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket)
+		return i, fmt.Errorf("%w at %s on %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket, here())
 	}
 	if err != nil {
 		return i, err

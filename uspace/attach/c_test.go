@@ -4,6 +4,7 @@ package attach_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/attach"
 )
@@ -413,5 +416,51 @@ func TestCArms(t *testing.T) {
 	d.crash()
 	if err := m.Wait(); err != nil || string(said[:n]) != "ready\n" {
 		t.Errorf("it ended with %v and said %q", err, said[:n])
+	}
+}
+
+// Rule (Dial, funi_attach): a path of any length leads to the socket, in Go and in C.
+func TestLongSocketPath(t *testing.T) {
+	program := compile(t, "../funi/example/pingpong.c")
+	d := start(t, "")
+	folder := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(folder, "s.sock")
+	if err := os.Symlink(d.path, long); err != nil {
+		t.Fatal(err)
+	}
+	c, err := attach.Dial(t.Context(), long, timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	d.path = long
+	others := make(chan error)
+	go func() { others <- d.member(program, 1, "100").Run() }()
+	if out, err := d.member(program, 0, "100").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "100 round trips") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := <-others; err != nil {
+		t.Error(err)
+	}
+	d.path = filepath.Join(folder, strings.Repeat("y", 100))
+	if _, err := attach.Dial(t.Context(), d.path, timeout); !errors.Is(err, unix.ENAMETOOLONG) || !strings.Contains(err.Error(), "shorter name") {
+		t.Errorf("a name of 100 bytes in a long folder: %v", err)
+	}
+	if out, err := d.member(program, 0, "100").CombinedOutput(); err == nil || !strings.Contains(string(out), "name too long") {
+		t.Errorf("the same in C: %v: %s", err, out)
+	}
+}
+
+// Rule (funi_attach): a process without room for the daemon's descriptors hears that, and not that the versions differ.
+func TestCAtItsLimitOfFiles(t *testing.T) {
+	program := compile(t, "../funi/example/pingpong.c")
+	d := start(t, "")
+	for _, n := range []string{"4", "5", "6", "7"} { // 0 to 2, the socket, and four descriptors
+		if out, err := d.member("/bin/sh", 0, "-c", "ulimit -n "+n+"; exec "+program+" 10").CombinedOutput(); err == nil || !strings.Contains(string(out), "ulimit -n") {
+			t.Errorf("with ulimit -n %s: %v: %s", n, err, out)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,8 +32,15 @@ func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixC
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &look); err != nil {
 		return nil, fmt.Errorf("making a socket: %w", err)
 	}
+	name, folder, err := address(socket)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", socket, err)
+	}
+	if folder != nil {
+		defer folder.Close()
+	}
 	for end := time.Now().Add(timeout); ; {
-		err := unix.Connect(fd, &unix.SockaddrUnix{Name: socket})
+		err := unix.Connect(fd, &unix.SockaddrUnix{Name: name})
 		switch {
 		case err == nil:
 			conn, err := net.FileConn(file)
@@ -46,4 +54,26 @@ func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixC
 			return nil, fmt.Errorf("connecting to %s: %w", socket, err)
 		}
 	}
+}
+
+// longestName is how many bytes an address has for a path, without the zero behind it (unix(7), sun_path).
+const longestName = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// address returns the name to connect to for a path. One that an address has no room for is reached through its folder, which the caller
+// closes after that.
+func address(path string) (name string, folder *os.File, err error) {
+	if len(path) <= longestName {
+		return path, nil, nil
+	}
+	dir, base := filepath.Split(path)
+	fd, err := unix.Open(filepath.Clean(dir), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	folder = os.NewFile(uintptr(fd), dir)
+	if name = fmt.Sprintf("/proc/self/fd/%d/%s", fd, base); len(name) > longestName {
+		folder.Close()
+		return "", nil, fmt.Errorf("%w; give the socket a shorter name", unix.ENAMETOOLONG)
+	}
+	return name, folder, nil
 }

@@ -34,7 +34,7 @@ func Send(c *net.UnixConn, message []byte, descriptors ...int) error {
 // buffer, of MaxMessage bytes, and the message aliases it. At most the given number of descriptors
 // are taken: with 0, as in a daemon, the kernel closes all that come, before they are
 // the process's; otherwise more than that is ErrMalformed, as is a message longer than
-// MaxMessage. The end of the connection is io.EOF. One goroutine at a time.
+// MaxMessage. Descriptors that the process has no room for wrap EMFILE. The end of the connection is io.EOF. One goroutine at a time.
 func Receive(c *net.UnixConn, buffer []byte, descriptors int) (message []byte, got []int, err error) {
 	var oob []byte
 	if descriptors > 0 {
@@ -51,6 +51,8 @@ func Receive(c *net.UnixConn, buffer []byte, descriptors int) (message []byte, g
 		switch {
 		case flags&unix.MSG_TRUNC != 0:
 			err = fmt.Errorf("receiving a message longer than %d bytes: %w", MaxMessage, ErrMalformed)
+		case flags&unix.MSG_CTRUNC != 0 && len(got) < descriptors:
+			err = fmt.Errorf("receiving descriptors: the kernel left some out: %w; raise the limit (`ulimit -n`), unless a security module denies them", unix.EMFILE)
 		case flags&unix.MSG_CTRUNC != 0 && descriptors > 0, len(got) > descriptors:
 			err = fmt.Errorf("receiving a message with more than %d descriptors: %w", descriptors, ErrMalformed)
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,34 @@ func TestDescriptorsAreRefused(t *testing.T) {
 		if _, _, err := attach.Receive(client, buffer, attach.AttachDescriptors); !errors.Is(err, attach.ErrMalformed) {
 			t.Fatalf("200 descriptors where 4 belong: %v", err)
 		}
+	}
+	if after := open(t); after != before {
+		t.Errorf("%d descriptors are left over", after-before)
+	}
+}
+
+// Rule: a process at its limit of open files hears that, and not that the message is malformed; no descriptor is left over.
+func TestNoRoomForDescriptors(t *testing.T) {
+	client, server := pair(t)
+	if err := attach.Send(server, samples()[1], 0, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	before := open(t)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	least := limit
+	least.Cur = 0 // those that are open stay
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &least, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := attach.Receive(client, make([]byte, attach.MaxMessage), attach.AttachDescriptors)
+	if e := unix.Prlimit(0, unix.RLIMIT_NOFILE, &limit, nil); e != nil {
+		t.Fatal(e)
+	}
+	if !errors.Is(err, unix.EMFILE) || errors.Is(err, attach.ErrMalformed) || !strings.Contains(err.Error(), "ulimit -n") {
+		t.Error(err)
 	}
 	if after := open(t); after != before {
 		t.Errorf("%d descriptors are left over", after-before)

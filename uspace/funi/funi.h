@@ -329,6 +329,14 @@ FUNI_ASSERT(offsetof(struct funi_doorbells, bells) == 64, "the summary has a lin
 #define FUNI_MAP_ANONYMOUS 0x20
 #endif
 
+#if defined O_PATH && defined O_CLOEXEC /* the same */
+#define FUNI_OPEN_FOLDER (O_PATH | O_CLOEXEC)
+#elif defined __O_PATH && defined __O_CLOEXEC
+#define FUNI_OPEN_FOLDER (__O_PATH | __O_CLOEXEC)
+#else
+#define FUNI_OPEN_FOLDER O_RDONLY
+#endif
+
 /* ---- messages of the socket (uspace/attach) ---- */
 
 #define FUNI_DEFAULT_SOCKET "/run/funet/funid.sock"
@@ -500,6 +508,7 @@ static inline int funi_fail(struct funi_context *c, int code, const char *what)
 	}
 	const char *why = code == -ENOTCONN ? "the daemon is gone or has ended the context; attach again" :
 		code == -EAGAIN || code == -ETIMEDOUT ? "the daemon does not answer; its log may say why" :
+		code == -EMFILE ? "too many open files; raise the limit (ulimit -n)" :
 		code == -EPROTO ? "the other side is none, or another version of FUNet" :
 		code == FUNI_ERR_VERSION ? "run the same version of FUNet on both sides" : code < 0 ? strerror(-code) : "";
 	(void)snprintf(c->error, sizeof c->error, "%s: %s", what, why);
@@ -1000,7 +1009,9 @@ static inline int funi_answer(struct funi_context *c, const char *what, uint16_t
 		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 			for (size_t i = 0; i < (h->cmsg_len - CMSG_LEN(0)) / sizeof(int) && got < FUNI_ATTACH_DESCRIPTORS; i++)
 				memcpy(&all[got++], CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-	if ((size_t)n < sizeof b.header || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || b.header.magic != FUNI_MAGIC ||
+	if (m.msg_flags & MSG_CTRUNC && got < descriptors) /* the process has no room for them, or a security module denies them */
+		code = funi_fail(c, -EMFILE, what);
+	else if ((size_t)n < sizeof b.header || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || b.header.magic != FUNI_MAGIC ||
 	    b.header.length != (uint32_t)n || !(b.header.kind & FUNI_ANSWER_BIT))
 		code = funi_fail(c, -EPROTO, what);
 	else if (b.header.version != FUNI_PROTOCOL)
@@ -1173,22 +1184,43 @@ static inline int funi_start(struct funi_context *c)
 	return 0;
 }
 
+/* Connects a socket to a path, however long. One that an address has no room for (unix(7)) is reached through its folder. */
+static inline int funi_connect(int fd, const char *path)
+{
+	struct sockaddr_un to;
+	const char *name = strrchr(path, '/');
+	char folder[4096];
+	int dir = -1, code;
+
+	memset(&to, 0, sizeof to);
+	to.sun_family = AF_UNIX;
+	if (strlen(path) < sizeof to.sun_path)
+		memcpy(to.sun_path, path, strlen(path));
+	else if (name == NULL || strlen(path) >= sizeof folder || strlen(name) + 32 > sizeof to.sun_path)
+		return -ENAMETOOLONG;
+	else {
+		memcpy(folder, path, (size_t)(name - path));
+		folder[name - path] = 0;
+		if ((dir = open(name == path ? "/" : folder, FUNI_OPEN_FOLDER)) < 0)
+			return -errno;
+		(void)snprintf(to.sun_path, sizeof to.sun_path, "/proc/self/fd/%d%s", dir, name);
+	}
+	code = connect(fd, (struct sockaddr *)&to, sizeof to) < 0 ? -errno : 0;
+	if (dir >= 0)
+		(void)close(dir);
+	return code;
+}
+
 static inline int funi_attach_socket(struct funi_context *c, const char *path, uint16_t gid, uint16_t node,
 				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
-	struct sockaddr_un to;
 	struct timeval patience = { FUNI_ANSWER_SECONDS, 0 };
 	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0 }, { 0 } };
 	struct funi_attach_answer a;
 	const uint32_t remote[3] = { sizes->key_slots, sizes->areas, sizes->notifications };
 	int fds[FUNI_ATTACH_DESCRIPTORS] = { -1, -1, -1, -1 };
 
-	memset(&to, 0, sizeof to);
 	memset(&a, 0, sizeof a);
-	to.sun_family = AF_UNIX;
-	if (strlen(path) >= sizeof to.sun_path)
-		return funi_fail(c, -ENAMETOOLONG, path);
-	memcpy(to.sun_path, path, strlen(path));
 	memcpy(r.token, token, sizeof r.token);
 	for (int i = 0; i < 3; i++) {
 		int e = funi_remote_size(remote[i], i < 2 ? FUNI_MAX_REMOTE : FUNI_MAX_NOTIFICATIONS);
@@ -1198,10 +1230,12 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	}
 	c->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->socket < 0 || setsockopt(c->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
-	    setsockopt(c->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
-	    connect(c->socket, (struct sockaddr *)&to, sizeof to) < 0)
+	    setsockopt(c->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
 		return funi_fail(c, -errno, path);
-	int code = funi_ask(c, "attaching", &r, sizeof r, &a, sizeof a, fds, FUNI_ATTACH_DESCRIPTORS);
+	int code = funi_connect(c->socket, path);
+	if (code != 0)
+		return funi_fail(c, code, path);
+	code = funi_ask(c, "attaching", &r, sizeof r, &a, sizeof a, fds, FUNI_ATTACH_DESCRIPTORS);
 	if (code != 0)
 		return code;
 	c->card = fds[FUNI_CARD_DESCRIPTOR];
