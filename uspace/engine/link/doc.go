@@ -48,6 +48,12 @@
 //     receiver full, and streams wait for a timer; Send Queue of a modelled machine full, and its Dispatch Unit waits.
 //   - Who sends pays: in bytes, by account, then by job, never by how many streams there are (turn.go). Tries after rejects are
 //     bounded by account, too (hold.go).
+//   - A peer's frames are taken at the port that leads to it. Without a key, whoever can send frames on that segment can send in its name.
+//   - A virtual machine that runs on from a snapshot, or twice, has the keys and counters of the snapshot: frames sealed by both with one counter
+//     tell an observer the exclusive-or of their contents, and let him forge others of that direction. That holds until the cards greet anew. The
+//     kernel seeds its generator anew for a clone that has a generation ID (vmgenid), and each nonce comes from there (Config.Nonces), so handshakes
+//     after the clone have keys of their own. Nothing here notices the clone: end the daemon before the snapshot, or start it anew in each
+//     copy before its interface is up.
 //   - State is bounded per peer (park.go): an idle peer costs 280 bytes, and 24 for its places in lists. Each of its two levels
 //     that is in use costs 736 bytes, with up to 4 frames in flight; 6 KiB more, a window of frames of 24 bytes, with more in
 //     flight; 32 for each frame whose rejects are remembered, at most a window of them (8 KiB). Each pair of an
