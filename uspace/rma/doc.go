@@ -20,6 +20,8 @@
 //   - An operation is complete once, and either was carried out or says why not (Error). After a failure that Doubtful reports it may have been carried out: the
 //     peer was lost when it should have answered.
 //   - An operation on a window that its owner has yet to expose fails at once (ErrKey); Ready waits for it.
+//   - When more operations come back than the return ring holds, the card counts the rest. They are known when the card has no other operation. Until then
+//     no further one leaves; then each fails with an Error without a reason. It was not carried out.
 //   - Operations are not ordered, also not to one node: Fence, Wait and With.Ordered order them. The trailer of a put, its signal or
 //     notification, comes when all its data is there.
 //   - Operations on elements are atomic with each other and with the owner's own atomic instructions. Puts and gets are bytes: who reads what
