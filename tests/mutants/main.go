@@ -137,7 +137,7 @@
 //	leftover           a packet takes as long as the write that had its line before
 //	forgot             of the nodes that returns were lost for, and the process has not heard of, the last alone is under suspicion
 //	apart              operations whose returns are lost are not counted
-//	behind             of the messages that may have come back, those that are not retired are forgotten
+//	suspected          of the messages that may have come back, those that are not retired are forgotten
 //	another            a block of a chain that came back is taken for one of package rats
 //	untold             operations whose returns were lost are under way for ever
 //	doomed             operations that the card has are given up when others came back

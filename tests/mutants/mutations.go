@@ -496,7 +496,7 @@ var mutations = []mutation{
 	{"apart", "../funi/lost.go",
 		`if h.completes() {`, `if false {`,
 		abi("TestLostOperations")},
-	{"behind", "../rats/send.go",
+	{"suspected", "../rats/send.go",
 		`m.handle != 0 && l.To(m.node)`, `m.handle != 0 && m.at <= s.retired && l.To(m.node)`,
 		rats("TestLostReturnsBesideALongWrite")},
 	{"another", "../rats/endpoint.go",
