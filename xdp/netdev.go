@@ -7,7 +7,17 @@ import (
 	"net"
 
 	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
 )
+
+// Find returns the interface that has a name, its own or an alternative one (ip-link(8), altname; Linux 5.5), in the network namespace of
+// the calling thread. Its Name is its own.
+func Find(name string) (*net.Interface, error) {
+	if l, err := netlink.LinkByName(name); err == nil {
+		return net.InterfaceByIndex(l.Attrs().Index)
+	}
+	return net.InterfaceByName(name) // whose error says what is missing
+}
 
 // findInterface looks in the network namespace of the calling thread.
 func findInterface(name string, index int) (*net.Interface, error) {
@@ -16,7 +26,7 @@ func findInterface(name string, index int) (*net.Interface, error) {
 	var what string
 	if name != "" {
 		what = fmt.Sprintf("find interface %q", name)
-		dev, err = net.InterfaceByName(name)
+		dev, err = Find(name)
 	} else {
 		what = fmt.Sprintf("find interface %d", index)
 		dev, err = net.InterfaceByIndex(index)

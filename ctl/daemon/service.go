@@ -22,6 +22,7 @@ func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	defer close(ended)
 	return d.Run(ctx, func() {
 		notify("READY=1\nSTATUS=serving " + d.cfg.Socket)
+		d.cfg.Logger.Info(fmt.Sprintf("ready: card %d, socket %s", d.cfg.Card, d.cfg.Socket))
 		if every > 0 {
 			go d.watchdog(every/2, ended)
 		}

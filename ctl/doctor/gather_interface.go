@@ -22,6 +22,9 @@ var features = []string{"rx-lro", "rx-gro-hw", "rx-vlan-hw-parse", "rx-ntuple-fi
 
 // gatherInterface looks at the interface of that name; try also tries what the driver can do.
 func gatherInterface(name string, try bool) *Interface {
+	if own, err := xdp.Find(name); err == nil {
+		name = own.Name // which that may be an alternative to
+	}
 	i := &Interface{Name: name, Processors: runtime.NumCPU(), Features: map[string]bool{}}
 	links, err := netlink.LinkList()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/xdp"
 )
 
 // findPeer makes a peer of what the user named, and returns the interface that the peers file has for it.
@@ -91,7 +92,7 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		name = iface
 	}
 	p.OwnListed = false
-	if ifc, err := net.InterfaceByName(name); err == nil {
+	if ifc, err := xdp.Find(name); err == nil {
 		for _, q := range f.Peers {
 			// The file's entry of this host names the interface that has the address, if any.
 			if !q.Absent && bytes.Equal(q.MAC, ifc.HardwareAddr) {

@@ -26,6 +26,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/xdp"
 )
 
 func main() {
@@ -130,6 +131,11 @@ func (f *flags) run(c *cobra.Command) error {
 	if f.check {
 		if err := cfg.Check(); err != nil {
 			return err
+		}
+		for _, name := range cfg.Interfaces { // it may be for another host
+			if _, err := xdp.Find(name); err != nil {
+				fmt.Fprintf(os.Stderr, "funid: interface %s is not on this host; `ip -brief link` lists those there are\n", name)
+			}
 		}
 		_, err := fmt.Println("funid: the configuration is valid")
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/xdp"
 )
 
 func peerCommand() *cobra.Command {
@@ -47,7 +48,7 @@ func peerLine(name string, node int) (string, error) {
 	if name == "" {
 		return "", fmt.Errorf("--iface is missing; `ip -brief link` lists the interfaces")
 	}
-	i, err := net.InterfaceByName(name)
+	i, err := xdp.Find(name)
 	if err != nil {
 		return "", fmt.Errorf("--iface %s: there is no such interface; `ip -brief link` lists them", name)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/port/hello"
+	"github.com/funet/funet/xdp"
 )
 
 const ethernetSize = 14
@@ -39,7 +40,7 @@ func networkOrder(v uint16) uint16 {
 
 // open makes the sockets; with port 0 UDP has any.
 func open(name string, port uint16) (_ *sockets, err error) {
-	ifc, err := net.InterfaceByName(name)
+	ifc, err := xdp.Find(name)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w; `ip link` lists those there are", name, err)
 	}

@@ -92,10 +92,11 @@ func (i Info) String() string {
 // Open attaches the NIC program to the interface and binds a socket to each of its
 // receive queues. Its errors wrap those of package xdp, or ErrMTU.
 func Open(c Config) (_ *Port, err error) {
-	ifc, err := net.InterfaceByName(c.Interface)
+	ifc, err := xdp.Find(c.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w; `ip link` lists those there are", c.Interface, xdp.ErrNoInterface)
 	}
+	c.Interface = ifc.Name // which that may be an alternative to
 	if len(ifc.HardwareAddr) != 6 {
 		return nil, fmt.Errorf("opening interface %s: it has no Ethernet address; use an Ethernet interface", c.Interface)
 	}
