@@ -107,6 +107,13 @@ func (g *growing) Write(b []byte) (int, error) {
 	return g.text.Write(b)
 }
 
+// String is what has come.
+func (g *growing) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.text.String()
+}
+
 func (g *growing) count(s string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,12 +7,14 @@ package tests
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,6 +181,73 @@ func TestRunOnATerminal(t *testing.T) {
 	s.free()
 }
 
+// TestRunSuspended: Ctrl-Z at a shell stops the nodes with the launcher; bg has both go on, and what is typed then is the shell's; after
+// fg it is node 0's. So it is for a user's job and for one that root starts as a user.
+func TestRunSuspended(t *testing.T) {
+	s := daemons(t)
+	for name, as := range map[string]string{"nobody": "", "root": "--user nobody"} {
+		t.Run(name, func(t *testing.T) {
+			user, terminal := pty(t)
+			dir := filepath.Dir(file(t, ""))
+			script, word := filepath.Join(dir, "script"), filepath.Join(dir, "word")
+			if err := os.WriteFile(script, []byte("echo ready $$\n[ $FUNET_NODE = 0 ] && { read line; echo got $line; exit; }\nuntil [ -e "+word+" ]; do sleep 0.05; done; echo saw it\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("bash", "--norc", "--noprofile", "-i")
+			if as == "" {
+				nobody(cmd)
+			}
+			cmd.Dir, cmd.Stdin, cmd.Stdout = "/", terminal, terminal
+			cmd.Env = append(os.Environ(), "PS1=$ ", "HISTFILE=", "TERM=dumb")
+			if cmd.SysProcAttr == nil {
+				cmd.SysProcAttr = &syscall.SysProcAttr{}
+			}
+			cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
+			shell := start(t, cmd, nil)
+			var out growing
+			go func() { _, _ = io.Copy(&out, user) }() // until the terminal goes
+			write := func(text string) {
+				t.Helper()
+				if _, err := user.Write([]byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			inFront := func() bool {
+				group, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPGRP)
+				return err == nil && group == cmd.Process.Pid
+			}
+			write(fmt.Sprintf("%s run -n 2 --lab=%s %s -- sh %s\n", command, s.name, as, script))
+			eventually(t, "both nodes are ready", func() bool { return out.count("] ready ") == 2 })
+			var nodes []int
+			for _, m := range regexp.MustCompile(`\] ready (\d+)`).FindAllStringSubmatch(out.String(), -1) {
+				pid, _ := strconv.Atoi(m[1]) // as matched
+				nodes = append(nodes, pid)
+			}
+			write("\x1a") // Ctrl-Z
+			eventually(t, "the nodes have stopped", func() bool { return !slices.ContainsFunc(nodes, runs) })
+			eventually(t, "the shell is back", inFront)
+			write("bg\n")
+			eventually(t, "the nodes run", func() bool { return runs(nodes[0]) && runs(nodes[1]) })
+			write("echo $((40+2)) is typed\n")
+			eventually(t, "the shell reads what is typed", func() bool { return out.count("42 is typed") == 1 })
+			if err := os.WriteFile(word, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the launcher prints", func() bool { return out.count("[1] saw it") == 1 })
+			write("fg\n")
+			eventually(t, "the launcher is in front", func() bool { return !inFront() })
+			write("hello\n")
+			eventually(t, "node 0 reads what is typed", func() bool { return out.count("[0] got hello") == 1 })
+			eventually(t, "the shell is back", inFront)
+			write("exit $?\n")
+			if code := shell.wait(); code != 0 {
+				t.Errorf("exit code %d: %s", code, out.String())
+			}
+		})
+	}
+	s.free()
+}
+
 // TestRunEnv: --env adds to what an ordinary user's program has of its user, here and where it
 // changes a variable, and refuses what is none.
 func TestRunEnv(t *testing.T) {
@@ -189,7 +258,7 @@ func TestRunEnv(t *testing.T) {
 	if out := start(t, cmd, nil).ok(); out != "[0] 1=2 changed own 0\n" {
 		t.Errorf("it printed %q", out)
 	}
-	for env, says := range map[string]string{"": "use NAME=VALUE", "=x": "use NAME=VALUE", "FUNET_NO_SUCH": "give it one: --env FUNET_NO_SUCH=VALUE"} {
+	for env, says := range map[string]string{"": "use NAME=VALUE", "=x": "use NAME=VALUE", "A B=1": "use NAME=VALUE", "A\nB": "use NAME=VALUE", "FUNET_NO_SUCH": "give it one: --env FUNET_NO_SUCH=VALUE"} {
 		start(t, nobody(exec.Command(command, "run", "--lab="+s.name, "--env", env, "--", "true")), nil).fails("--env", says)
 	}
 }

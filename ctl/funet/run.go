@@ -8,13 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +20,6 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
-	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/arctic"
@@ -200,15 +197,20 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	}
 	// The command's own handling of signals ends what comes before the processes; these go to them.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, endings()...)
+	signal.Notify(signals, append(endings(), unix.SIGCONT)...)
 	defer signal.Stop(signals)
-	if f.User != nil {
-		switch on, err := launch.OnTerminal(); {
-		case err != nil:
-			return err
-		case on:
-			return withoutTerminal(c.Context(), signals)
-		}
+	if !signal.Ignored(unix.SIGTSTP) {
+		signal.Notify(signals, unix.SIGTSTP)
+	}
+	onTerminal, err := launch.OnTerminal()
+	if err != nil {
+		return err
+	}
+	if onTerminal {
+		f.Suspend = suspend
+	}
+	if f.User != nil && onTerminal {
+		return withoutTerminal(c.Context(), signals)
 	}
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
@@ -294,16 +296,4 @@ func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling str
 		return err
 	}
 	return l.StartDaemons(lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: polling})
-}
-
-// input returns the standard input of node 0: this process's, unless that would stop this process, which
-// has been put in the background of its terminal (tty_ioctl(4), SIGTTIN in termios(3)).
-func input() io.Reader {
-	if output.Terminal(os.Stdin) {
-		group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
-		if err != nil || group != syscall.Getpgrp() {
-			return nil
-		}
-	}
-	return os.Stdin
 }

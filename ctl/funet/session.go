@@ -18,6 +18,8 @@ import (
 	"runtime"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/ctl/output"
 )
 
@@ -66,6 +68,10 @@ func withoutTerminal(ctx context.Context, signals <-chan os.Signal) error {
 		select {
 		case s := <-signals:
 			_ = cmd.Process.Signal(s) // it may have ended
+			if s == unix.SIGTSTP {
+				suspend() // the other process has the nodes stop meanwhile
+				_ = cmd.Process.Signal(unix.SIGCONT)
+			}
 		case err := <-ended:
 			return asEnded(err)
 		}

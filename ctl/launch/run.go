@@ -51,6 +51,9 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Signals are sent to the processes as they come, but for a second SIGINT, which kills.
 	Signals <-chan os.Signal
+	// Suspend stops this process after a SIGTSTP that has gone to the processes, and returns when it is continued; nil: it
+	// goes on. The processes go on with a SIGCONT.
+	Suspend func()
 	Grace   time.Duration // between a signal that is to end them and SIGKILL; 0: DefaultGrace
 	// HostTimeout is how long one of Hosts may be silent before it is given up, with the job:
 	// ShortestHostTimeout or longer, or 0 for ever.
@@ -338,6 +341,10 @@ func (j *running) pass(s os.Signal) {
 		return
 	case n != syscall.SIGINT && n != syscall.SIGTERM && n != syscall.SIGHUP:
 		j.all(n)
+		if n == syscall.SIGTSTP && j.o.Suspend != nil {
+			j.o.Suspend()
+			j.all(syscall.SIGCONT)
+		}
 		return
 	}
 	if n == syscall.SIGINT {
