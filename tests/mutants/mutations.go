@@ -722,8 +722,9 @@ var mutations = []mutation{
 `, `			_ = ok
 `,
 		unit("TestForgedSlots")},
-	{"halfway", "image.go",
-		`content.remote = newRemote(sizes)`, `content.remote = x.remote`,
+	{"halfway", "move.go",
+		`		x.remote = x.remote.anew()
+`, ``,
 		unit("TestForgedSlots")},
 	{"authority", "request.go",
 		`		n.latest = &g.generation
@@ -741,4 +742,44 @@ var mutations = []mutation{
 	{"porthole", "link/arrive.go",
 		`p == nil || !p.established || p.Port != port`, `p == nil || !p.established`,
 		link("TestFramesAtAnotherPort")},
+	{"freeslot", "retrieval.go",
+		`					x.works(slotBytes) // it was refused, or opened something
+`, ``,
+		unit("TestAllWorkIsPaid")},
+	{"freerefusal", "retrieval.go",
+		`				x.works(slotBytes)
+				budget--
+`, `				budget--
+`,
+		unit("TestNeighbourOfUnpaidWork")},
+	{"freemode", "control.go",
+		`	x.works(controlBytes)
+`, ``,
+		unit("TestModesAreDear")},
+	{"freebell", "wake.go",
+		`.works(bellBytes) // the page's user`, `.works(0) // the page's user`,
+		unit("TestAllWorkIsPaid")},
+	{"freetry", "retrieval.go",
+		`			c.link.Uses(&a.Account, triedBytes)
+`, ``,
+		unit("TestAllWorkIsPaid")},
+	{"freelook", "retrieval.go",
+		`		x.works(triedBytes)
+`, ``,
+		unit("TestAllWorkIsPaid")},
+	{"freeabsence", "preprocess.go",
+		`g != nil && g.payer != nil && g.tag == t.Header.Tag`, `false`,
+		unit("TestAllWorkIsPaid")},
+	{"freeanswer", "preprocess.go",
+		`		c.link.SpendsForAnswer()
+`, ``,
+		unit("TestAllWorkIsPaid")},
+	{"freeacknowledgment", "link/transmit.go",
+		`	e.spendsFrame(p.answeredFor())
+`, ``,
+		unit("TestAllWorkIsPaid")},
+	{"freerepeat", "link/dispatch.go",
+		`		e.Spends(fr.train.owner.Account, int(fr.size)+FrameTime)
+`, ``,
+		unit("TestAllWorkIsPaid")},
 }

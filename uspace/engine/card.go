@@ -136,7 +136,9 @@ func (c *Card) serve(x *Context) {
 		return // as in most steps
 	}
 	x.calm = false
-	c.attend(x)
+	if c.attend(x); x.touched == c.steps {
+		x.works(visitBytes) // beyond those of the look
+	}
 	if !x.halted {
 		c.retrieve(x)
 	}

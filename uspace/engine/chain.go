@@ -290,7 +290,7 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 		on.Left = n.Members
 		ln.Node, ln.typ, ln.Answer, ln.Chain = n.Node, h.Type, true, chainLane(m.Chain)
 		words := arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &on)
-		x.account.retrieval -= arctic.PacketHeaderSize + words*arctic.WordSize + packetBytes
+		x.spends(arctic.PacketHeaderSize + words*arctic.WordSize + operationBytes)
 		c.timeWrite(ln, false, len(m.Data), 0, false)
 		c.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
 		c.counters.SentOn++
@@ -313,7 +313,7 @@ func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, re
 	a := arctic.Response{ID: m.ID, Data: data[:]}
 	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
 	words := arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a)
-	x.account.retrieval -= arctic.PacketHeaderSize + words*arctic.WordSize + packetBytes
+	x.spends(arctic.PacketHeaderSize + words*arctic.WordSize + operationBytes)
 	c.timeWrite(ln, false, arctic.ReportBytes, 0, false)
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
 }
@@ -376,6 +376,7 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
+			c.link.Uses(&a.Account, triedBytes)
 			if reason == arctic.ReasonQueueFull && to.account != nil {
 				to.noRoom[arctic.Request], to.calm = true, false
 			}
@@ -383,7 +384,9 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 			continue
 		}
 		freed = true
-		a.local -= int(ln.Size) + packetBytes
+		cost := int(ln.Size) + operationBytes
+		a.local -= cost
+		c.link.Uses(&a.Account, cost)
 		c.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.delivered(ln)

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
 )
 
 // shared is two cards with contexts of two accounts each: of account 7, which floods, and of account 8.
@@ -17,17 +19,20 @@ type shared struct {
 	flood    []*funi.Interface // on card 0
 	sink     *funi.Interface   // of the same account, on card 1
 	floodMem *funi.Memory
+	floodCtx *engine.Context
 }
 
-func newShared(t *testing.T) *shared {
-	s := &shared{bed: newBed(t, setup{cards: 2, slots: 256, net: near})}
+func newShared(t *testing.T, wrap func(int, *wire.Port) port.Port) *shared {
+	s := &shared{bed: newBed(t, setup{cards: 2, slots: 256, net: near, remote: someRemote, wrap: wrap})}
 	for i, c := range s.cards {
 		if err := c.SetGroupRoutes(8, []uint32{0, 1}); err != nil {
 			t.Fatal(err)
 		}
 		c.Account(s.ctx[i], 8)
 	}
-	s.flood, _ = s.others(0, 8, 0, 1, 7)
+	var flood []*engine.Context
+	s.flood, flood = s.others(0, 8, 0, 1, 7)
+	s.floodCtx = flood[0]
 	s.floodMem = s.mem[len(s.mem)-1]
 	sink, _ := s.others(1, 8, 1, 1, 7)
 	s.sink = sink[0]
@@ -55,7 +60,7 @@ func (s *shared) take() {
 // Rule: an account for which the card has worked rests for twice as long, and its process is served no more until then; another account's messages
 // leave in the next step. The card says when it wants to run again, and that time is the end of the rest.
 func TestChargedRest(t *testing.T) {
-	s := newShared(t)
+	s := newShared(t, nil)
 	const took = int64(20 * time.Microsecond)
 	for range 3 { // lines of it wait to be sent, too
 		stuff(s.flood[0], funi.Request, 1)
@@ -96,7 +101,7 @@ func TestChargedRest(t *testing.T) {
 // Rule: a charge is shared by those for whom the card worked, so that for all together it works for a third of the time; no rest is longer than a
 // millisecond, and what would make it longer is told. Who did not use the card does not rest.
 func TestChargeIsBounded(t *testing.T) {
-	s := newShared(t)
+	s := newShared(t, nil)
 	over := int64(0)
 	for n := range 100 {
 		put(s.flood[0], funi.Request, 1, uint32(n))
@@ -133,7 +138,7 @@ func TestChargeIsBounded(t *testing.T) {
 func TestWhoRestsWakesNobody(t *testing.T) {
 	for name, lie := range map[string]func(*engine.Card){"nap": (*engine.Card).Nap, "doze": (*engine.Card).Doze} {
 		t.Run(name, func(t *testing.T) {
-			s := newShared(t)
+			s := newShared(t, nil)
 			const took = int64(20 * time.Microsecond)
 			woken := map[string]int{}
 			s.floodMem.Wake = func() { woken["flood"]++ }

@@ -487,6 +487,7 @@ func (x *Context) giveBack(r funi.Returned) {
 	}
 	x.card.counters.Returned++
 	x.traffic.Returned++
+	x.spends(completionBytes)
 	x.owed = append(x.owed, r) // at most as many as there are lines in a step
 	x.card.touch(x)
 	if !x.away && !x.awake {

@@ -200,6 +200,7 @@ func (x *Context) setModes(v uint32) uint32 {
 // control looks at CNTL, does what the modes ask for, and publishes the status.
 func (c *Card) control(x *Context) {
 	x.calm = false
+	x.works(controlBytes)
 	v := x.iface.Load(funi.Control)
 	x.user = v & funi.UserModes
 	c.obey(x)

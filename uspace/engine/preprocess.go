@@ -13,6 +13,8 @@ func (c *Card) preprocess(i int, b []byte) {
 	if t := c.link.Arrive(i, b); t != nil {
 		c.judge(t)
 		c.serving = nil
+	} else {
+		c.link.SpendsForAnswer()
 	}
 	c.handled(i, b)
 }
@@ -32,9 +34,12 @@ func (c *Card) judge(t *link.Train) {
 	var trail *Trail
 	if x != nil {
 		trail = x.trail
-		if x.account != nil {
-			c.link.Uses(&x.account.Account, link.FrameTime+len(t.Packets)+len(t.Block))
-		}
+	}
+	cost := link.FrameTime + len(t.Packets) + len(t.Block)
+	if t.Payer = c.payerOf(t, x); t.Payer == nil {
+		c.link.SpendsForNobody(cost)
+	} else {
+		c.link.Uses(t.Payer, cost)
 	}
 	c.atOnce, c.single, c.due = false, false, nil // also where the memory of a process failed meanwhile (Abandon)
 	packet, rest := arctic.Next(t.Packets)
@@ -61,13 +66,14 @@ func (c *Card) judge(t *link.Train) {
 // judgeAll does so with a frame of several packets, or one that is followed.
 func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
 	var v link.Verdict
-	l, packets := t.Level(), t.Packets
+	l, packets, cost := t.Level(), t.Packets, 0
 	for i := 0; len(packets) > 0; i++ {
 		var packet arctic.Packet
 		packet, packets = arctic.Next(packets)
 		var reason arctic.Reason
+		h := packet.Header()
+		cost += packetCost(h.Kind)
 		if trail == nil {
-			h := packet.Header()
 			reason = c.accept(x, t, l, packet, &h, t.Block)
 		} else {
 			reason = trail.accept(x, t, packet, i)
@@ -77,7 +83,26 @@ func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
 			v.Note(i, reason)
 		}
 	}
+	if t.Payer != nil {
+		c.link.Spends(t.Payer, cost)
+	} else {
+		c.link.SpendsForNobody(cost)
+	}
 	c.link.Answer(&v, c.atOnce)
+}
+
+// payerOf returns whose account the packets of a frame are on: that of their context, or, for a node of the job that has none here, that of its job's
+// contexts; nil: nobody here has caused them.
+func (c *Card) payerOf(t *link.Train, x *Context) *link.Account {
+	switch {
+	case x != nil && x.account != nil:
+		return &x.account.Account
+	case x == nil || x == c.absent:
+		if g := c.groups[t.Header.GID&arctic.MaxGID]; g != nil && g.payer != nil && g.tag == t.Header.Tag {
+			return &g.payer.Account
+		}
+	}
+	return nil
 }
 
 // recipient returns the context that takes or rejects the packets of a frame, nil for a

@@ -337,7 +337,7 @@ func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	c.unanswered[q.kind()].remove(q) // that it is accepted comes first
 }
 
-// askMore sends packets of gets of a level, at most as many as budget says, and returns how many. noLine: one found no line.
+// askMore sends packets of gets of a level, at most as many as budget says and the account has bytes left for, and returns how many. noLine: one found no line.
 func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bool) {
 	list := &x.remote.requests.asking[l]
 	for q := list.head; q != nil; q = list.head {
@@ -352,7 +352,7 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 		if !q.mayAsk(size) {
 			return n, false // those behind it wait: they may be for the same node
 		}
-		if n == budget {
+		if n == budget || x.account.retrieval <= 0 {
 			c.more = true
 			return n, false
 		}
@@ -367,6 +367,7 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 		w.Operands = offset[:]
 		q.address += uint64(size)
 		n++
+		x.works(pieceBytes)
 		ln.Node, ln.typ, ln.Part = q.node, w.Type(), true
 		ln.request, ln.argument = 0, q.cookie
 		c.timeWrite(ln, true, 0, 0, true)
@@ -482,6 +483,7 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 	r.use.RequestsOpen--
 	r.use.Completed++
 	x.card.counters.Completions++
+	x.spends(completionBytes)
 	if reason != arctic.ReasonNone {
 		r.use.Failed++
 	}

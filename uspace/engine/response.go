@@ -105,12 +105,14 @@ func (x *Context) keepAnswers(memory []byte) {
 		return
 	}
 	first := uintptr(unsafe.Pointer(&memory[0]))
-	for i := range x.answers.lines {
-		ln := &x.answers.lines[i]
+	for used := ^x.answers.free; used != 0; used &= used - 1 {
+		ln := &x.answers.lines[bits.TrailingZeros64(used)]
+		x.spends(packetBytes)
 		if ln.Block == nil || ln.kept {
 			continue
 		}
 		if at := uintptr(unsafe.Pointer(unsafe.SliceData(ln.Block))); at-first < uintptr(len(memory)) {
+			x.spends(len(ln.Block))
 			ln.Block, ln.kept = bytes.Clone(ln.Block), true
 		}
 	}

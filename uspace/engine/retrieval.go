@@ -30,7 +30,9 @@ func (c *Card) retrieve(x *Context) {
 		}
 		c.loopNext = min(c.loopNext, x.loopHold)
 	}
-	x.starved = noLine
+	if x.starved = noLine; noLine {
+		x.works(triedBytes)
+	}
 }
 
 // lone sends the only message of a send queue, or write of one packet, at once, if nothing is unusual about it or before it; the link says the rest. A
@@ -85,12 +87,8 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	}
 	if x.asking(l) && x.sending {
 		asked, none := c.askMore(x, l, budget)
-		x.account.retrieval -= asked * (arctic.MaxPacketSize + packetBytes)
 		c.counters.PacketsRetrieved += uint64(asked)
 		noLine = noLine || none
-		if asked > 0 {
-			c.link.Uses(&x.account.Account, asked*(arctic.MaxPacketSize+packetBytes))
-		}
 	}
 	n := x.iface.Pending(l)
 	if n == 0 && (x.current[l] == nil && !x.waitsAside(l) || !x.sending) { // current without a slot: HD was taken back
@@ -106,11 +104,12 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			x.resume(l)
 		}
 		if x.current[l] != nil {
-			some, done := c.carryOn(x, l, budget-packets)
+			most := min(budget-packets, a.retrieval/pieceBytes+1)
+			some, done := c.carryOn(x, l, most)
 			packets += some
-			a.retrieval -= some * (arctic.MaxPacketSize + packetBytes)
+			a.retrieval -= some * pieceBytes
 			if !done {
-				noLine = noLine || packets < budget
+				noLine = noLine || some < most
 				break
 			}
 			continue
@@ -132,11 +131,12 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 					x.trail.took(l, c.now)
 				}
 				x.retrieved(l)
-				a.retrieval -= took + packetBytes
 				if took > 0 {
+					a.retrieval -= took + packetBytes
 					packets++
 				} else {
-					budget-- // it was refused, or opened something: that takes as long as a packet
+					x.works(slotBytes) // it was refused, or opened something
+					budget--
 				}
 			}
 			continue
@@ -152,7 +152,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 					x.trail.took(l, c.now)
 				}
 				x.retrieved(l)
-				a.retrieval -= packetBytes
+				x.works(slotBytes)
 				budget--
 			}
 			continue
@@ -170,7 +170,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		packets++
 	}
 	if packets > 0 {
-		c.link.Uses(&a.Account, packets*(arctic.MaxPacketSize+packetBytes))
+		c.link.Uses(&a.Account, packets*slotBytes)
 	}
 	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || x.waitsAside(l) || n > x.taken[l]) {
 		c.more = true
@@ -328,6 +328,14 @@ func (c *Card) loopback(x *Context) (freed bool) {
 	return freed
 }
 
+// packetCost is the cost of judging a packet, beside its bytes.
+func packetCost(k arctic.Kind) int {
+	if k == arctic.KindMessage || k == arctic.KindTransfer {
+		return packetBytes
+	}
+	return operationBytes
+}
+
 // loopQueue delivers the packets of one list, up to the first that finds no room, as far as
 // the account has bytes left in this step: a block is copied.
 func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
@@ -344,6 +352,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 			break
 		}
 		c.serving = to
+		cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
 		c.serving = x
 		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
@@ -352,6 +361,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
+			c.link.Uses(&a.Account, triedBytes)
 			if to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) { // the others wants no room, but that its process reads
 				to.noRoom[l], to.calm = true, false
 			}
@@ -359,8 +369,8 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		}
 		q.Pop()
 		freed = true
-		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
-		c.link.Uses(&a.Account, int(ln.Size)+len(ln.Block)+packetBytes)
+		a.local -= cost
+		c.link.Uses(&a.Account, cost)
 		c.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.delivered(ln)

@@ -120,6 +120,7 @@ func (x *Context) keepBlocksOf(which func(*line) bool) (all bool) {
 			return false
 		}
 		bytesLeft -= len(ln.Block)
+		x.spends(len(ln.Block) + packetBytes)
 		ln.Block, ln.kept = bytes.Clone(ln.Block), true
 		return true
 	})

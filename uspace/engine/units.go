@@ -233,6 +233,7 @@ func (c *Card) moveWithoutBus() {
 				c.retireFinished(x, arctic.Level(l))
 			}
 			if !x.halted && x.sending && x.asking(arctic.Level(l)) {
+				x.account.retrieval = link.AloneBytes // the lines are fewer
 				asked, noLine := c.askMore(x, arctic.Level(l), retrieveBatch)
 				c.counters.PacketsRetrieved += uint64(asked)
 				x.starved = x.starved || noLine
@@ -315,7 +316,7 @@ func (c *Card) move(w *unit) {
 		c.drainOne(x, w.level, w.at)
 	default:
 		more, closing := c.more, x.closing
-		x.account.retrieval = 1                          // a packet at a time, for any account
+		x.account.retrieval = link.AloneBytes            // a packet at a time, for any account
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
 		if x.long != nil && x.long.due[w.level].head != nil {
 			c.finish(x, w.level, 1)

@@ -236,10 +236,13 @@ func (c *Card) unlist(x *Context) {
 
 // rung wakes the contexts of a page whose bells have been rung.
 func (c *Card) rung(b *bells) {
+	w := bits.TrailingZeros64(b.words)
+	c.byBell[w*64+bits.TrailingZeros64(b.own[w])].works(bellBytes) // the page's user, whose ring may be that of a bell that is nobody's
 	for s := atomic.SwapUint64(&b.page.Summary, 0) & b.words; s != 0; s &= s - 1 {
 		w := bits.TrailingZeros64(s)
 		for n := atomic.SwapUint64(&b.page.Bells[w], 0) & b.own[w]; n != 0; n &= n - 1 {
-			if x := c.byBell[w*64+bits.TrailingZeros64(n)]; x.asleep {
+			x := c.byBell[w*64+bits.TrailingZeros64(n)]
+			if x.works(bellBytes); x.asleep {
 				c.wake(x)
 			}
 		}

@@ -5,6 +5,8 @@ package link
 // ends when everybody who has something to send, and may, has sent it, which may take several steps while the transmit ring is
 // full. An account that has the card to itself has more of everything, since nobody waits for it.
 //
+// Frames that only acknowledge are on the account of the train that they answer, or whose frame they answered; frames that are sent again on their owner's.
+//
 // Bytes are not all that users share: the kernel keeps a thread waiting that works all the time (Linux, Documentation/scheduler/sched-eevdf.rst),
 // and everybody's messages wait with the card's. So the owner of a card whose processor others want says how long steps took (Charge), and those for
 // whom the card worked rest after that. Nobody else does: who sends little does not wait for the rests of one who sends much.
@@ -23,7 +25,8 @@ const (
 	contendedFlight = 48 << 10
 	// resumedInRound is the most classes of an account that go on in a round.
 	resumedInRound = 8
-	// FrameTime is how many bytes are copied in the time that a frame takes besides: mostly the kernel's, a microsecond or two.
+	// FrameTime is how many bytes are copied in the time that a frame takes besides: mostly the kernel's, a microsecond or two. So a byte stands for a
+	// quarter to half of a nanosecond.
 	FrameTime = 4096
 	// resting is how many times as long as the card has worked for those who use it they rest after that, where Charge is called.
 	resting = 2
@@ -61,11 +64,38 @@ func (e *End) Uses(a *Account, bytes int) {
 	e.usedAt = e.now
 }
 
+// Spends charges an account for other work, which takes as long as copying so many bytes. Uses also says that the account uses the card now;
+// Spends does not: what waits for a peer costs time, and leaves the others their larger budgets.
+func (e *End) Spends(a *Account, bytes int) {
+	a.used += bytes
+	if !a.pays {
+		e.list(a)
+	}
+}
+
+// SpendsForNobody notes work that no account of this card has caused, such as that of foreign frames. It is nobody's part of a Charge.
+func (e *End) SpendsForNobody(bytes int) { e.nobody += bytes }
+
+// SpendsForAnswer charges for a frame that brought no packets to be judged: the account whose frame it has answered, or nobody.
+func (e *End) SpendsForAnswer() { e.spendsFrame(e.answered) }
+
+// spendsFrame charges an account, nil for nobody, for a frame without packets.
+func (e *End) spendsFrame(a *Account) {
+	if a == nil {
+		e.nobody += FrameTime
+		return
+	}
+	e.Spends(a, FrameTime)
+}
+
+// list enters an account in the list of those used since the last Charge.
+func (e *End) list(a *Account) { a.pays, a.nextPayer, e.payers = true, e.payers, a }
+
 // changeUser notes that another account uses the card than did so far.
 func (e *End) changeUser(a *Account) {
 	e.user, e.anotherAt = a, e.usedAt
 	if !a.pays {
-		a.pays, a.nextPayer, e.payers = true, e.payers, a
+		e.list(a)
 	}
 }
 
@@ -141,7 +171,7 @@ func (e *End) deferClass(s *class) {
 // that: they would rest for longer than LongestRest.
 func (e *End) Charge(now, took int64) (over int64) {
 	took = min(took, longestCharge)
-	all, n := 0, int64(0)
+	all, n := e.nobody, int64(0)
 	for a := e.payers; a != nil; a = a.nextPayer {
 		if all += a.used; a.used > 0 {
 			n++
@@ -150,6 +180,7 @@ func (e *End) Charge(now, took int64) (over int64) {
 	if all == 0 {
 		return 0
 	}
+	e.nobody = 0
 	for a := e.payers; a != nil; {
 		next := a.nextPayer
 		part := took * int64(a.used) / int64(all)
@@ -161,7 +192,9 @@ func (e *End) Charge(now, took int64) (over int64) {
 		a.used, a.pays, a.nextPayer = 0, false, nil
 		a = next
 	}
-	e.payers, e.user.pays = e.user, true // who goes on does not say so again
+	if e.payers = e.user; e.user != nil {
+		e.user.pays = true // who goes on does not say so again
+	}
 	return over
 }
 

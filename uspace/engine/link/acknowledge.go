@@ -128,7 +128,9 @@ func (e *End) close(f *flow, fr *frame, s *stream) {
 	}
 	fr.state = answered
 	s.flying--
-	s.payer().answered(int(fr.size))
+	mine := s.payer()
+	mine.answered(int(fr.size))
+	e.answered = mine.account
 	e.mayGo(s)
 }
 

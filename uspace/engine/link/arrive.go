@@ -16,8 +16,9 @@ import (
 type Train struct {
 	Header  *arctic.Header // of the frame
 	First   arctic.PacketHeader
-	Packets []byte // the first and those behind it (arctic.Next)
-	Block   []byte // behind the only one, or nil
+	Packets []byte   // the first and those behind it (arctic.Next)
+	Block   []byte   // behind the only one, or nil
+	Payer   *Account // for the answer, if it needs a frame of its own; nil: nobody. Whoever judges the train says so
 	flow    *flow
 	peer    *peer
 	epoch   uint64
@@ -32,7 +33,7 @@ type Train struct {
 func (e *End) Arrive(port int, b []byte) *Train {
 	e.counters.FramesReceived++
 	e.counters.FrameBytesReceived += uint64(len(b))
-	e.fate = Fate{Outcome: Accepted}
+	e.fate, e.answered = Fate{Outcome: Accepted}, nil
 	if fl, f := e.foreseen(port, b); f != nil { // as most in a dialogue
 		return e.good(fl.peer, f, fl.predicted.Header(f), fl)
 	}
@@ -269,6 +270,7 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 		return
 	}
 	e.train.open = false
+	e.train.flow.payer = e.train.Payer
 	e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
 	e.fate = Fate{Rejected, v.first()}
 	v.sequence = e.train.Header.Sequence
@@ -282,13 +284,14 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 func (e *End) Accept(atOnce bool) {
 	e.train.open = false
 	fl := e.train.flow
+	fl.payer = e.train.Payer
 	inOrder := fl.accept(e.train.Header.Sequence)
 	if e.train.Block == nil || e.cfg.Timed {
 		fl.unacked += blocksPerTrain
 	} else {
 		fl.unacked++
 	}
-	if !inOrder || atOnce || fl.unacked >= e.cfg.AckEvery*blocksPerTrain {
+	if !inOrder || atOnce || int(fl.unacked) >= e.cfg.AckEvery*blocksPerTrain {
 		e.oweNow(fl.peer)
 	} else {
 		e.owe(fl.peer)

@@ -63,7 +63,7 @@ func (f *flow) check(used map[uint32]int) error {
 		}
 		refused--
 	}
-	if refused != 0 || asked != f.answers {
+	if refused != 0 || asked != int(f.answers) {
 		return fmt.Errorf("%d rejects too few, %d to be sent, counted %d", refused, f.answers, asked)
 	}
 	for _, s := range f.streams {

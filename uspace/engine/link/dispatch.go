@@ -77,6 +77,7 @@ func (e *End) dispatchFlow(f *flow) bool {
 		if !e.transmit(f, again, fr) {
 			return false
 		}
+		e.Spends(fr.train.owner.Account, int(fr.size)+FrameTime)
 		f.lost--
 		fr.again()
 		e.counters.Retransmitted++

@@ -30,6 +30,8 @@ type End struct {
 	spent     *Account // those for which the next round is
 	resumes   int64    // when the first of those that rest goes on
 	payers    *Account // those used since the last Charge
+	nobody    int      // what was done for nobody since then, in bytes as Account.used
+	answered  *Account // whose frame the frame being looked at has answered; nil: it has answered none
 
 	ready   [arctic.Levels]readyList // flows with something to send now
 	ackNow  *peer                    // peers to acknowledge in this step

@@ -76,11 +76,12 @@ type flow struct {
 	// has been handled; its upper 32 bits count the turns of the sequence (engine/life.go).
 	rcvNext  uint32
 	reached  int64
-	unacked  int                 // since the last acknowledgment, see blocksPerTrain
+	unacked  int32               // since the last acknowledgment, see blocksPerTrain
+	answers  int32               // of rejects that are to be sent
+	payer    *Account            // of the last train that was answered; nil: nobody
 	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after rcvNext
 	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
 	rejects  rejects             // those of refused, in the order in which the frames came
-	answers  int                 // of rejects are to be sent
 
 	// What frames have in common while the card sees its peers and groups as it does (End.view); another view: nothing is known.
 	predicted   arctic.Prediction // of those that come

@@ -138,7 +138,7 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 			h.Acks[i] = f.rcvNext
 			h.Selective[i] = f.selective()
 			f.unacked = 0
-			answers += f.answers
+			answers += int(f.answers)
 		} else {
 			h.Acks[i], h.Selective[i] = uint32(p.parked[i].reached), 0
 		}
@@ -262,6 +262,16 @@ func (e *End) acknowledgePeer(p *peer) bool {
 	return true
 }
 
+// answeredFor returns whose train the peer is owed an answer for, the reply level's first; nil: nobody's, or a repeat's.
+func (p *peer) answeredFor() *Account {
+	for _, l := range arctic.ByPriority {
+		if f := p.flows[l]; f != nil && (f.unacked > 0 || f.answers > 0) {
+			return f.payer
+		}
+	}
+	return nil
+}
+
 // acknowledgeOnce sends one such frame.
 func (e *End) acknowledgeOnce(p *peer) bool {
 	b := e.reserve(p)
@@ -277,6 +287,7 @@ func (e *End) acknowledgeOnce(p *peer) bool {
 		p.ackAt = 0 // nothing was ever received
 		return true
 	}
+	e.spendsFrame(p.answeredFor())
 	e.send(p, b, e.head(p, b, l, p.gid, noJob, f.sndNext, len(b)))
 	e.counters.AcksSent++
 	return true
