@@ -34,7 +34,7 @@ type group struct {
 	// generation is the latest of the job's records of operations, if images have brought some (adopted); see request.go.
 	generation uint16
 	adopted    bool
-	payer    *account          // and its account: what comes for nodes that are not here is on it
+	payer      *account // and its account: what comes for nodes that are not here is on it
 }
 
 // expectation is of a node that has no context yet: the tag of its job, and the time after
