@@ -76,10 +76,10 @@ func TestForgedSlots(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if after := card.Shown(m.next); after != before {
-			t.Errorf("%s: the state was\n%s\nand is\n%s", what, before, after)
+			t.Fatalf("%s: the state was\n%s\nand is\n%s", what, before, after)
 		}
 		if *r.mem[1].Page != m.page {
-			t.Errorf("%s: the page has changed", what)
+			t.Fatalf("%s: the page has changed", what)
 		}
 	}
 	for _, c := range []struct {
