@@ -25,7 +25,7 @@ const (
 	// costFactor is by what the time of requests is multiplied, and connectionFactor that of making a connection, most of which
 	// is locks of the runtime that the card's thread may want.
 	costFactor       = 2
-	connectionFactor = 10
+	connectionFactor = 40
 	// burst is the debt that nobody waits for.
 	burst = 100 * time.Millisecond
 	// manyPurses is from how many purses on those that nobody uses are looked for.

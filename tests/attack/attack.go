@@ -23,6 +23,7 @@
 //	readers.go    many groups of slow readers
 //	remote.go     memory of other processes: written, guessed at, operated on, missed
 //	dials.go      initial requests, as dials of connections are
+//	requests.go   requests at the daemon's socket; Requests lists these
 //
 // A process that plays has nothing else to do: Play sets GOMAXPROCS.
 package attack
@@ -83,7 +84,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range append(Attacks(), sleepers()) {
+	for _, a := range append(append(Attacks(), Requests()...), sleepers()) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -125,6 +126,8 @@ type player struct {
 	did   atomic.Int64
 	start time.Time // of the rounds
 
+	requested chan struct{} // for each round of an attack on requests
+
 	published atomic.Pointer[[]int] // descriptors for threads that punch holes
 }
 
@@ -154,7 +157,7 @@ func Play(c Config, out io.Writer) error {
 	if len(c.Groups) != a.Groups {
 		return fmt.Errorf("%s wants %d groups, not %d", a.Name, a.Groups, len(c.Groups))
 	}
-	p := &player{Attack: a, c: c}
+	p := &player{Attack: a, c: c, requested: make(chan struct{}, requesters)}
 	runtime.GOMAXPROCS(1 + a.Idle)
 	runtime.LockOSThread()
 	for _, g := range c.Groups {

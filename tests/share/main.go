@@ -9,7 +9,8 @@
 // victim is measured beside the computing processes, so an attack is compared with what was
 // just before it and just after (rounds.go). Each attack has groups, processes and, if it
 // wants them, sleeping contexts of others of its own, which are gone before the next (beside.go).
-// The report has medians over the rounds (report.go).
+// Requests at the daemon's socket are measured apart, beside attacks on them (control.go). The report has medians over the
+// rounds (report.go).
 //
 // Everybody is a process of its own: this program executes itself again in the role that roleEnv
 // says (process.go). All processes and the lab end with this one, however it ends.
@@ -55,6 +56,7 @@ type options struct {
 	JSON    bool
 	From    []string // documents of earlier runs
 	attacks []attack.Attack
+	control []attack.Attack // beside which requests are measured
 }
 
 // Limits of the options.
@@ -106,7 +108,7 @@ func command() *cobra.Command {
 
 // names lists the attacks.
 func names() (all []string) {
-	for _, a := range attack.Attacks() {
+	for _, a := range append(attack.Attacks(), attack.Requests()...) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -136,6 +138,11 @@ func (o *options) check() error {
 			o.attacks = append(o.attacks, a)
 		}
 	}
+	for _, a := range controlled() {
+		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {
+			o.control = append(o.control, a)
+		}
+	}
 	if o.Funid != "" {
 		var err error
 		if o.Funid, err = filepath.Abs(o.Funid); err != nil {
@@ -159,6 +166,12 @@ func play(role, config string) error {
 			return fmt.Errorf("reading the configuration: %w", err)
 		}
 		return newVictim(c).live()
+	case roleAsker:
+		var c victimConfig
+		if err := json.Unmarshal([]byte(config), &c); err != nil {
+			return fmt.Errorf("reading the configuration: %w", err)
+		}
+		return ask(c)
 	case roleAttack:
 		var c attack.Config
 		if err := json.Unmarshal([]byte(config), &c); err != nil {

@@ -34,7 +34,12 @@ type report struct {
 	MTU            int     `json:"mtu_bytes"`
 	XDPMode        string  `json:"xdp_mode"`
 
+	// Control is what requests at a daemon's socket take beside attacks on them, and ControlAlone beside nothing.
+	Control      []*controlReport `json:"control_requests"`
+	ControlAlone asking           `json:"control_requests_alone"`
+
 	alone, burner []window
+	controlAlone  []asking
 }
 
 // figures are the victim's.
@@ -76,6 +81,7 @@ func newReport(o *options) *report {
 	for _, a := range o.attacks {
 		r.Attacks = append(r.Attacks, &attackReport{Name: a.Name, Does: a.Does, waits: a.Waits})
 	}
+	r.Control = newControl(o.control)
 	return r
 }
 
@@ -100,6 +106,7 @@ func (r *report) finish() *report {
 		a.Met = a.RateRatio >= leastRate && a.P99Ratio <= mostP99 && (a.Did > 0 || a.waits) // beside an attack that stands still others lose nothing
 		r.Met = r.Met && a.Met
 	}
+	r.finishControl()
 	return r
 }
 
@@ -188,6 +195,16 @@ func (r *report) writeTable(out io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6.2f %6.2f %6s  %9.0f %6.2f\n",
 			a.Name, a.Rate, a.P50, a.P99, a.Longest/1000, a.RateRatio, a.P99Ratio, verdict, a.Pipelined, a.PipelinedRatio)
+	}
+	if len(r.Control) > 0 {
+		fmt.Fprintf(&b, "%-20s %9s %9s %9s\n%-20s %9.1f %9.1f\n", "requests beside", "p50 ms", "p99 ms", "at most", "nothing", r.ControlAlone.P50, r.ControlAlone.P99)
+	}
+	for _, c := range r.Control {
+		verdict := "kept"
+		if !c.Met {
+			verdict = "LOST"
+		}
+		fmt.Fprintf(&b, "%-20s %9.1f %9.1f %9.1f %6s\n", c.Name, c.P50, c.P99, c.MostP50, verdict)
 	}
 	fmt.Fprintf(&b, "x: by that beside two processes that compute; kept: at least %g times the rate, at most %g times the p99, beside an attack that goes on\n", r.LeastRateRatio, r.MostP99Ratio)
 	_, err := io.WriteString(out, b.String())

@@ -95,30 +95,39 @@ func (r *run) round(ctx context.Context) error {
 			beside.Rate, (before.Rate+after.Rate)/2, beside.P50, beside.P99, (before.P99+after.P99)/2, beside.Longest/1000, beside.Returned, did)
 		before = after
 	}
-	return nil
+	return r.controlRound(ctx)
 }
 
 // window measures the victim beside something, and says how often a second that did what it does.
 func (r *run) window(ctx context.Context, with beside) (w window, did float64, err error) {
+	text, did, err := r.tellWindow(ctx, with)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &w)
+	}
+	return w, did, err
+}
+
+// tellWindow has the asker measure beside something, and returns what it says.
+func (r *run) tellWindow(ctx context.Context, with beside) (text string, did float64, err error) {
 	c, err := with(ctx)
 	if err != nil {
-		return w, 0, err
+		return "", 0, err
 	}
 	defer func() { err = errors.Join(err, c.end(ctx)) }()
 	select {
 	case <-time.After(settle):
 	case <-ctx.Done():
-		return w, 0, context.Cause(ctx)
+		return "", 0, context.Cause(ctx)
 	}
 	begin, done := time.Now(), c.did()
 	fmt.Fprintf(r.asker.in, "window %d\n", r.Window)
-	text, err := r.asker.next(ctx, "window", r.Window+2*patience)
+	text, err = r.asker.next(ctx, "window", r.Window+2*patience)
 	if err != nil {
-		return w, 0, err
+		return "", 0, err
 	}
 	did = float64(c.did()-done) / time.Since(begin).Seconds()
 	if err := c.alive(); err != nil {
-		return w, 0, err
+		return "", 0, err
 	}
-	return w, did, json.Unmarshal([]byte(text), &w)
+	return text, did, nil
 }

@@ -112,6 +112,15 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
+	if len(r.Control) != 1 || r.ControlAlone.P50 <= 0 {
+		t.Errorf("requests beside %d attacks, not 1; alone %+v", len(r.Control), r.ControlAlone)
+	}
+	for _, c := range r.Control {
+		met = met && c.Met
+		if c.Name != "connections" || c.P50 <= 0 || c.P99 < c.P50 || c.MostP50 != mostConnectionP50 || c.Met != (c.P50 <= c.MostP50 && c.Did > 0) {
+			t.Errorf("%+v", c)
+		}
+	}
 	if !slices.Equal(found, []string{"stolen_bells", "connections"}) || r.Met != met {
 		t.Errorf("attacks %v, met %v", found, r.Met)
 	}
