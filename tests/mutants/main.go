@@ -139,7 +139,7 @@
 //	apart              operations whose returns are lost are not counted
 //	suspected          of the messages that may have come back, those that are not retired are forgotten
 //	another            a block of a chain that came back is taken for one of package rats
-//	untold             operations whose returns were lost are under way for ever
+//	pending            operations whose returns were lost are under way for ever
 //	doomed             operations that the card has are given up when others came back
 //	unheard            a return that is lost while the ring is read is not told before another comes
 //	everybody          all nodes are under suspicion whose numbers are like that of one that a return was lost for

@@ -502,7 +502,7 @@ var mutations = []mutation{
 	{"another", "../rats/endpoint.go",
 		` || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea)`, ``,
 		rats("TestOthersBlocksThatCameBack")},
-	{"untold", "../rma/complete.go",
+	{"pending", "../rma/complete.go",
 		`	n.unsettled += lost - n.lost
 `, ``,
 		rma("TestLostReturnsOfMulticasts")},
