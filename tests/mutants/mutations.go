@@ -500,7 +500,7 @@ var mutations = []mutation{
 		`m.handle != 0 && l.To(m.node)`, `m.handle != 0 && m.at <= s.retired && l.To(m.node)`,
 		rats("TestLostReturnsBesideALongWrite")},
 	{"another", "../rats/endpoint.go",
-		` || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea)`, ``,
+		` || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea)`, ` || op >= funi.Operate && op < funi.OpenKeySlot`,
 		rats("TestOthersBlocksThatCameBack")},
 	{"pending", "../rma/complete.go",
 		`	n.unsettled += lost - n.lost

@@ -43,6 +43,7 @@
 //
 // Operations on a word of a window are in an order that their answers force, that real time permits, and that ends with what memory holds.
 // A put is whole when it is complete, nobody has a lock that another has, and no byte of a closed window changes, nor any beside one.
+// The search for that order is bounded; a word for which it ends early is counted as undecided (linearize.go).
 //
 // What is sent along a chain comes to each member once at most. Who sent it hears once what it has come to: to all, or at which members the chain is broken.
 //
