@@ -136,6 +136,7 @@
 //	unwaited           a block is written as soon as it is accepted, whatever the bus has moved
 //	leftover           a packet takes as long as the write that had its line before
 //	forgot             of the nodes that returns were lost for, and the process has not heard of, the last alone is under suspicion
+//	again              now and then an operation on elements is carried out twice
 //	apart              operations whose returns are lost are not counted
 //	suspected          of the messages that may have come back, those that are not retired are forgotten
 //	another            a block of a chain that came back is taken for one of package rats
