@@ -186,13 +186,21 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	return r, nil
 }
 
+// perUCX is the ratio to UCX; some of its operations take milliseconds.
+func (o *RMAOperation) perUCX() string {
+	if o.ToUCX == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2g", *o.ToUCX)
+}
+
 // WriteTable prints the report for people.
 func (r *RMAReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
-	fmt.Fprintf(&b, "%-34s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "x UCX", "x am by round")
+	fmt.Fprintf(&b, "%-34s %9s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "UCX us", "x UCX", "x am by round")
 	for _, op := range r.Ops {
-		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.ToUCX), ratios(op.Rounds))
+		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.UCX), op.perUCX(), ratios(op.Rounds))
 	}
 	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", r.PingPong)
 	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "blocks of 1 MiB, 8 at once", r.Bulk, r.Transfer, r.BulkRatio, ratios(r.RoundsBulk))

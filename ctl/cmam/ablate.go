@@ -65,7 +65,9 @@ func ablate(ctx context.Context, p *hwprofiles.Profile) (*ablation, error) {
 	for _, r := range mine {
 		sets = append(sets, []rule{r})
 	}
-	results, err := simulateAll(ctx, p, sets)
+	told := output.Begin("simulating without each rule", int64(len(sets)))
+	defer told.End()
+	results, err := simulateAll(ctx, p, sets, told)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +115,10 @@ func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*h
 	held := func(r *tableRow) bool { return slices.Contains(names, r.Name) }
 	others := func(r *tableRow) bool { return !held(r) }
 	left, dropped := rulesOf(p), []rule(nil)
-	results, err := simulateAll(ctx, p, [][]rule{nil, left})
+	// It ends when nothing is left to be dropped, at the latest when all rules are.
+	told := output.Begin("choosing rules, at most", int64(2+len(left)*(len(left)+1)/2))
+	defer told.End()
+	results, err := simulateAll(ctx, p, [][]rule{nil, left}, told)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +129,7 @@ func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*h
 		for _, r := range left {
 			sets = append(sets, append(slices.Clone(dropped), r))
 		}
-		if results, err = simulateAll(ctx, p, sets); err != nil {
+		if results, err = simulateAll(ctx, p, sets, told); err != nil {
 			return nil, err
 		}
 		simulations += len(sets)
@@ -168,7 +173,7 @@ func (h *holdOut) WriteTable(w io.Writer) error {
 
 // simulateAll runs the benchmark without each of some sets of rules, on all processors. It ends with the context, and leaves
 // simulations behind that end by themselves.
-func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule) ([]*simResult, error) {
+func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule, told *output.Progress) ([]*simResult, error) {
 	type done struct {
 		at  int
 		r   *simResult
@@ -198,6 +203,7 @@ func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule) ([]*
 				return nil, d.err
 			}
 			results[d.at] = d.r
+			told.Add(1)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("running the CMAM benchmark: %w", context.Cause(ctx))
 		}

@@ -182,7 +182,7 @@ func TestRules(t *testing.T) {
 	of := func(name string) rule {
 		return rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == name })]
 	}
-	results, err := simulateAll(context.Background(), p, [][]rule{nil, {of("packets of 20 words")}, {of("groups of four arguments")}})
+	results, err := simulateAll(context.Background(), p, [][]rule{nil, {of("packets of 20 words")}, {of("groups of four arguments")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ Profile sbus-arctic follows the text of the thesis; sbus-arctic-1994 adds three
 hypotheses about what its simulator did. --explain says what each rule stands on, and why
 rows differ by more than 10 %. --ablate switches each rule off in turn. --hold-out chooses
 the rules anew by all rows but those of a group, and says how far these are off then; it
-takes a minute or two.`,
+takes minutes.`,
 		Example: `  funet sim cmam --profile sbus-arctic --explain
   funet sim cmam --profile sbus-arctic-1994 --ablate
   funet sim cmam --profile sbus-arctic-1994 --hold-out calls

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -141,7 +142,8 @@ func (r *result) draw(c draw.Canvas) error {
 	}
 	c.Max.Y -= legendHeight
 
-	claims := vg.Length(len(r.Claims)) * claimHeight
+	lines := r.claimLines(c.Max.X - c.Min.X)
+	claims := vg.Length(len(lines)) * claimHeight
 	area := draw.Crop(c, 0, 0, claims+nameHeight, 0)
 	// The plot itself would keep room for the name of x about the middle of a linear axis.
 	name, style := p.X.Label.Text, p.X.Label.TextStyle
@@ -151,20 +153,39 @@ func (r *result) draw(c draw.Canvas) error {
 	axes := p.DataCanvas(area)
 	c.FillText(style, vg.Point{X: axes.Center().X, Y: area.Min.Y - 3}, name)
 
-	style = text.Style{Font: Sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
-	for i, claim := range r.Claims {
+	for i, l := range lines {
+		c.FillText(l.style, vg.Point{X: c.Min.X, Y: c.Min.Y + claims - vg.Length(i)*claimHeight}, l.text)
+	}
+	return nil
+}
+
+// claimLine is a line below the picture.
+type claimLine struct {
+	text  string
+	style text.Style
+}
+
+// claimLines returns the claims in lines of a width; what continues a claim is indented.
+func (r *result) claimLines(width vg.Length) (lines []claimLine) {
+	for _, claim := range r.Claims {
+		style := text.Style{Font: Sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler, Color: inkBroken}
 		switch {
 		case claim.Holds == nil:
 			style.Color = color.Black
 		case *claim.Holds:
 			style.Color = inkClaim
-		default:
-			style.Color = inkBroken
 		}
-		at := vg.Point{X: c.Min.X, Y: c.Min.Y + claims - vg.Length(i)*claimHeight}
-		c.FillText(style, at, fmt.Sprintf("Thesis: %s: %s (%s)", claim.Text, claim.verdict(), claim.Shows))
+		line := "Thesis:"
+		for _, word := range strings.Fields(fmt.Sprintf("%s: %s (%s)", claim.Text, claim.verdict(), claim.Shows)) {
+			if style.Width(line+" "+word) > width {
+				lines = append(lines, claimLine{line, style})
+				line = "       "
+			}
+			line += " " + word
+		}
+		lines = append(lines, claimLine{line, style})
 	}
-	return nil
+	return lines
 }
 
 // title says what the figure is of.

@@ -191,12 +191,17 @@ func simulateFigure(ctx context.Context, figure string, runs []setup, utilisatio
 			for i := int(next.Add(1)) - 1; i < len(errs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				curve, at := i%len(machines), order[i/len(machines)]
 				run := runs[at]
-				y, err := simulateRun(ctx, curve, run, multiplyAdd)
+				so := 0 // of moved, as far as told
+				y, err := simulateRun(ctx, curve, run, multiplyAdd, func(part float64) {
+					was := so
+					so = int(part * float64(run.moved()))
+					told.Add(int64(so - was))
+				})
 				if utilisation {
 					y *= 100 / float64(run.nodes)
 				}
 				result.Curves[curve].Points[at], errs[i] = point{run.x, y}, err
-				told.Add(int64(run.moved()))
+				told.Add(int64(run.moved() - so))
 			}
 		})
 	}
@@ -212,17 +217,17 @@ func simulateFigure(ctx context.Context, figure string, runs []setup, utilisatio
 }
 
 // simulateRun is one point: how many times as fast as one processor at its peak.
-func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int) (float64, error) {
+func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int, told func(part float64)) (float64, error) {
 	c := &machines[curve]
 	p, err := hwprofiles.Load(c.profile)
 	if err != nil {
 		return 0, err
 	}
-	return c.run(ctx, p, run, multiplyAdd)
+	return c.run(ctx, p, run, multiplyAdd, told)
 }
 
-// run is one point on a machine.
-func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int) (float64, error) {
+// run is one point on a machine. It tells which part of it is simulated, by the time that it takes at the least.
+func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int, told func(part float64)) (float64, error) {
 	var r apps.ColumnsResult
 	k, err := c.cluster(p, run.nodes, queueSlots, func(process *sim.Process) error {
 		e, err := process.Endpoint(run.nodes)
@@ -241,7 +246,9 @@ func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, mul
 	}
 	defer k.Close()
 	what := fmt.Sprintf("multiplying %d x %d by %d x %d on %d nodes (%s)", run.n, run.r, run.r, run.m, run.nodes, c.name)
+	least := float64(run.n) * float64(run.r) * float64(run.m) * float64(multiplyAdd) / float64(run.nodes) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles))
 	for running(k) && ctx.Err() == nil && k.Now() < int64(limit) && k.Run(k.Now()+int64(slice), nil) {
+		told(min(float64(k.Now())/least, 1))
 	}
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -305,5 +312,5 @@ func (r *result) utilisation() bool { return figures[r.Figure].utilisation }
 // many times as fast as one processor at its peak that is. It ends with the context.
 func SpeedUp(ctx context.Context, p *hwprofiles.Profile, nodes, size int, extensions bool) (float64, error) {
 	m := &machine{p.Name, p.Name, extensions, sim.NewPacedCluster}
-	return m.run(ctx, p, setup{nodes, size, size, size, float64(nodes)}, apps.MultiplyAddCycles)
+	return m.run(ctx, p, setup{nodes, size, size, size, float64(nodes)}, apps.MultiplyAddCycles, func(float64) {})
 }

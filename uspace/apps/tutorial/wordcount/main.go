@@ -100,6 +100,9 @@ func (p *program) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(text) == 0 {
+		return errors.New("no text came; give one at standard input, as in: funet run -n 4 --lab -- ./wordcount < README.md")
+	}
 	for node := range p.Nodes() {
 		end := len(text) / (p.Nodes() - node)
 		for end < len(text) && text[end] != '\n' {
