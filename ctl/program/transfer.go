@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -39,7 +40,7 @@ func Transfer() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "transfer",
 		Short:   "Move blocks of memory from node 0 to node 1 and check them",
-		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --jumbo --block 65536 --depth 8",
+		Example: "  funet transfer --lab 2 --bytes 1GiB\n  funet transfer --lab 2 --mtu 9000 --jumbo --block 65536 --depth 8",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -57,8 +58,9 @@ func Transfer() *cobra.Command {
 	}
 	f.Register(c)
 	p := c.Flags()
-	p.IntVar(&o.Bytes, "bytes", 1<<30, "to move in all, a multiple of --block")
-	p.IntVar(&o.Block, "block", 1<<18, "bytes of one transfer, a multiple of 16 up to 64 MiB")
+	o.Bytes, o.Block = 1<<30, 1<<18
+	p.Var(usage.Bytes{To: &o.Bytes}, "bytes", "to move in all, such as 256MiB, a multiple of --block")
+	p.Var(usage.Bytes{To: &o.Block}, "block", "of one transfer, a multiple of 16 up to 64MiB")
 	p.IntVar(&o.Depth, "depth", 4, "transfers under way at once")
 	return c
 }
