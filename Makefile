@@ -1,6 +1,9 @@
-# What one does with FUNet: make demo, make test. Needs root (namespaces, AF_XDP) and Go.
+# What one does with FUNet: make help says. Needs Go 1.21 or later, which fetches the version that go.mod asks for (some 70 MB, once);
+# most of it needs root (namespaces, AF_XDP).
 
 GO ?= go
+# Debian's and Fedora's Go fetch nothing unless they are told to.
+export GOTOOLCHAIN ?= auto
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
@@ -26,18 +29,45 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: build install deb image systemd demo test check unit race mutants fuzz chaos bench profile hostile share qemu figures peers generate clean root tools conformance
+.PHONY: help golang build install deb image systemd demo test check unit race mutants fuzz chaos bench profile hostile share qemu figures peers generate clean root tools conformance
 build: bin/funet bin/funid
 
+help:
+	@echo "make            build bin/funet and bin/funid"
+	@echo "make demo       two hosts on this machine exchange messages (root)"
+	@echo "make install    both, headers, manual and unit, below PREFIX ($(PREFIX))"
+	@echo "make deb        the same as a package; make image: as an image"
+	@echo "make check      format, go vet, staticcheck: some minutes at first"
+	@echo "make test       check, unit and race: an hour on two processors (root)"
+	@echo "make unit       the tests; make race: with the race detector (root)"
+	@echo "make fuzz       each fuzzer for FUZZTIME ($(FUZZTIME))"
+	@echo "make chaos      swarms of seeds that nobody ran, for CHAOSTIME ($(CHAOSTIME))"
+	@echo "make mutants    break the engine on purpose: tests must notice"
+	@echo "make hostile    attack the daemon for HOSTILETIME ($(HOSTILETIME)) (root)"
+	@echo "make share      what a user keeps beside attacks (root)"
+	@echo "make conformance  programs of others over sockets (root)"
+	@echo "make bench      the engine's benchmarks; make profile: to build with (root)"
+	@echo "make figures    table and figures of the thesis, as pictures and JSON"
+	@echo "make peers      install what funet bench compares with (root)"
+	@echo "make qemu       drivers of real NICs, in guests; make systemd: the unit (root)"
+	@echo "make tools      install what tests run (root)"
+	@echo "make generate   the eBPF objects anew; make clean: remove what was built"
+
+# That Go is there, and can fetch the version that go.mod asks for.
+golang:
+	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install Go 1.21 or later: https://go.dev/dl, or your distribution's golang (Debian 12: that of bookworm-backports)" >&2; exit 1; }
+	@have=$$(cd / && GOTOOLCHAIN=local $(GO) version | sed -E 's/^go version (go|devel go)?([0-9]+\.[0-9]+).*/\2/'); \
+	[ "$$(printf '%s\n' 1.21 "$$have" | sort -V | head -n 1)" = 1.21 ] || { \
+		echo "make: Go $$have is too old: it cannot fetch Go $$(sed -n 's/^go //p' go.mod), which go.mod asks for; install Go 1.21 or later: https://go.dev/dl, or on Debian 12 golang of bookworm-backports" >&2; exit 1; }
+
 .PHONY: bin/funet bin/funid
-bin/funet:
-	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install it from your distribution (golang) or https://go.dev/dl" >&2; exit 1; }
+bin/funet: golang
 	@mkdir -p bin
 	$(GO) build -ldflags="$(VERSIONED)" -o bin/funet ./ctl/funet
 	@chmod 755 bin/funet # whatever the umask: root runs it as an ordinary user, too
 
 # Without cgo: only then can a Go program drop the capabilities of all its threads.
-bin/funid:
+bin/funid: golang
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -ldflags="$(VERSIONED)" -o bin/funid ./ctl/funid
 
@@ -135,10 +165,13 @@ tools:
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark, man-db and valgrind first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark man-db valgrind; }
 
-check:
+# Says what runs, and every 15 seconds that it still does.
+TOLD = told() { echo "$$*" >&2; (trap 'kill $$!' TERM; for ((s = 15;; s += 15)); do sleep 15 & wait $$!; echo "  $$1 $$2: $$s s" >&2; done) & local clock=$$!; trap "kill $$clock" EXIT; "$$@"; }; told
+
+check: golang
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	@$(TOLD) $(GO) vet ./...
+	@$(TOLD) $(GO) tool staticcheck ./...
 
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as
 # ordinary users, who must be able to execute it whatever root's umask is.
