@@ -431,7 +431,7 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	if c.Peers.Encap != cluster.UDP {
 		return nil
 	}
-	u := &afxdp.UDP{Port: cmp.Or(c.Peers.Port, encap.DefaultPort), Tell: func(line string) { c.Logger.Warn(line, "interface", c.Interfaces[at]) }}
+	u := &afxdp.UDP{Port: c.udpPort(), Tell: func(line string) { c.Logger.Warn(line, "interface", c.Interfaces[at]) }}
 	for _, p := range peers.Peers {
 		switch {
 		case p.Absent:
@@ -458,4 +458,12 @@ func hostName() string {
 func (c Config) Check() error {
 	_, err := c.complete()
 	return err
+}
+
+// udpPort returns the UDP port of datagrams; 0: there are none.
+func (c *Config) udpPort() uint16 {
+	if c.Peers == nil || c.Peers.Encap != cluster.UDP {
+		return 0
+	}
+	return cmp.Or(c.Peers.Port, encap.DefaultPort)
 }

@@ -314,5 +314,5 @@ func (d *Daemon) release() error {
 func (d *Daemon) info() attach.Info {
 	xdp, bind := d.modes()
 	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile,
-		XDPMode: xdp, BindMode: bind}
+		XDPMode: xdp, BindMode: bind, UDPPort: d.cfg.udpPort()}
 }

@@ -39,6 +39,7 @@ type Host struct {
 	Clocks       []string // sources there are
 	Synchronised bool
 	Autogroup    bool
+	Kubernetes   bool // it is a node
 }
 
 // Interface is a network interface.
@@ -61,6 +62,8 @@ type Interface struct {
 	Parent     string   // of a VLAN or macvlan
 	Program    uint32   // XDP program that is attached; 0: none
 	Ours       bool     // it is FUNet's
+	Link       uint32   // the bpf_link that holds the program; 0: none is known
+	Holders    []string // processes that hold the link, as far as this user may see
 	Rx, Tx     int      // queues
 	Modes      *Modes   // nil: not tried
 	ModesErr   error

@@ -28,12 +28,12 @@ type Finding struct {
 
 // Judge makes findings of facts.
 func Judge(f *Facts) []Finding {
-	list := judgeHost(&f.Host)
+	list := judgeHost(&f.Host, f.Daemon != nil && f.Daemon.State == Answers)
 	if f.Interface != nil {
 		list = append(list, judgeInterface(f.Interface)...)
 	}
 	if f.Daemon != nil {
-		list = append(list, judgeDaemon(f.Daemon, f.Interface)...)
+		list = append(list, judgeDaemon(f.Daemon, &f.Host, f.Interface)...)
 	}
 	list = append(list, judgeKeys(f)...)
 	if f.Peer != nil {

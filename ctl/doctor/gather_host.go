@@ -33,6 +33,7 @@ func gatherHost(wantHuge bool) Host {
 		unix.Close(fd)
 	}
 	h.AFXDP = err
+	h.Kubernetes = os.Getenv("KUBERNETES_SERVICE_HOST") != "" || contents("/var/lib/kubelet/config.yaml") != ""
 	h.gatherPrivileges()
 	h.gatherHuge()
 	for _, file := range glob("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor") {

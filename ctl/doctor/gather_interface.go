@@ -66,6 +66,7 @@ func (i *Interface) describe(l netlink.Link) {
 	if a.Xdp != nil && a.Xdp.Attached {
 		i.Program = a.Xdp.ProgId
 		i.Ours = ours(i.Program)
+		i.Link, i.Holders = holders(a.Index, i.Program)
 	}
 }
 

@@ -2,9 +2,14 @@ package doctor
 
 // This file judges funid on this host.
 
-import "strings"
+import (
+	"fmt"
+	"strings"
 
-func judgeDaemon(d *Daemon, i *Interface) []Finding {
+	"github.com/funet/funet/uspace/port/encap"
+)
+
+func judgeDaemon(d *Daemon, h *Host, i *Interface) []Finding {
 	a := &about{subject: "funid"}
 	switch d.State {
 	case Answers:
@@ -33,6 +38,9 @@ func judgeDaemon(d *Daemon, i *Interface) []Finding {
 		a.fail("daemon version", "run the same version of FUNet on both sides, and restart funid after an upgrade", "funid has ABI %d, this program %d", d.Info.ABI, d.ABI)
 	} else {
 		a.ok("daemon version", "ABI %d, as this program's", d.ABI)
+	}
+	if p := d.Info.UDPPort; h.Kubernetes && p != 0 && encap.NodePort(p) {
+		a.warn("UDP port", fmt.Sprintf("`port: %d` in the peers file of all hosts at once", encap.KubernetesPort), "Kubernetes may give port %d to a service (NodePort, 30000 to 32767)", p)
 	}
 	if i != nil && i.There && !i.HasDaemon {
 		a.warn("daemon interface", "add it to the peers file or to `interfaces` in funid's configuration, or look at another with --iface", "funid does not have %s", i.Name)

@@ -27,10 +27,13 @@ var kernels = []struct {
 	{6, 18, "zero-copy on virtio-net"},
 }
 
-func judgeHost(h *Host) []Finding {
+// judgeHost judges the host for who makes a card there, or, with a funid that answers, for its users.
+func judgeHost(h *Host, served bool) []Finding {
 	a := &about{subject: "host"}
 	h.judgeKernel(a)
 	switch {
+	case len(h.Missing) > 0 && served:
+		a.ok("capabilities", "this process lacks %s; with the funid that answers it needs none", strings.Join(h.Missing, ", "))
 	case len(h.Missing) > 0:
 		a.fail("capabilities", "run as root to open a card or to start funid; attaching to a funid that runs needs none",
 			"this process lacks %s", strings.Join(h.Missing, ", "))
@@ -42,6 +45,8 @@ func judgeHost(h *Host) []Finding {
 		a.ok("memory lock", "no limit (CAP_IPC_LOCK)")
 	case h.Memlock == math.MaxUint64:
 		a.ok("memory lock", "no limit")
+	case h.Memlock < leastMemlock && served:
+		a.ok("memory lock", "%s may be locked; with the funid that answers none need be", bytesOf(h.Memlock))
 	case h.Memlock < leastMemlock:
 		a.fail("memory lock", "raise it: `ulimit -l unlimited`, memlock in /etc/security/limits.conf, or LimitMEMLOCK=infinity in funid's unit",
 			"%s may be locked, an interface needs %s for each of its queues", bytesOf(h.Memlock), bytesOf(leastMemlock))

@@ -94,9 +94,14 @@ func (i *Interface) judgeModes(a *about) {
 	case i.Program != 0 && i.HasDaemon:
 		a.ok("XDP program", "funid's")
 	case i.Program != 0 && i.Ours:
-		a.fail("XDP program", "end the program that has the interface, or attach to its funid; `bpftool link` shows who", "a FUNet card has the interface already")
+		a.fail("XDP program", "end the program that has the interface, or attach to its funid; `bpftool link` shows who", "a FUNet card has the interface already%s", i.holders())
 	case i.Program != 0:
-		a.fail("XDP program", "detach it: `ip link set dev "+i.Name+" xdp off`, or end its owner (`bpftool link`)", "another XDP program, number %d, is attached", i.Program)
+		found, cure := "another XDP program, number %d, is attached", "`ip link set dev "+i.Name+" xdp off` (xdpgeneric off, xdpoffload off)"
+		if i.Link != 0 { // which ip cannot detach: the kernel refuses with "Can't replace active BPF XDP link"
+			found += fmt.Sprintf(" by bpf_link %d", i.Link)
+			cure = fmt.Sprintf("end its owner (`bpftool link show id %d` names it as root), or `bpftool link detach id %[1]d`", i.Link)
+		}
+		a.fail("XDP program", cure, found+"%s", i.Program, i.holders())
 	default:
 		a.ok("XDP program", "none but what FUNet attaches")
 	}
@@ -119,6 +124,14 @@ func (i *Interface) judgeModes(a *about) {
 	default:
 		a.warn("XDP modes", "nothing need be done; a NIC whose driver has native XDP is faster", "generic only, copy: %s", m.Native.Why)
 	}
+}
+
+// holders names the processes that hold the program, as the end of a sentence.
+func (i *Interface) holders() string {
+	if len(i.Holders) == 0 {
+		return ""
+	}
+	return ": process " + strings.Join(i.Holders, ", ")
 }
 
 func (i *Interface) judgeQueues(a *about) {

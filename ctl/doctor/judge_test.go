@@ -19,6 +19,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/keyfile"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/xdp"
 )
@@ -99,8 +100,11 @@ var rules = []struct {
 	{"kernel of 6.1", func(f *Facts) { f.Host.Major, f.Host.Minor = 6, 1 }, OK, "kernel", "zero-copy on virtio", ""},
 	{"no AF_XDP", func(f *Facts) { f.Host.AFXDP = errors.New("address family not supported") }, Fail, "AF_XDP", "not supported", "CONFIG_XDP_SOCKETS"},
 	{"AF_XDP refused to a user", func(f *Facts) { f.Host.AFXDP, f.Host.Missing = os.ErrPermission, []string{"CAP_NET_RAW"} }, Warn, "AF_XDP", "permission", "root"},
-	{"capabilities", func(f *Facts) { f.Host.Missing = []string{"CAP_BPF"} }, Fail, "capabilities", "CAP_BPF", "root"},
-	{"memory lock", func(f *Facts) { f.Host.Memlock = 64 << 10 }, Fail, "memory lock", "64 KiB", "ulimit -l"},
+	{"capabilities", func(f *Facts) { f.Host.Missing, f.Daemon = []string{"CAP_BPF"}, nil }, Fail, "capabilities", "CAP_BPF", "root"},
+	{"capabilities of a user of funid", func(f *Facts) { f.Host.Missing = []string{"CAP_BPF"} }, OK, "capabilities", "needs none", ""},
+	{"memory lock of a user of funid", func(f *Facts) { f.Host.Memlock = 64 << 10 }, OK, "memory lock", "none need be", ""},
+	{"a port of Kubernetes", func(f *Facts) { f.Host.Kubernetes, f.Daemon.Info.UDPPort = true, encap.DefaultPort }, Warn, "UDP port", "30600", "port: 29600"},
+	{"memory lock", func(f *Facts) { f.Host.Memlock, f.Daemon = 64<<10, nil }, Fail, "memory lock", "64 KiB", "ulimit -l"},
 	{"memory lock that does not matter", func(f *Facts) { f.Host.Memlock, f.Host.MayLock = 0, true }, OK, "memory lock", "CAP_IPC_LOCK", ""},
 	{"huge pages wanted", func(f *Facts) { f.Host.WantHuge = true }, Fail, "huge pages", "2 MiB", "vm.nr_hugepages"},
 	{"huge pages", func(f *Facts) { f.Host.WantHuge, f.Host.HugeFree = true, 3 }, OK, "huge pages", "3 of 2 MiB", ""},
@@ -133,6 +137,9 @@ var rules = []struct {
 	}, Warn, "MTU", "3500", "mtu 3450"},
 	{"MTU above native limits, where funid runs", func(f *Facts) { f.Interface.MTU, f.Interface.Modes = 9000, nil }, OK, "MTU", "9000", ""},
 	{"another XDP program", func(f *Facts) { f.Interface.Program, f.Interface.HasDaemon = 7, false }, Fail, "XDP program", "number 7", "xdp off"},
+	{"another XDP program by a link", func(f *Facts) {
+		f.Interface.Program, f.Interface.HasDaemon, f.Interface.Link, f.Interface.Holders = 7, false, 31, []string{"bpfd (812)"}
+	}, Fail, "XDP program", "number 7, is attached by bpf_link 31: process bpfd (812)", "bpftool link detach id 31"},
 	{"a card on the interface", func(f *Facts) { f.Interface.Program, f.Interface.Ours, f.Interface.HasDaemon = 7, true, false }, Fail, "XDP program", "FUNet card", "bpftool link"},
 	{"funid's program", func(f *Facts) { f.Interface.Program, f.Interface.Ours = 7, true }, OK, "XDP program", "funid's", ""},
 	{"modes that fail to be tried", func(f *Facts) { f.Interface.Modes, f.Interface.ModesErr = nil, os.ErrPermission }, Warn, "XDP modes", "permission", "root"},

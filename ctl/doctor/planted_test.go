@@ -353,7 +353,7 @@ var planted = []struct {
 	{"another XDP program", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.program(0, "fu0", asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()})
 		return w.look(doctor.Options{Interface: "fu0"})
-	}, doctor.Fail, "XDP program", "another XDP program"},
+	}, doctor.Fail, "XDP program", "is attached by bpf_link"},
 	{"bridge port", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.add(0, &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}})
 		w.link(0, "fu0", func(l netlink.Link) error {

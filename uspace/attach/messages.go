@@ -383,6 +383,7 @@ type Info struct {
 	ABI         uint32   `json:"abi"`
 	Interfaces  []string `json:"interfaces"`
 	Profile     string   `json:"profile"`
-	XDPMode     string   `json:"xdp_mode"`  // where the NIC program runs, of all interfaces; "": there is none
-	BindMode    string   `json:"bind_mode"` // how frames reach the card
+	XDPMode     string   `json:"xdp_mode"`           // where the NIC program runs, of all interfaces; "": there is none
+	BindMode    string   `json:"bind_mode"`          // how frames reach the card
+	UDPPort     uint16   `json:"udp_port,omitempty"` // that frames travel to in datagrams; 0: they have an EtherType of their own
 }

@@ -13,8 +13,12 @@ import (
 )
 
 const (
-	// DefaultPort is the UDP port of FUNet: one that IANA's registry has not assigned (30401 to 30831).
+	// DefaultPort is the UDP port where nobody has said another: one that IANA's registry has not assigned (30401 to 30831). Peers files
+	// that name no port mean it, on all hosts, so it stays.
 	DefaultPort = 30600
+	// KubernetesPort is the port that manifests for Kubernetes name: IANA has not assigned it (29170 to 29998), and it lies outside of
+	// what Kubernetes gives to services (NodePort) and of what Linux gives to clients (ip_local_port_range, 32768 to 60999).
+	KubernetesPort = 29600
 	// Sources is how many source ports there are: from the port itself on.
 	Sources = 16
 	// MaxPort is the greatest port that leaves room for its Sources.
@@ -37,6 +41,10 @@ const (
 	hops      = 64 // RFC 1700, "IP time to live parameter"
 	dontFrag  = 0x4000
 )
+
+// NodePort reports whether a UDP port, or one of the Sources from it on, lies where Kubernetes gives ports of nodes to services, unless it is told
+// another range (service-node-port-range: 30000 to 32767).
+func NodePort(port uint16) bool { return int(port)+Sources > 30000 && port <= 32767 }
 
 // ErrPath is wrapped when a path cannot be.
 var ErrPath = errors.New("no such path")
