@@ -109,9 +109,9 @@ func lookUp(name string) (o Options, err error) {
 }
 
 // List describes all named labs, sorted by name. With an error, which names the state files that
-// cannot be understood, it still describes the others.
+// cannot be understood, it still describes the others. Any user may call it.
 func List() (infos []Info, err error) {
-	err = locked(func() error {
+	list := func() error {
 		states, err := readAll()
 		for _, s := range states {
 			i := Info{Name: s.Name, State: s.Stage, Hosts: s.Hosts, Topology: s.Topology, MTU: s.MTU, Queues: s.Queues, Owner: s.OwnerPID, Created: s.Created}
@@ -128,7 +128,11 @@ func List() (infos []Info, err error) {
 			infos = append(infos, i)
 		}
 		return err
-	})
+	}
+	if err = locked(list); errors.Is(err, ErrPermission) {
+		infos = nil
+		err = list() // files are replaced in one step, so a reader needs no lock
+	}
 	if err != nil {
 		err = fmt.Errorf("list labs: %w", err)
 	}
@@ -200,11 +204,14 @@ func (s *state) remove() error {
 	if err != nil {
 		return err
 	}
+	if isNode(os.Getpid(), DaemonDir(s.Name)) {
+		return fmt.Errorf("%w: this program itself is a node of a job in the lab; leave it first", ErrBusy)
+	}
 	s.Stage, s.OwnerPID, s.OwnerStart = stageRemoving, 0, 0
-	if err := s.write(); err != nil {
+	if err := s.write(); err != nil && !errors.Is(err, unix.ENOSPC) { // what fills the disk may be the lab's own
 		return err
 	}
-	errs := []error{stopDaemons(s.Name), endResidents(inside)}
+	errs := []error{stopDaemons(s.Name), endResidents(inside, DaemonDir(s.Name))}
 	for _, path := range paths {
 		errs = append(errs, removeNamespace(path))
 	}

@@ -1,17 +1,23 @@
-// Programs that run in the namespaces of a lab that is being removed: of `funet lab exec`, of
-// `ip netns exec`, and what they have started. Left alone they would go on for ever in namespaces
+// Programs of a lab that is being removed: those in its namespaces, of `funet lab exec`, of
+// `ip netns exec`, and what they have started; and the nodes of jobs on its daemons, of `funet run --lab`, and what they have
+// started. Left alone they would go on for ever in namespaces
 // that have neither links nor a name by which one could find them.
 
 package lab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 // namespaceID identifies a namespace (namespaces(7)).
@@ -58,14 +64,12 @@ const residentGrace = 2 * time.Second
 // have started another meanwhile, which inherits its namespace.
 const residentSweeps = 100
 
-// endResidents ends the programs whose network namespace is one of those: SIGTERM, a moment, SIGKILL,
-// until there is none left. A program counts by its main thread, so a process that uses the lab through
+// endResidents ends the programs whose network namespace is one of those, and the nodes of jobs with sockets in the folder:
+// SIGTERM, a moment, SIGKILL, until there is none left. A program counts by its main thread, so a process that uses the lab through
 // this package, whose threads visit the namespaces, is none of them.
-func endResidents(inside map[namespaceID]bool) error {
-	if len(inside) == 0 {
-		return nil
-	}
-	all := residents(inside)
+func endResidents(inside map[namespaceID]bool, sockets string) error {
+	belongs := func(pid int) bool { return residesIn(pid, inside) || isNode(pid, sockets) }
+	all := residents(belongs)
 	for _, c := range all {
 		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGTERM, nil, 0) // it may have ended
 	}
@@ -75,7 +79,7 @@ func endResidents(inside map[namespaceID]bool) error {
 		unix.Close(c.pidfd)
 	}
 	for range residentSweeps {
-		rest := residents(inside)
+		rest := residents(belongs)
 		if len(rest) == 0 {
 			return nil
 		}
@@ -100,16 +104,16 @@ func killAll(all []*child) error {
 	return join(errs...)
 }
 
-// residents returns the processes that are in one of the namespaces, with pidfds for the caller to
+// residents returns the processes that belong to the lab, with pidfds for the caller to
 // close.
-func residents(inside map[namespaceID]bool) (found []*child) {
+func residents(belongs func(pid int) bool) (found []*child) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !residesIn(pid, inside) {
+		if err != nil || !belongs(pid) {
 			continue
 		}
 		pidfd, err := unix.PidfdOpen(pid, 0)
@@ -118,7 +122,7 @@ func residents(inside map[namespaceID]bool) (found []*child) {
 		}
 		// Between the look and the pidfd the number may have become another's: only what was seen
 		// while the pidfd's process lived was seen of it.
-		if !residesIn(pid, inside) || unix.PidfdSendSignal(pidfd, 0, nil, 0) != nil {
+		if !belongs(pid) || unix.PidfdSendSignal(pidfd, 0, nil, 0) != nil {
 			unix.Close(pidfd)
 			continue
 		}
@@ -132,4 +136,18 @@ func residents(inside map[namespaceID]bool) (found []*child) {
 func residesIn(pid int, inside map[namespaceID]bool) bool {
 	id, err := namespaceAt(fmt.Sprintf("/proc/%d/ns/net", pid))
 	return err == nil && inside[id]
+}
+
+// isNode says whether a process is a node of a job whose daemon's socket is in the folder, or was started by one, as its
+// environment has it. A user's shell with the socket alone is none: only a job's launcher gives a token.
+func isNode(pid int, folder string) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	env := bytes.Split(text, []byte{0})
+	begins := func(with string) bool {
+		return slices.ContainsFunc(env, func(v []byte) bool { return bytes.HasPrefix(v, []byte(with)) })
+	}
+	return begins(attach.SocketVariable+"="+folder+string(filepath.Separator)) && begins(attach.TokenVariable+"=")
 }

@@ -5,10 +5,13 @@ package lab
 import (
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 // inside starts a shell script on a host that outlives what this process has in the lab, as the
@@ -56,7 +59,12 @@ func TestDownEndsResidents(t *testing.T) {
 	elsewhere := inside(t, other, 0, `echo ready; exec sleep 600`)
 	outside := exec.Command("sh", "-c", `echo ready; exec sleep 600`)
 	outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	outside.Env = append(os.Environ(), attach.SocketVariable+"="+socketPath(DaemonDir(name), 0)) // as a user's shell may have it
 	begin(t, outside, outside.Start)
+	node := exec.Command("sh", "-c", `echo ready; exec sleep 600`)
+	node.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	node.Env = append(outside.Env, attach.TokenVariable+"="+attach.NewToken().Text())
+	begin(t, node, node.Start)
 
 	namespaces := inodes(t, l)
 	if err := l.Close(); err != nil { // ends what is this process's, which the scripts are not
@@ -71,7 +79,7 @@ func TestDownEndsResidents(t *testing.T) {
 	if err := polite.Wait(); err != nil || !strings.Contains(said.String(), "polite") {
 		t.Errorf("the polite program: %v, said %q", err, said)
 	}
-	for what, cmd := range map[string]*exec.Cmd{"deaf": deaf, "stopped": stopped} {
+	for what, cmd := range map[string]*exec.Cmd{"deaf": deaf, "stopped": stopped, "job's": node} {
 		var exit *exec.ExitError
 		if err := cmd.Wait(); !errors.As(err, &exit) {
 			t.Errorf("the %s program: %v, want it killed", what, err)

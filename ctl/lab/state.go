@@ -101,27 +101,31 @@ func locked(f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(stateDir), 0o755); err != nil {
 		return permission(err)
 	}
-	// Closed to others, who could otherwise hold the lock for ever.
-	if err := os.Mkdir(stateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(stateDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return permission(err)
 	}
-	dir, err := os.Open(stateDir)
+	// The lock is closed to others, who could otherwise hold it for ever.
+	path := filepath.Join(stateDir, "lock")
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return permission(err)
 	}
-	defer dir.Close() // gives the lock back
+	defer lock.Close()                                // gives the lock back
+	if err := os.Chmod(stateDir, 0o755); err != nil { // whatever the umask
+		return permission(err)
+	}
 	deadline := time.Now().Add(lockDeadline)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for ; ; <-tick.C {
-		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case err == nil:
 			return f()
 		case err != unix.EWOULDBLOCK && err != unix.EINTR:
-			return fmt.Errorf("lock %s: %w", stateDir, err)
+			return fmt.Errorf("lock %s: %w", path, err)
 		case time.Now().After(deadline):
-			return fmt.Errorf("%w: another process has %s locked for %v; see who with 'fuser %s'", ErrBusy, stateDir, lockDeadline, stateDir)
+			return fmt.Errorf("%w: another process has %s locked for %v; see who with 'fuser %s'", ErrBusy, path, lockDeadline, path)
 		}
 	}
 }
@@ -166,13 +170,19 @@ func (s *state) write() error {
 	if err := os.WriteFile(path+".new", append(data, '\n'), 0o644); err != nil {
 		return permission(join(err, os.Remove(path+".new"))) // of a full disk, say
 	}
+	if err := os.Chmod(path+".new", 0o644); err != nil { // whatever the umask
+		return permission(err)
+	}
 	return permission(os.Rename(path+".new", path))
 }
 
 // readAll returns the states of all labs by name, and what is wrong with files that cannot be
-// understood; the caller holds the lock.
+// understood; the caller holds the lock, or only reads.
 func readAll() (states []*state, err error) {
 	entries, err := os.ReadDir(stateDir)
+	if errors.Is(err, fs.ErrNotExist) { // no lab was made yet
+		return nil, nil
+	}
 	if err != nil {
 		return nil, permission(err)
 	}
@@ -183,6 +193,9 @@ func readAll() (states []*state, err error) {
 			continue
 		}
 		s, err := read(name)
+		if errors.Is(err, ErrNotFound) { // it was removed meanwhile, where the lock is not held
+			continue
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
