@@ -10,13 +10,15 @@ import (
 )
 
 // longestLine is how much of a line is kept back until its end comes, in bytes. A longer one
-// comes out in pieces that look like lines.
+// comes out in pieces. It stays one line unless another node prints between two pieces.
 const longestLine = 64 << 10
 
 // output is a stream that several nodes print to.
 type output struct {
 	mu sync.Mutex
 	to io.Writer
+	// open is the node whose line has begun to come out and not ended; nil: none has.
+	open *lines
 	// broken gets the first error of to, if there is room: a node only notices that nobody reads
 	// what it prints any more.
 	broken chan<- error
@@ -26,7 +28,7 @@ type output struct {
 type lines struct {
 	out    *output
 	prefix string
-	begun  []byte // of a line that has not ended, with its prefix; at most longestLine and that
+	begun  []byte // of a line that has not ended; at most longestLine
 }
 
 // node returns a node's end. Without label what is written passes unchanged.
@@ -37,10 +39,15 @@ func (o *output) node(n int, label bool) io.WriteCloser {
 	return &lines{out: o, prefix: fmt.Sprintf("[%d] ", n)}
 }
 
-// write writes the whole lines of one call at once, so that they stay together.
+// write writes at once, so that lines stay together.
 func (o *output) write(b []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.put(b)
+}
+
+// put writes for the holder of the lock.
+func (o *output) put(b []byte) error {
 	_, err := o.to.Write(b)
 	if err != nil {
 		select {
@@ -51,45 +58,54 @@ func (o *output) write(b []byte) error {
 	return err
 }
 
-// Write passes on the lines that have ended.
+// Write passes on the lines that have ended, and the beginning of one that has become too long to be kept.
 func (l *lines) Write(b []byte) (int, error) {
-	var whole []byte
-	for rest := b; len(rest) > 0; {
-		if len(l.begun) == 0 {
-			l.begun = append(l.begun, l.prefix...)
-		}
-		n := bytes.IndexByte(rest, '\n') + 1
-		ended := n > 0
-		if !ended {
-			n = len(rest)
-		}
-		if room := longestLine + len(l.prefix) - len(l.begun); n > room {
-			n, ended = room, false
-		}
-		l.begun = append(l.begun, rest[:n]...)
-		rest = rest[n:]
-		if full := len(l.begun) == longestLine+len(l.prefix); full && !ended {
-			l.begun, ended = append(l.begun, '\n'), true
-		}
-		if ended {
-			whole = append(whole, l.begun...)
-			l.begun = l.begun[:0]
-		}
+	l.begun = append(l.begun, b...)
+	ended := bytes.LastIndexByte(l.begun, '\n') + 1
+	if len(l.begun)-ended > longestLine {
+		ended = len(l.begun)
 	}
-	if len(whole) == 0 {
+	if ended == 0 {
 		return len(b), nil
 	}
-	return len(b), l.out.write(whole)
+	err := l.print(l.begun[:ended])
+	l.begun = l.begun[:copy(l.begun, l.begun[ended:])]
+	return len(b), err
+}
+
+// print prints lines, each with the prefix. The first may be the rest of one, and the last may not have ended.
+func (l *lines) print(text []byte) error {
+	o := l.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []byte
+	begins := o.open != l
+	if begins && o.open != nil {
+		out = append(out, '\n') // another node's line has to end here
+	}
+	for line := range bytes.Lines(text) {
+		if begins {
+			out = append(out, l.prefix...)
+		}
+		out, begins = append(out, line...), true
+	}
+	if o.open = l; out[len(out)-1] == '\n' {
+		o.open = nil
+	}
+	return o.put(out)
 }
 
 // Close passes on what has no end, with one.
 func (l *lines) Close() error {
-	if len(l.begun) == 0 {
+	l.out.mu.Lock()
+	open := l.out.open == l
+	l.out.mu.Unlock()
+	if len(l.begun) == 0 && !open {
 		return nil
 	}
 	rest := append(l.begun, '\n')
 	l.begun = nil
-	return l.out.write(rest)
+	return l.print(rest)
 }
 
 // plain is a node's end without labels.

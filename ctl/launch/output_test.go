@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -43,31 +44,48 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// TestLongLine: a line without an end is kept back only so far.
+// TestLongLine: a line is kept back only so far, and comes out as one line however long it is, with one prefix; where another node
+// prints meanwhile it goes on in a line of its own.
 func TestLongLine(t *testing.T) {
 	for _, size := range []int{longestLine - 1, longestLine, longestLine + 1, 3*longestLine + 5} {
-		var got bytes.Buffer
-		l := (&output{to: &got}).node(1, true)
-		text := strings.Repeat("y", size)
-		for rest := text; rest != ""; rest = rest[min(len(rest), 1000):] {
-			if _, err := l.Write([]byte(rest[:min(len(rest), 1000)])); err != nil {
+		for _, end := range []string{"", "\n", "\nmore\n"} {
+			var got bytes.Buffer
+			l := (&output{to: &got}).node(1, true)
+			text := strings.Repeat("y", size) + end
+			for rest := text; rest != ""; rest = rest[min(len(rest), 1000):] {
+				if _, err := l.Write([]byte(rest[:min(len(rest), 1000)])); err != nil {
+					t.Fatal(err)
+				}
+				if kept := len(l.(*lines).begun); kept > longestLine {
+					t.Fatalf("%d bytes are kept", kept)
+				}
+			}
+			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if kept := len(l.(*lines).begun); kept > longestLine+len("[1] ") {
-				t.Fatalf("%d bytes are kept", kept)
+			want := "[1] " + strings.Repeat("y", size) + "\n"
+			if end == "\nmore\n" {
+				want += "[1] more\n"
+			}
+			if got.String() != want {
+				t.Errorf("%d bytes and %q came out as %d bytes in %d lines", size, end, got.Len(), strings.Count(got.String(), "\n"))
 			}
 		}
-		if err := l.Close(); err != nil {
+	}
+	var got bytes.Buffer
+	out := &output{to: &got}
+	one, two := out.node(1, true), out.node(2, true)
+	piece := strings.Repeat("y", longestLine+1)
+	for _, w := range []struct {
+		to   io.Writer
+		text string
+	}{{one, piece}, {two, "short\n"}, {one, piece}, {one, "z\n"}} {
+		if _, err := io.WriteString(w.to, w.text); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(got.String(), "y"); n != size {
-			t.Errorf("%d of %d bytes came out", n, size)
-		}
-		for line := range strings.Lines(got.String()) {
-			if !strings.HasPrefix(line, "[1] ") || len(line) > longestLine+len("[1] \n") {
-				t.Errorf("a line of %d bytes that starts with %.10q", len(line), line)
-			}
-		}
+	}
+	if want := "[1] " + piece + "\n[2] short\n[1] " + piece + "z\n"; got.String() != want {
+		t.Errorf("%d bytes came out, want %d", got.Len(), len(want))
 	}
 }
 
