@@ -146,3 +146,32 @@ func TestRunCannotKillTheLauncher(t *testing.T) {
 func TestRunOnceOnALab(t *testing.T) {
 	start(t, exec.Command(command, "run", "--once", "--lab=x", "--", "true"), nil).fails("--once or --lab, not both", "--socket")
 }
+
+// TestRunEndedUnattached: the launcher names a node that ended well before it attached while another is attached, and says nothing of
+// programs that never attach.
+func TestRunEndedUnattached(t *testing.T) {
+	s := daemons(t)
+	p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec "+command+" pingpong --wait 10s")
+	if p.wait(); !strings.Contains(p.stderr.String(), "funet: nodes [1] ended with exit code 0 before they attached") {
+		t.Errorf("it said %q", p.stderr.String())
+	}
+	if p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec sleep 4"); p.wait() != 0 || p.stderr.Len() != 0 {
+		t.Errorf("it said %q", p.stderr.String())
+	}
+	s.free()
+}
+
+// TestLabListForAll: an ordinary user finds the labs, and lab down ends the nodes of jobs on the lab's daemons.
+func TestLabListForAll(t *testing.T) {
+	s := daemons(t)
+	if out := start(t, nobody(exec.Command(command, "lab", "list")), nil).ok(); !strings.Contains(out, "\n"+s.name+" ") {
+		t.Errorf("it printed %q", out)
+	}
+	p := s.run("-n", "2", "--", "sh", "-c", "setsid sleep 600 & exec sleep 600")
+	eventually(t, "all sleep", func() bool { return sleepers(p.mark) == 4 })
+	funet(t, "lab", "down", s.name).ok()
+	if n := sleepers(p.mark); n != 0 {
+		t.Errorf("%d processes of the job are left", n)
+	}
+	p.wait()
+}

@@ -28,6 +28,7 @@ type job struct {
 	made    bool
 	ending  bool
 	members map[uint16]*connection // by node
+	came    map[uint16]bool        // nodes that have attached, also if they have ended
 	signs   []sign                 // of nodes that have moved away
 	conn    *connection
 
@@ -75,7 +76,7 @@ func (c *connection) makeJob(message []byte) error {
 	if err := d.take(c.peer.account, c.rule, usage{jobs: 1}); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
-	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, conn: c}
+	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
 	if err := d.reserve(j, r.GID, d.lives(r.Cards)); err != nil {
 		d.give(c.peer.account, c.rule, usage{jobs: 1})
 		return err
@@ -113,6 +114,19 @@ func (c *connection) makeJob(message []byte) error {
 	c.mu.Unlock()
 	d.userLine(&c.peer, fmt.Sprintf("job %d is there, of %d nodes", j.gid, len(j.cards)), "job", j.gid)
 	return c.send(attach.JobAnswer{GID: j.gid}.Encode())
+}
+
+// mostAbsent bounds how many nodes JobStatus names.
+const mostAbsent = 16
+
+// absent returns the first nodes on a card that have not attached yet. The caller holds Daemon.mu.
+func (j *job) absent(card uint16) (nodes []uint16) {
+	for node, at := range j.cards {
+		if at == card && !j.came[uint16(node)] && len(nodes) < mostAbsent {
+			nodes = append(nodes, uint16(node))
+		}
+	}
+	return nodes
 }
 
 // knows reports whether there is a card of that number.
@@ -226,7 +240,7 @@ func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
 	case j.members[r.Node] != nil:
 		return nil, attach.ErrTaken
 	}
-	j.members[r.Node] = c
+	j.members[r.Node], j.came[r.Node] = c, true
 	return j, nil
 }
 

@@ -68,7 +68,7 @@ func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, err
 	if j.members[r.Node] != nil {
 		return nil, attach.ErrTaken
 	}
-	j.members[r.Node] = c
+	j.members[r.Node], j.came[r.Node] = c, true
 	return j, nil
 }
 

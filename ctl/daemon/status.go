@@ -56,6 +56,8 @@ type JobStatus struct {
 	PID      int32  `json:"pid"` // of the process that made it
 	Nodes    int    `json:"nodes"`
 	Attached int    `json:"attached"` // on this card
+	// Absent are the first mostAbsent nodes on this card that have not attached since the job was made.
+	Absent []uint16 `json:"absent,omitempty"`
 }
 
 // JobCounted is a job with what its processes on this card have moved since it was made, those that have ended as well.
@@ -116,7 +118,7 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	for _, j := range d.jobs {
 		if mine(j.peer.account) {
 			jobs = append(jobs, j)
-			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members)}})
+			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members), Absent: j.absent(d.cfg.Card)}})
 		}
 	}
 	d.mu.Unlock()

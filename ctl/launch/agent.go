@@ -81,6 +81,11 @@ func (a *agent) carryOut(o *order) error {
 		r := refusal(err)
 		r.GID = gid
 		return a.answer(r)
+	case o.Absent:
+		nodes, attached, err := a.local.absent()
+		r := refusal(err)
+		r.Absent, r.Attached = nodes, attached
+		return a.answer(r)
 	case o.Free:
 		a.local.free()
 		return nil

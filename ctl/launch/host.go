@@ -37,6 +37,8 @@ type host interface {
 	find(program string) error
 	// start starts a node's process. Meanwhile another goroutine may call signal.
 	start(*node) error
+	// absent returns nodes that the daemon has not seen attach, and how many are attached to it. Any goroutine may call it.
+	absent() (nodes []int, attached int, err error)
 	// signal sends a signal to the processes and all that is in their groups. After one that is to end them no
 	// other starts: a process whose start is under way is killed.
 	signal(syscall.Signal)

@@ -49,12 +49,13 @@ func (d *desk) job(r attach.JobRequest) (uint16, error) {
 	return gid, nil
 }
 
-func (d *desk) free()                 { d.has = 0 }
-func (d *desk) find(string) error     { return nil }
-func (d *desk) start(*node) error     { return nil }
-func (d *desk) signal(syscall.Signal) {}
-func (d *desk) abandon()              {}
-func (d *desk) close()                { d.free() }
+func (d *desk) absent() ([]int, int, error) { return nil, 0, nil }
+func (d *desk) free()                       { d.has = 0 }
+func (d *desk) find(string) error           { return nil }
+func (d *desk) start(*node) error           { return nil }
+func (d *desk) signal(syscall.Signal)       {}
+func (d *desk) abandon()                    {}
+func (d *desk) close()                      { d.free() }
 
 // TestMakeJob: all hosts get the same GID, the same token and the cards of the nodes in turn,
 // whatever GIDs are taken where.

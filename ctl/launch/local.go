@@ -31,6 +31,7 @@ type local struct {
 	script bool          // it is a script
 	notes  []raw         // for the user of funet, with the next answer
 	conn   *net.UnixConn // the job lives as long as it
+	gid    uint16        // of the job
 	buffer []byte
 
 	mu        sync.Mutex // guards processes and ending, and is held while one starts: signals and burials come from outside
@@ -134,7 +135,37 @@ func (l *local) job(r attach.JobRequest) (uint16, error) {
 		return 0, err
 	}
 	a, err := attach.DecodeJobAnswer(answer)
+	l.gid = a.GID
 	return a.GID, err
+}
+
+// absent asks the daemon for nodes of the job that have not attached, and for the number of those that are attached.
+func (l *local) absent() (nodes []int, attached int, err error) {
+	request, err := attach.EncodeBody(attach.KindStatus, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	answer, err := l.ask(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	var status struct {
+		Jobs []struct {
+			GID      uint16 `json:"gid"`
+			Attached int    `json:"attached"`
+			Absent   []int  `json:"absent"`
+		} `json:"jobs"`
+	}
+	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
+	if err == nil {
+		err = json.Unmarshal(body, &status)
+	}
+	for _, j := range status.Jobs {
+		if j.GID == l.gid {
+			return j.Absent, j.Attached, err
+		}
+	}
+	return nil, 0, err
 }
 
 func (l *local) free() {

@@ -56,6 +56,8 @@ type remote struct {
 	why     string                 // it has, after that
 	silent  atomic.Pointer[string] // why it was given up; nil: it was not
 
+	asking sync.Mutex // held from a question to its answer
+
 	mu    sync.Mutex
 	nodes map[int]*node // that have not ended
 
@@ -322,6 +324,8 @@ func (r *remote) end(number int, s status) {
 
 // ask gives an order and waits for the answer.
 func (r *remote) ask(o order) (answer, error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
 	if err := r.speaker.say(o); err == nil {
 		select {
 		case a := <-r.answers:
@@ -365,6 +369,11 @@ func (r *remote) find(program string) error {
 		err = r.handed.absent // a user who may not look cannot say that it is not there
 	}
 	return err
+}
+
+func (r *remote) absent() ([]int, int, error) {
+	a, err := r.ask(order{Absent: true})
+	return a.Absent, a.Attached, err
 }
 
 func (r *remote) start(n *node) error {

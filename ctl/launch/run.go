@@ -197,8 +197,10 @@ type running struct {
 	code           int
 	lost           map[host]bool
 	lives          lives
-	ended          bool // by a signal from outside
-	ending         bool // by whatever: no node is started again
+	absence        absence
+	jobHosts       []host // that made the group
+	ended          bool   // by a signal from outside
+	ending         bool   // by whatever: no node is started again
 	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
 	interrupts int
 	over       <-chan time.Time
@@ -211,7 +213,7 @@ type end struct {
 }
 
 func newRunning(o *Options, hosts []host) *running {
-	j := &running{o: o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1), lost: map[host]bool{}, lives: newLives(o.Nodes)}
+	j := &running{o: o, hosts: hosts, jobHosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1), lost: map[host]bool{}, lives: newLives(o.Nodes)}
 	j.stdout, j.stderr = &output{to: o.Stdout, broken: j.broken}, &output{to: o.Stderr, broken: j.broken}
 	return j
 }
@@ -274,6 +276,13 @@ func (j *running) wait() int {
 				j.say("node %d with %v: %v%s%s", e.node, j.on(e.node), e.status, j.lives.usedUp(e.node), j.others())
 				j.end(syscall.SIGTERM)
 			}
+			if !e.failed() {
+				j.endedWell(e.node)
+			}
+		case <-j.absence.look:
+			j.lookForAbsent()
+		case nodes := <-j.absence.found:
+			j.foundAbsent(nodes)
 		case j.failure = <-j.broken:
 			j.end(syscall.SIGTERM)
 		case s := <-j.o.Signals:

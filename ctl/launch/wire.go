@@ -41,12 +41,13 @@ func texts[To, From ~string](list []From) []To {
 	return to
 }
 
-// order is a request of the launcher: one of its fields. Info, Job, Find and Start are each
+// order is a request of the launcher: one of its fields. Info, Job, Find, Start and Absent are each
 // answered by one answer, in their order.
 type order struct {
 	// Mark comes first: a random text after which the agent's words begin (beginning.go).
 	Mark   string          `json:"mark,omitempty"`
 	Info   bool            `json:"info,omitempty"`
+	Absent bool            `json:"absent,omitempty"`
 	Job    *jobOrder       `json:"job,omitempty"`
 	Free   bool            `json:"free,omitempty"`
 	Find   *findOrder      `json:"find,omitempty"`
@@ -117,6 +118,9 @@ type answer struct {
 	Cause  string        `json:"cause,omitempty"`  // which of causes it is, otherwise
 	Info   *attach.Info  `json:"info,omitempty"`
 	GID    uint16        `json:"gid,omitempty"`
+	// Absent and Attached answer the order Absent.
+	Absent   []int `json:"absent,omitempty"`
+	Attached int   `json:"attached,omitempty"`
 }
 
 type outputWord struct {
