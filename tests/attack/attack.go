@@ -24,6 +24,8 @@
 //	remote.go     memory of other processes: written, guessed at, operated on, missed
 //	dials.go      initial requests, as dials of connections are
 //	requests.go   requests at the daemon's socket; Requests lists these
+//	tree.go       multicasts along a tree
+//	unpaid.go     blocks, refusals and modes that make no frame
 //
 // A process that plays has nothing else to do: Play sets GOMAXPROCS.
 package attack
@@ -61,7 +63,7 @@ type Attack struct {
 
 // Attacks lists them.
 func Attacks() []Attack {
-	return []Attack{
+	return append([]Attack{
 		deadNodes("dead_nodes_8", 8),
 		deadNodes("dead_nodes_64", 64),
 		replies(),
@@ -79,7 +81,8 @@ func Attacks() []Attack {
 		remoteOperations(),
 		remoteMisses(),
 		dials(),
-	}
+		tree(),
+	}, unpaid()...)
 }
 
 // find returns the attack of that name.

@@ -41,8 +41,8 @@ const (
 	// slotBytes is the cost of a slot: 45 ns where it is in the processor's cache, and about as much again for each of its two cache lines that a process
 	// on another processor has written.
 	slotBytes = 512
-	// operationBytes is the cost of an operation on a window, an answer, or a copy of a multicast, beyond that of a message: 60 to 90 ns.
-	operationBytes = 256
+	// operationBytes is the cost of an operation on a window, an answer, or a copy of a multicast, beyond that of a message: 100 to 120 ns.
+	operationBytes = 384
 	// completionBytes is the cost of telling a process what became of a request: 50 ns, for an entry of a ring that it reads.
 	completionBytes = 256
 	// controlBytes is the cost of doing what CNTL asks for: 60 to 130 ns.
