@@ -242,11 +242,13 @@ func TestTraceOfMembers(t *testing.T) {
 		r.sets(2, funi.Chain{Number: number, Parent: 1})
 	}
 	for number := range uint16(funi.MaxChains) {
-		r.multicasts(0, 0, funi.MulticastRequest{Chain: number, Members: 3, Message: 5, Data: []byte("copy")})
-		for _, p := range r.proc {
-			if _, ok := take(p, funi.Request); !ok {
-				t.Fatalf("chain %d: no copy", number)
-			}
+		r.block(0, funi.Request, func(s *funi.Slot) { // all at once, so that all lines are in use
+			s.SetMulticast(0, &funi.MulticastRequest{Chain: number, Members: 3, Message: 5, Data: []byte("copy")})
+		})
+	}
+	for range funi.MaxChains {
+		if n := r.notified(0); n.Reason != arctic.ReasonNone {
+			t.Fatalf("a multicast: %v", n.Reason)
 		}
 	}
 	r.ends()
