@@ -189,8 +189,11 @@ func (e *Endpoint) apart() error {
 
 // waitTogether is WaitFor in a collective call.
 func (e *Endpoint) waitTogether(node int, done func() bool) error {
+	if e.member == nil {
+		return e.missing(node, e.WaitFor(node, done))
+	}
 	over := false
-	err := e.wait(func() bool { over = done(); return over || e.member != nil && e.member.changed }, func() error { return e.probe(node) })
+	err := e.wait(func() bool { over = done(); return over || e.member.changed }, func() error { return e.probe(node) })
 	if err == nil && !over {
 		return e.together()
 	}

@@ -285,6 +285,7 @@ var immediate = []string{
 	"Node",
 	"Nodes",
 	"OpenSegment",
+	"PassOn",
 	"Pace",
 	"PaceMeasured",
 	"Present",

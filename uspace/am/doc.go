@@ -64,12 +64,14 @@
 // returns an Undelivered error that says which message and why. Sending goes on as before;
 // the program decides whether to go on. Calls that wait for a node that is gone end
 // with such an error: a call that waits sends the node a probe now and then. A node whose process was
-// started anew is not gone, and does not know what its predecessor was asked.
+// started anew is not gone, and does not know what its predecessor was asked. So does a message whose node has no
+// handler of its number: that node says so, and drops and counts it (Unknown).
 //
 // The bounds, and what happens at them: a full send queue holds the sender up as
 // the rules say; beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment more than OpenSegments or
 // one object more than MaxObjects is an error; Poll ends after some two thousand messages.
-// Beyond MaxSends long messages the next one waits, and a message for which the receiver has no memory waits there until it has.
+// Beyond MaxSends long messages the next one waits, and a message for which the receiver has no memory waits there until it has. One that is longer
+// than that memory gets some of its own (Memory.Grow), or is refused (ErrMemory).
 // After the first call of a kind, later calls of that kind do not allocate, unless they fail.
 //
 // Every call that waits can be cancelled: it ends when the context.Context ends that the

@@ -39,8 +39,11 @@ func (m *Missing) Unwrap() error { return m.Err }
 
 // missing adds which nodes have not come to an error of waiting for a node.
 func (e *Endpoint) missing(node int, err error) error {
+	if err == nil {
+		return nil
+	}
 	var u *Undelivered
-	if !errors.Is(err, ErrCancelled) && !errors.As(err, &u) {
+	if !errors.Is(err, ErrCancelled) && !errors.As(err, &u) || errors.Is(err, ErrNoHandler) {
 		return err
 	}
 	c := &e.collective
