@@ -5,6 +5,7 @@ package xdp
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -48,6 +49,9 @@ func kindOf(l netlink.Link) Kind {
 	a := l.Attrs()
 	k := Kind{Name: l.Type()}
 	var remarks []string
+	if a.Flags&net.FlagLoopback != 0 {
+		remarks = append(remarks, "a loopback device has no Ethernet address, and carries nothing to other hosts: use another interface")
+	}
 	switch k.Name {
 	case "bond":
 		k.Native = errBond

@@ -99,8 +99,8 @@ func redirectCode(etherType uint16, sockets int) asm.Instructions {
 
 // bpfFault names the capabilities that loading needs.
 func bpfFault(doing string, err error) error {
-	if errors.Is(err, unix.EPERM) {
-		return fault(doing, ErrPermission, err, "run as root or with CAP_BPF and CAP_NET_ADMIN")
+	if errors.Is(err, unix.EPERM) { // without the library's guess at limits of locked memory
+		return fault(doing, ErrPermission, unix.EPERM, "run as root or with CAP_BPF and CAP_NET_ADMIN")
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

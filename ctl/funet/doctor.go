@@ -24,15 +24,27 @@ type diagnosis struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
+// columnGap is the space between columns of a table (output.Table).
+const columnGap = 3
+
 // WriteTable writes a line for each finding, with the cure where there is one.
 func (d *diagnosis) WriteTable(w io.Writer) error {
 	rows := [][]string{{"", "where", "check", "found, and the cure"}}
+	where, check := len("where"), len("check")
 	for _, f := range d.Findings {
-		found := f.Found
+		where, check = max(where, len(f.Subject)), max(check, len(f.Check))
+	}
+	wide := max(output.Width-(len(doctor.Fail)+where+check+3*columnGap), output.Width/2)
+	for _, f := range d.Findings {
+		lines := output.Fold(f.Found, wide)
 		if f.Cure != "" {
-			found += " -> " + f.Cure
+			lines = append(lines, output.Fold("-> "+f.Cure, wide)...)
 		}
-		rows = append(rows, []string{string(f.Verdict), f.Subject, f.Check, found})
+		row := []string{string(f.Verdict), f.Subject, f.Check}
+		for _, l := range lines {
+			rows = append(rows, append(row, l))
+			row = []string{"", "", ""}
+		}
 	}
 	return output.Table(w, rows...)
 }

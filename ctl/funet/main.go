@@ -34,10 +34,11 @@ func main() {
 	var out usage.Output
 	c := root()
 	c.SetOut(&out)
+	usage.Strict(c)
 	if asked, _, err := c.Find(os.Args[1:]); err == nil { // else it is refused at once
 		cutShort(ctx, asked)
 	}
-	if err := errors.Join(c.ExecuteContext(ctx), out.Err()); err != nil {
+	if err := out.Join(c.ExecuteContext(ctx)); err != nil {
 		exit(ctx, err)
 	}
 }

@@ -34,6 +34,9 @@ func jumbo(p xdp.Capabilities) xdp.Trial {
 	return p.Generic
 }
 
+// reasonColumn is where the reasons stand: behind native_frags and unknown.
+const reasonColumn = 25
+
 func probeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -59,13 +62,23 @@ has an XDP program is left alone.`,
 			}
 			r := probeResult{Interface: p.Interface, Kind: p.Kind.Name, Remark: p.Kind.Remark, Up: p.Up, MTU: p.MTU, RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
 			rows := [][]string{{"feature", "answer", ""}}
+			said := map[string]string{} // the first feature that has a reason
 			for _, t := range trials {
 				r.Answers[t.name] = t.trial.Answer.String()
 				why := ""
 				if t.trial.Err != nil {
 					why = t.trial.Err.Error()
 				}
-				rows = append(rows, []string{t.name, t.trial.Answer.String(), why})
+				if first, ok := said[why]; ok {
+					why = "as " + first
+				} else if why != "" {
+					said[why] = t.name
+				}
+				lines := output.Fold(why, output.Width-reasonColumn)
+				rows = append(rows, []string{t.name, t.trial.Answer.String(), lines[0]})
+				for _, l := range lines[1:] {
+					rows = append(rows, []string{"", "", l})
+				}
 			}
 			if asJSON {
 				return output.JSON(r)

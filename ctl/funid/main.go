@@ -34,7 +34,8 @@ func main() {
 	var out usage.Output
 	c := command()
 	c.SetOut(&out)
-	err := errors.Join(c.ExecuteContext(ctx), out.Err())
+	usage.Strict(c)
+	err := out.Join(c.ExecuteContext(ctx))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "funid:", strings.ReplaceAll(err.Error(), "\n", "; "))

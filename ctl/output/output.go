@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,6 +43,34 @@ func Table(w io.Writer, rows ...[]string) error {
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	return t.Flush()
+}
+
+// Width is how wide lines of tables are where they can be, in characters.
+const Width = 80
+
+// Fold breaks a text between words into lines of at most wide characters, one at least. What stands in back quotes, to be copied, stays in one piece.
+func Fold(text string, wide int) (lines []string) {
+	var words []string
+	open := false
+	for _, w := range strings.Fields(text) {
+		if open {
+			words[len(words)-1] += " " + w
+		} else {
+			words = append(words, w)
+		}
+		open = open != (strings.Count(w, "`")%2 == 1)
+	}
+	for i, w := range words {
+		if last := len(lines) - 1; i > 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(w) <= wide {
+			lines[last] += " " + w
+		} else {
+			lines = append(lines, w)
+		}
+	}
+	if lines == nil {
+		lines = []string{""}
+	}
+	return lines
 }
 
 // Count says how many of something there are, in words: "1 node", "2 nodes".

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -60,8 +61,33 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Err is the first error.
-func (o *Output) Err() error { return o.err }
+// Join adds the first error of writing to that of the command, unless it is the same.
+func (o *Output) Join(err error) error {
+	if errors.Is(err, o.err) {
+		return err
+	}
+	return errors.Join(err, o.err)
+}
+
+// Strict has the library's own commands, help and completion, refuse what they do not know.
+func Strict(c *cobra.Command) {
+	c.InitDefaultHelpCmd()
+	c.InitDefaultCompletionCmd()
+	for _, own := range c.Commands() {
+		switch own.Name() {
+		case "help":
+			own.Args = func(_ *cobra.Command, args []string) error {
+				if _, rest, err := c.Find(args); err != nil || len(rest) > 0 {
+					return fmt.Errorf("%q is no command; `%s --help` lists those there are", strings.Join(args, " "), c.Name())
+				}
+				return nil
+			}
+		case "completion":
+			own.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			own.Args = func(c *cobra.Command, args []string) error { return Explain(c, cobra.NoArgs(c, args)) }
+		}
+	}
+}
 
 // Odd returns what is wrong with the help of a command and of those below it: a name in
 // back quotes within a flag's text is taken for that of its argument, which is meant only where it is one

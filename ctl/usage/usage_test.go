@@ -1,6 +1,9 @@
 package usage
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -61,5 +64,40 @@ func TestOdd(t *testing.T) {
 	c.Flags().String("user", "", "see `id`")
 	if odd := Odd(c); len(odd) != 2 {
 		t.Errorf("%q", odd)
+	}
+}
+
+// Rule (Strict): help and completion refuse what they do not know, and do what they do.
+func TestStrict(t *testing.T) {
+	for line, want := range map[string]string{
+		"help nosuch": "is no command", "help lab nosuch": "is no command", "completion bsh": "unknown command", "help": "", "help lab": "", "help lab up": "", "completion": "",
+		"completion bash": "", "lab up": "",
+	} {
+		root := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs}
+		lab := &cobra.Command{Use: "lab", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		lab.AddCommand(&cobra.Command{Use: "up", Run: func(*cobra.Command, []string) {}})
+		root.AddCommand(lab)
+		root.SetOut(io.Discard)
+		Strict(root)
+		root.SetArgs(strings.Fields(line))
+		if err := root.Execute(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+}
+
+// Rule (Output.Join): an error of writing is told once.
+func TestOutputJoins(t *testing.T) {
+	full, other := errors.New("no space left"), errors.New("other")
+	for _, c := range []struct {
+		out, err error
+		want     string
+	}{{full, full, "no space left"}, {full, fmt.Errorf("printing: %w", full), "printing: no space left"}, {full, nil, "no space left"}, {full, other, "other\nno space left"}, {nil, other, "other"}} {
+		if err := (&Output{c.out}).Join(c.err); err == nil || err.Error() != c.want {
+			t.Errorf("%v and %v: %v, want %q", c.out, c.err, err, c.want)
+		}
+	}
+	if err := (&Output{}).Join(nil); err != nil {
+		t.Error(err)
 	}
 }
