@@ -117,7 +117,7 @@ func (c *connection) makeJob(message []byte) error {
 }
 
 // mostAbsent bounds how many nodes JobStatus names.
-const mostAbsent = 16
+const mostAbsent = 4
 
 // absent returns the first nodes on a card that have not attached yet. The caller holds Daemon.mu.
 func (j *job) absent(card uint16) (nodes []uint16) {
