@@ -62,8 +62,8 @@ type unpaidBed struct {
 	cut   bool            // card 0 sends nothing
 }
 
-// Nodes of group 8: absentNode is on card 0 and has no context, and probeNode is unpaidBed.probe.
-const absentNode, probeNode = 2, 3
+// Nodes of group 8 on card 0: absentNode has no context, probeNode is unpaidBed.probe, and deafNode is for one that never reads, of a third account.
+const absentNode, probeNode, deafNode = 2, 3, 4
 
 func newUnpaidBed(t *testing.T) *unpaidBed {
 	u := &unpaidBed{}
@@ -71,7 +71,7 @@ func newUnpaidBed(t *testing.T) *unpaidBed {
 		return &tap{Port: p, see: func([]byte) bool { return card != 0 || !u.cut }}
 	})
 	for _, c := range u.cards {
-		if err := c.SetGroupRoutes(8, []uint32{0, 1, 0, 0}); err != nil {
+		if err := c.SetGroupRoutes(8, []uint32{0, 1, 0, 0, 0}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,10 +154,11 @@ func TestAllWorkIsPaid(t *testing.T) {
 			u.cut = false
 		},
 		"tries": func(u *unpaidBed) {
+			u.others(0, 8, deafNode, 1, 9)
 			looped := func() uint64 { return u.cards[0].Counters().LoopedToOwnCard }
 			for room := true; room; { // in its receive queue
 				before := looped()
-				put(u.flood[0], funi.Request, 0, 1)
+				put(u.flood[0], funi.Request, deafNode, 1)
 				u.pass(time.Millisecond)
 				room = looped() != before
 			}
@@ -166,8 +167,13 @@ func TestAllWorkIsPaid(t *testing.T) {
 		},
 		"a look for a line": func(u *unpaidBed) {
 			u.cut = true
-			for range 8 {
+			for taken := 1; taken > 0; { // until there is no line
 				stuff(u.flood[0], funi.Request, 1)
+				taken = u.flood[0].Unsent(funi.Request)
+				u.step(u.now + 1)
+				taken -= u.flood[0].Unsent(funi.Request)
+			}
+			for range 8 {
 				u.step(u.now + 1)
 			}
 			u.cards[0].Charge(u.now, 0)
