@@ -9,9 +9,9 @@ package daemon
 // wait at a door as its user may have, and mostRefusals more, which are told that they are too many;
 // further ones are closed silently. So a user can make nobody wait but himself.
 //
-// The loop itself takes a sixth of a processor when it is flooded. In the kernel's backlog, which
-// users share, a connection then waits for some 60 ms; when the backlog is full, clients wait in
-// turn (attach.Dial). The loop never closes a socket with descriptors in it: see closing.go.
+// The loop itself takes at most half of a processor, as a user does (pace.go), when it is flooded, at the lower priority of the daemon's other threads. In
+// the kernel's backlog, which users share, a connection then waits for a batch and a pause; when the backlog is full, clients wait in
+// turn (attach.Dial), so the loop has to be faster than one who floods it. The loop never closes a socket with descriptors in it: see closing.go.
 
 import (
 	"errors"
@@ -36,9 +36,9 @@ const (
 	acceptBatch = 4096
 	// acceptPause is how many times as long as it took the loop then pauses, acceptBurst how much
 	// of that it does not pause for, and longestPause the most.
-	acceptPause  = 9
+	acceptPause  = 1
 	acceptBurst  = 4 * time.Millisecond
-	longestPause = 50 * time.Millisecond
+	longestPause = 10 * time.Millisecond
 	// mostRefusals is how many connections of an account wait to be refused.
 	mostRefusals = 64
 )
