@@ -29,7 +29,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: help golang build install deb image systemd demo test check unit race mutants fuzz chaos bench profile hostile share qemu figures peers generate clean root tools conformance
+.PHONY: help golang build install deb image systemd demo test check unit race mutants fuzz chaos model bench profile hostile share qemu figures peers generate clean root tools conformance
 build: bin/funet bin/funid
 
 help:
@@ -42,6 +42,7 @@ help:
 	@echo "make unit       the tests; make race: with the race detector (root)"
 	@echo "make fuzz       each fuzzer for FUZZTIME ($(FUZZTIME))"
 	@echo "make chaos      swarms of seeds that nobody ran, for CHAOSTIME ($(CHAOSTIME))"
+	@echo "make model      the link's handshake, checked by spin"
 	@echo "make mutants    break the engine on purpose: tests must notice"
 	@echo "make hostile    attack the daemon for HOSTILETIME ($(HOSTILETIME)) (root)"
 	@echo "make share      what a user keeps beside attacks (root)"
@@ -207,6 +208,13 @@ chaos: bin/funet
 		bin/funet sim chaos --shape swarm --seeds $$first..$$last || failed=1; \
 		kill -0 $$timer 2>/dev/null; do first=$$((last + 1)); done; \
 	wait $$timer; exit $$failed
+
+# The link's handshake as a model that spin checks, and mistakes in it that spin finds.
+model:
+	@command -v spin >/dev/null && command -v gcc >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install spin and gcc first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends spin gcc libc6-dev; }
+	@tests/model/check.sh
 
 # What the engine takes, built with the profile that funet ships with: BENCH names the benchmarks.
 BENCH ?= PingPongStep
