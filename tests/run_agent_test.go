@@ -175,3 +175,9 @@ func TestLabListForAll(t *testing.T) {
 	}
 	p.wait()
 }
+
+// TestRunFewFiles: where the limit of open files is too low, the error says so and names the limit.
+func TestRunFewFiles(t *testing.T) {
+	s := daemons(t)
+	start(t, nobody(exec.Command("sh", "-c", "ulimit -n 12; exec "+command+" run -n 2 --lab="+s.name+" -- true")), nil).fails("too many open files", "ulimit -n")
+}

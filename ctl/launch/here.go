@@ -45,9 +45,17 @@ func newHere(socket string, o *Options) (*remote, error) {
 		if errors.Is(err, ErrUser) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: starting the agent for %s: %w", ErrHosts, r.name, err)
+		return nil, fmt.Errorf("%w: starting the agent for %s: %w; %s", ErrHosts, r.name, err, cureOf(err, "free memory or processes (ulimit -u)"))
 	}
 	return r, nil
+}
+
+// cureOf says what to do about an error of starting something.
+func cureOf(err error, otherwise string) string {
+	if errors.Is(err, unix.EMFILE) {
+		return "raise the limit of open files (ulimit -n)"
+	}
+	return otherwise
 }
 
 // Find looks whether this machine has the program for the options' user before anything is made for it. Errors: ErrProgram, ErrUser.

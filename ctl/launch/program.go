@@ -132,10 +132,8 @@ func notStarted(name, user string, err error) error {
 	if err == nil {
 		return nil
 	}
-	who, cure := "", "give the path of a program, as it is on the host"
+	who, cure := "", cureOf(err, "give the path of a program, as it is on the host")
 	switch {
-	case errors.Is(err, unix.EMFILE):
-		cure = "raise the limit of open files (ulimit -n)"
 	case user != "" && errors.Is(err, fs.ErrPermission):
 		who, cure = " as user "+user, "let that user execute it and read it, and its interpreter if it is a script, or choose another with --user"
 	case errors.Is(err, fs.ErrPermission):

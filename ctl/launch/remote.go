@@ -82,7 +82,7 @@ func newRemote(name string, o *Options) (*remote, error) {
 	// The terminal's Ctrl-C is for the launcher, and is passed on.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := r.open(o.HostTimeout, (*exec.Cmd).Start); err != nil {
-		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; install it, or leave out --hosts", ErrHosts, words[0], name, err)
+		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; %s", ErrHosts, words[0], name, err, cureOf(err, "install it, or leave out --hosts"))
 	}
 	return r, nil
 }
