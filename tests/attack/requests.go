@@ -155,15 +155,14 @@ func (r *requester) image() []byte {
 		}
 		return b
 	}
-	b := words(nil, 0x4d55464e, 1|uint32(r.gid)<<16, uint32(r.node)|1<<16) // with a segment
+	b := words(nil, 0x4d55464e, 2|uint32(r.gid)<<16, uint32(r.node)|1<<16) // with a segment
 	b = words(b, segmentBase, uint32(funi.Keyed), funi.PageSize, 0)
 	b = words(b, 1, 0) // lineage
 	b = words(b, uint32(manyWindows.KeySlots), uint32(manyWindows.Areas), uint32(manyWindows.Notifications), uint32(manyWindows.KeySlots))
 	for i := range uint32(manyWindows.KeySlots) {
 		b = words(b, i, i, 1, segmentBase, 16, 0, 0, uint32(funi.RightWrite)<<16, 0, 0)
 	}
-	b = words(b, 0, 0, 0)                  // areas, and the ring
-	b = append(b, make([]byte, 4*8)...)    // what was completed and notified
-	b = words(b, 0, 0, 0, 0)               // generations, chains, and what was drained
-	return append(b, make([]byte, 7*8)...) // traffic
+	b = words(b, 0, 0, 0)               // areas, and the ring
+	b = append(b, make([]byte, 4*8)...) // what was completed and notified
+	return words(b, 0, 0, 0, 0)         // generations, chains, and what was drained
 }
