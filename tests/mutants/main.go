@@ -209,6 +209,16 @@
 //	port               a frame in a peer's name is taken at any port
 //	porthole           a frame like the one before is taken at any port
 //	unsendable         a remote write may send memory that is not for sending
+//	freeslot           a slot that makes no packet counts for nobody
+//	freerefusal        a slot that is refused counts for nobody
+//	freemode           a change of CNTL counts for nobody
+//	freebell           a bell counts for nobody
+//	freetry            finding no room for a packet to this card counts for nobody
+//	freelook           a look that finds no line counts for nobody
+//	freeabsence        frames for nodes that are absent count for nobody
+//	freeanswer         frames that bring only acknowledgments count for nobody
+//	freeacknowledgment frames that only acknowledge count for nobody
+//	freerepeat         frames that are sent again count for nobody
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
 // engine changes, its mutation is written anew. The mutant is a file in a temporary

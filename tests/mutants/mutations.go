@@ -72,7 +72,7 @@ var mutations = []mutation{
 		`if fl.isRefused(seq) {`, `if false {`,
 		link("TestRepeatedFrameGetsTheSameAnswer")},
 	{"fate", "link/arrive.go",
-		`e.fate = Fate{Outcome: Accepted}`, ``,
+		`e.fate, e.answered = Fate{Outcome: Accepted}, nil`, `e.answered = nil`,
 		link("TestObserve")},
 	{"negative", "link/acknowledge.go",
 		`case r.Retry&bit != 0 && ln.owner.Ended:`, `case r.Retry&bit != 0:`,
@@ -179,12 +179,10 @@ var mutations = []mutation{
 	if false {`,
 		unit("TestChargedRest")},
 	{"uncharged", "preprocess.go",
-		`link.FrameTime+len(t.Packets)+len(t.Block)`, `0`,
+		`link.FrameTime + len(t.Packets) + len(t.Block)`, `0`,
 		unit("TestChargeIsBounded")},
 	{"bytes", "retrieval.go",
-		`		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
-`, `		a.local -= packetBytes
-`,
+		`cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)`, `cost := packetCost(h.Kind)`,
 		unit("TestBlocksOfAStepAreBounded")},
 	{"leak", "link/acknowledge.go",
 		`	fr.train = nil
@@ -726,7 +724,7 @@ var mutations = []mutation{
 `,
 		unit("TestForgedSlots")},
 	{"halfway", "move.go",
-		`		x.remote = x.remote.anew()
+		`		x.remote.wipe() // what the image had in the tables
 `, ``,
 		unit("TestForgedSlots")},
 	{"authority", "request.go",

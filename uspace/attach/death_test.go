@@ -165,7 +165,7 @@ func TestOpenIsRefused(t *testing.T) {
 		"too many slots":    {func(c *attach.Config) { c.Slots = 1 << 33 }, attach.ErrSlots},
 		"no such socket":    {func(c *attach.Config) { c.Socket = "/nowhere/s" }, attach.ErrNoDaemon},
 		"not a socket":      {func(c *attach.Config) { c.Socket = "/dev/null" }, attach.ErrNoDaemon},
-		"too long a socket": {func(c *attach.Config) { c.Socket = strings.Repeat("s", 300) }, unix.EINVAL},
+		"too long a socket": {func(c *attach.Config) { c.Socket = strings.Repeat("s", 300) }, unix.ENAMETOOLONG},
 	} {
 		cfg := d.config(0)
 		c.change(&cfg)

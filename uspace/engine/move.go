@@ -94,7 +94,7 @@ func (c *Card) takeImage(x *Context, image []byte) error {
 	}
 	content, err := x.decodeImage(image)
 	if err != nil {
-		x.remote = x.remote.anew()
+		x.remote.wipe() // what the image had in the tables
 		return err
 	}
 	x.iface.Resume()

@@ -61,9 +61,17 @@ func (r *remote) anew() *remote {
 	if r == nil {
 		return nil
 	}
-	clear(r.keySlots)
-	clear(r.areas)
+	r.wipe()
 	return &remote{keySlots: r.keySlots, areas: r.areas, ring: r.ring}
+}
+
+// wipe closes everything in the tables.
+func (r *remote) wipe() {
+	if r != nil {
+		clear(r.keySlots)
+		clear(r.areas)
+		clear(r.ring)
+	}
 }
 
 // giveTables gives the tables of a context that ends back to its owner. Nothing comes for its windows any more, and of its own
