@@ -58,7 +58,7 @@ help:
 golang:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install Go 1.21 or later: https://go.dev/dl, or your distribution's golang (Debian 12: that of bookworm-backports)" >&2; exit 1; }
 	@have=$$(cd / && GOTOOLCHAIN=local $(GO) version | sed -E 's/^go version (go|devel go)?([0-9]+\.[0-9]+).*/\2/'); \
-	[ "$$(printf '%s\n' 1.21 "$$have" | sort -V | head -n 1)" = 1.21 ] || { \
+	[ -z "$$have" ] || [ "$$(printf '%s\n' 1.21 "$$have" | sort -V | head -n 1)" = 1.21 ] || { \
 		echo "make: Go $$have is too old: it cannot fetch Go $$(sed -n 's/^go //p' go.mod), which go.mod asks for; install Go 1.21 or later: https://go.dev/dl, or on Debian 12 golang of bookworm-backports" >&2; exit 1; }
 
 .PHONY: bin/funet bin/funid

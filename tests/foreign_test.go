@@ -419,7 +419,7 @@ func difference(t *testing.T, before, after report) map[string]int64 {
 // seen is how many frames the NIC program has looked at.
 func (r *report) seen() uint64 {
 	c := r.NIC
-	return c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.ForeignGroup + c.NoSocket + c.Redirected
+	return c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.Merged + c.ForeignGroup + c.NoSocket + c.Redirected
 }
 
 // quiet returns the server's report once the card has looked at every frame that the NIC

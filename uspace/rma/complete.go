@@ -71,8 +71,9 @@ func (e *Endpoint) Poll() {
 		e.back(r)
 	}
 	e.hearLost()
-	// With Shared, returns may wait for the other library: they are of operations that were not lost.
-	settled = settled && e.ops.unsettled > 0 && e.open() == 0 && !e.iface.Returns()
+	// With Shared, returns may wait for the other library: they are of operations that were not lost. A program that commits operations past this
+	// package makes the open ones too few; it is not to wait for ever.
+	settled = settled && e.ops.unsettled > 0 && e.open() <= 0 && !e.iface.Returns()
 	for n := (funi.Notification{}); !e.full() && e.iface.NextNotification(&n); {
 		switch n.Kind {
 		case funi.NoteCompletion:
@@ -105,7 +106,7 @@ func (e *Endpoint) settle() {
 	n := &e.ops
 	for i := range n.told {
 		if m := &n.told[i]; m.id != 0 && !m.done {
-			n.unsettled--
+			n.unsettled = max(n.unsettled, 1) - 1
 			e.finish(uint32(m.id), Result{Err: &Error{m.operation, m.node, arctic.ReasonNone}})
 		}
 	}

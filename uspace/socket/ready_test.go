@@ -52,10 +52,14 @@ func TestReady(t *testing.T) {
 	if _, err := s.Dial("funet", "1:80"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a dial before anybody listens: %v", err)
 	}
-	short, end := context.WithTimeout(ctx, 30*time.Millisecond)
-	defer end()
-	if err := s.Ready(short, "1:81"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("nobody comes: %v", err)
+	for patience, told := 30*time.Millisecond, false; !told; patience *= 2 { // the first answer takes as long as the machine likes
+		short, end := context.WithTimeout(ctx, patience)
+		err := s.Ready(short, "1:81")
+		end()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Fatalf("nobody comes: %v", err)
+		}
+		told = errors.Is(err, syscall.ECONNREFUSED)
 	}
 	select {
 	case err := <-ready:
