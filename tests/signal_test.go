@@ -130,7 +130,7 @@ func TestCommandsAreInterrupted(t *testing.T) {
 		{[]string{"sim", "cmam"}, computes},
 		{[]string{"bench", "rate", "--rounds", "1000", "--xdp", "generic"}, measures},
 		{[]string{"bench", "incast", "--lab", "3", "--rounds", "1000", "--xdp", "generic"}, measures},
-		{[]string{"run", "-n", "2", "--lab=" + daemons(t).name, "--", "sleep", "600"}, measures},
+		{[]string{"run", "-n", "2", "--lab=" + daemons(t).name, "--", "sleep", "600"}, func(p *process) bool { return sleepers(p.mark) == 2 }},
 	} {
 		for word, signal := range ending {
 			t.Run(strings.Join(c.args[:2], " ")+" "+word, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestSwarmIsRepeated(t *testing.T) {
 
 // Some hundred seeds of a swarm hold, and each runs as it does alone, whatever runs beside it.
 func TestSwarm(t *testing.T) {
-	first, last := uint64(1), uint64(400)
+	first, last := uint64(1), uint64(250)
 	if testing.Short() {
 		last = 60
 	}
