@@ -508,7 +508,7 @@ var mutations = []mutation{
 `, ``,
 		rma("TestLostReturnsOfMulticasts")},
 	{"doomed", "../rma/complete.go",
-		`e.ops.unsettled > 0 && e.open() == 0`, `e.ops.unsettled > 0`,
+		`e.ops.unsettled > 0 && e.open() <= 0`, `e.ops.unsettled > 0`,
 		rma("TestLostReturnsOfMulticasts")},
 	{"unheard", "../am/undelivered.go",
 		`if !ok && !e.lostMore() {`, `if !ok {`,
