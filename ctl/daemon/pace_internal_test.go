@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,11 +52,12 @@ func TestRequestsOfAnAccountTakeTurns(t *testing.T) {
 	if err := first.enter(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
+	var ended sync.WaitGroup
+	ended.Go(func() {
 		err := second.enter()
 		done <- fmt.Sprintf("second %v", err)
 		second.exit()
-	}()
+	})
 	if err := other.enter(); err != nil { // or the test hangs here
 		t.Fatal(err)
 	}
@@ -68,6 +70,7 @@ func TestRequestsOfAnAccountTakeTurns(t *testing.T) {
 	if a, b := <-done, <-done; a != "first" || b != "second <nil>" {
 		t.Errorf("%q came before %q", a, b)
 	}
+	ended.Wait()
 	if d.purses[7].debt == (debt{}) || time.Until(time.Time(d.purses[7].debt)) > time.Minute {
 		t.Errorf("a request that computed for a millisecond owes until %v", time.Time(d.purses[7].debt))
 	}
