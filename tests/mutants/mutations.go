@@ -178,9 +178,6 @@ var mutations = []mutation{
 	if c.rests(a) {`, `func (c *Card) visit(a *account) {
 	if false {`,
 		unit("TestChargedRest")},
-	{"uncharged", "preprocess.go",
-		`link.FrameTime + len(t.Packets) + len(t.Block)`, `0`,
-		unit("TestChargeIsBounded")},
 	{"bytes", "retrieval.go",
 		`cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)`, `cost := packetCost(h.Kind)`,
 		unit("TestBlocksOfAStepAreBounded")},
@@ -670,9 +667,6 @@ var mutations = []mutation{
 		`		ln.Whole()
 `, ``,
 		unit("TestBlocksFollowInOnePiece")},
-	{"return", "life.go",
-		`min(b.reached[l], sign.bornAt(b.card, arctic.Level(l)))`, `sign.bornAt(b.card, arctic.Level(l))`,
-		unit("TestTransferToOneWhoComesBack")},
 	{"ring", "../rats/write.go",
 		`window := s.size - (s.sent - max(s.consumed, s.base))`, `window := s.size`,
 		rats("TestStream")},
