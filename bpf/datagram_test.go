@@ -152,9 +152,13 @@ func TestDatagrams(t *testing.T) {
 				{"length one beyond the datagram, within the frame", append(good(200, length(187)).bytes, 0, 0), badLength},
 				{"GID 2048", good(200, gid(2048)).bytes, badGID},
 				{"somebody else's text", good(200, func(f []byte) { copy(f[offsetVersion:], "GET / HTTP/1.1") }).bytes, badVersion},
-				{"a frame of 199 in a datagram for 200", good(200, length(185)).bytes, merged},
-				{"two frames", good(280, length(126)).bytes, merged},
-				{"two of a foreign group", good(280, length(126), gid(foreignGroup)).bytes, merged},
+				{"a frame filled up with one zero", good(200, length(185), behind(185, 0)).bytes, redirected},
+				{"a frame filled up with zeroes", good(280, length(126), behind(126, 0)).bytes, redirected},
+				{"one filled up, of a foreign group", good(280, length(126), behind(126, 0), gid(foreignGroup)).bytes, foreign},
+				{"two frames", good(280, length(126), behind(126, Version)).bytes, merged},
+				{"a frame and the first byte of another", good(200, length(185), behind(185, Version)).bytes, merged},
+				{"a frame and a hello", good(280, length(126), behind(126, 255)).bytes, merged},
+				{"two of a foreign group", good(280, length(126), behind(126, Version), gid(foreignGroup)).bytes, merged},
 				{"a hello and more", good(200, version(255), length(66)).bytes, redirected},
 				{"foreign group", good(200, gid(foreignGroup)).bytes, foreign},
 				{"79 bytes of a frame", good(79).bytes, short},
@@ -216,6 +220,12 @@ func TestDatagrams(t *testing.T) {
 					{"length 7", is(func(d *datagram) { put16(inIP(4), 7)(d); put16(inUDP(4), 7)(d) }), pass},
 					{"a jumbogram", is(func(d *datagram) { put16(inIP(4), 0)(d); put16(inUDP(4), 0)(d) }), pass},
 					{"IPv4 in an IPv6 frame", is(put16(inIP(-2), 0x0800)), pass},
+				}...)
+			}
+			if frags { // the second frame is not in the first buffer
+				rows = append(rows, []row{
+					{"a long frame filled up with zeroes", good(9000, length(5000), behind(5000, 0)).bytes, redirected},
+					{"two long frames", good(9000, length(5000), behind(5000, Version)).bytes, merged},
 				}...)
 			}
 			for _, r := range rows {
@@ -357,8 +367,10 @@ func judgeDatagram(frame []byte, active map[uint16]bool) Counters {
 	inner := binary.BigEndian.AppendUint16(make([]byte, 12, 12+len(udp)), EtherType)
 	inner = append(inner, udp[8:]...)
 	verdict := judge(inner, active)
-	if (verdict == redirected || verdict == foreign) && inner[14] == Version && 14+int(binary.LittleEndian.Uint16(inner[16:])) < len(inner) {
-		return merged
+	if (verdict == redirected || verdict == foreign) && inner[14] == Version {
+		if end := 14 + int(binary.LittleEndian.Uint16(inner[16:])); end < len(inner) && (inner[end] == Version || inner[end] == 255) {
+			return merged
+		}
 	}
 	return verdict
 }
@@ -373,6 +385,11 @@ func TestRandomDatagrams(t *testing.T) {
 			inner := drawFrame(t)
 			if rapid.IntRange(0, 3).Draw(t, "version as it should be") > 0 && len(inner) > offsetVersion {
 				inner[offsetVersion] = Version
+			}
+			if rapid.Bool().Draw(t, "another frame behind") && len(inner) > offsetLength+2 {
+				if n := int(binary.LittleEndian.Uint16(inner[offsetLength:])); n > 2 && offsetVersion+n < len(inner) {
+					behind(n, rapid.SampledFrom([]uint8{0, 1, Version, VersionHello}).Draw(t, "its version"))(inner)
+				}
 			}
 			var tags []uint16
 			if rapid.Bool().Draw(t, "tagged") {

@@ -111,7 +111,7 @@ enum funet_counter {
 	FUNET_COUNT_BAD_VERSION,   /* another version */
 	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame */
 	FUNET_COUNT_BAD_GID,	   /* a GID of more than 11 bits */
-	FUNET_COUNT_MERGED,	   /* a datagram longer than its frame: the kernel merged several (GRO): dropped */
+	FUNET_COUNT_MERGED,	   /* a datagram with another frame behind its own: the kernel merged several (GRO): dropped */
 	FUNET_COUNT_FOREIGN_GROUP, /* no context of this group on this host: dropped */
 	FUNET_COUNT_NO_SOCKET,	   /* no AF_XDP socket serves this receive queue: dropped */
 	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of receive queue 0; of queue 1 is the next, and so on */

@@ -180,10 +180,29 @@ static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct
 	return 1;
 }
 
+/* Whether another frame begins behind the body of a frame in a datagram. A card fills a datagram up with zeroes to find out
+ * whether longer ones pass (RFC 4821), so what else is there was put there by the kernel. Behind a body that is longer
+ * than the verifier lets a pointer move it is not looked: the kernel merges to 64 KiB at most.
+ */
+static __always_inline int merged(struct xdp_md *ctx, const struct funet_header *header, __u64 body, int frags)
+{
+	const __u8 *next = (const __u8 *)header + FUNET_FRAME_MIN;
+	__u8 version = 0;
+
+	if (body >= 0x8000)
+		return 0;
+	next += body;
+	if ((void *)(next + 1) <= (void *)(long)ctx->data_end)
+		version = *next;
+	else if (frags)
+		bpf_xdp_load_bytes(ctx, (__u32)((long)next - (long)ctx->data), &version, sizeof(version));
+	return version == FUNET_VERSION || version == FUNET_VERSION_HELLO;
+}
+
 /* What becomes of a frame that is at least its first buffer long. In a frame of several buffers data
  * and data_end bound the first, and that must hold the header: drivers put far more into it.
  */
-static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
+static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
@@ -226,10 +245,10 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 		const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
 		if (!active)
 			return count(FUNET_COUNT_BAD_GID, strange);
-		/* A card sends datagrams that end where their frame does. Generic XDP on an interface above another sees
-		 * what GRO of the lower one made of several: too long for a socket, and with a checksum of none.
+		/* Generic XDP on an interface above another sees what GRO of the lower one made of several datagrams: too
+		 * long for a socket, and with a checksum of none.
 		 */
-		if (funet_udp_port && body < found.len - FUNET_FRAME_MIN)
+		if (funet_udp_port && body < found.len - FUNET_FRAME_MIN && merged(ctx, header, body, frags))
 			return count(FUNET_COUNT_MERGED, XDP_DROP);
 		if (!*active)
 			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
@@ -246,7 +265,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 SEC("xdp")
 int funet_nic(struct xdp_md *ctx)
 {
-	return judge(ctx, (void *)(long)ctx->data_end - (void *)(long)ctx->data);
+	return judge(ctx, (void *)(long)ctx->data_end - (void *)(long)ctx->data, 0);
 }
 
 /* For frames of several buffers. The driver must show all buffers to it (BPF_F_XDP_HAS_FRAGS, which
@@ -255,7 +274,7 @@ int funet_nic(struct xdp_md *ctx)
 SEC("xdp.frags")
 int funet_nic_frags(struct xdp_md *ctx)
 {
-	return judge(ctx, bpf_xdp_get_buff_len(ctx));
+	return judge(ctx, bpf_xdp_get_buff_len(ctx), 1);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

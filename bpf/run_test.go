@@ -80,6 +80,11 @@ func version(v uint8) func([]byte) { return func(f []byte) { f[offsetVersion] = 
 func length(v uint16) func([]byte) {
 	return func(f []byte) { binary.LittleEndian.PutUint16(f[offsetLength:], v) }
 }
+
+// behind sets the byte that follows a frame of a length, where what the kernel merged has the version of the next one.
+func behind(length int, v uint8) func([]byte) {
+	return func(f []byte) { f[offsetVersion+length] = v }
+}
 func gid(v uint16) func([]byte) {
 	return func(f []byte) { binary.LittleEndian.PutUint16(f[offsetGID:], v) }
 }

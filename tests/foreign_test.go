@@ -256,7 +256,7 @@ func (a *attack) damages() map[string]struct {
 		"checksum, each bit of it": {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
 		"checksum, each other byte": {"engine.dropped_checksum", slices.DeleteFunc(bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) }),
 			func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })}, // but the cards, which are looked at before
-		"length within the frame":    {map[bool]string{false: "engine.dropped_checksum", true: "nic.merged"}[a.path != nil], [][]byte{length(66), length(len(good) - 14 - 1)}},
+		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
 		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(5, 8, flip(15))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
 		"tag of a frame without packets": {"engine.dropped_reserved_bits", bits(0, 64, func(bit int) []byte {

@@ -88,6 +88,7 @@ func TestMergedDatagrams(t *testing.T) {
 	two[14] = bpf.Version
 	binary.LittleEndian.PutUint16(two[16:], 186)
 	binary.LittleEndian.PutUint16(two[18:], group)
+	two[14+186] = bpf.Version
 	at, seen := time.Now(), uint64(0)
 	send := func() {
 		t.Helper()
