@@ -203,7 +203,7 @@ func (c *Card) unseat(x *Context) {
 // visitSolo serves the only context that is awake, while nobody rests. What it wakes is next.
 func (c *Card) visitSolo(x *Context) {
 	a := x.account
-	a.refill(c.quantum())
+	a.refill(c.link.Quantum())
 	if a.local <= 0 || a.retrieval <= 0 {
 		c.more = true
 		return
@@ -255,14 +255,6 @@ func (c *Card) Charge(now, took int64) (over int64) {
 	return c.link.Charge(now, took)
 }
 
-// quantum returns how many bytes an account may spend in a step.
-func (c *Card) quantum() int {
-	if c.dozing {
-		return 1 << 30 // it may be the last step for a while: all are seen
-	}
-	return c.link.Quantum()
-}
-
 // refill gives an account what it may spend in a step, less what it has spent too much: one piece of work may take more than a step's.
 func (a *account) refill(quantum int) {
 	a.local = min(a.local+quantum, quantum)
@@ -274,7 +266,7 @@ func (c *Card) visit(a *account) {
 	if c.rests(a) {
 		return
 	}
-	a.refill(c.quantum())
+	a.refill(c.link.Quantum())
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
 			c.more = true

@@ -76,7 +76,7 @@ func stuff(p *funi.Interface, l funi.Level, to int) (n int) {
 }
 
 // Rule: contexts of one account share what a step retrieves and delivers, however many they are,
-// and another account beside it has as much. All that is sent arrives.
+// and another account beside it has as much, also in the last step before a sleep. All that is sent arrives.
 func TestAccountsShareAStep(t *testing.T) {
 	for _, many := range []int{1, 2, 16, 64, 200} {
 		b := newBed(t, setup{cards: 1, slots: 512, net: near})
@@ -97,18 +97,27 @@ func TestAccountsShareAStep(t *testing.T) {
 			}
 			return n
 		}
-		b.mustSend(0, funi.Request, 0, 1)
+		b.mustSend(0, funi.Request, 0, 0)
 		b.step(b.now + 1)
-		b.mustSend(0, funi.Request, 0, 2)
-		before := arrived()
-		b.step(b.now + 1)
-		// A packet takes its bytes and 64 of 8 KiB; a context that is looked at costs some, too.
-		const most = 8<<10/(12+80+64) + 1
-		if got := arrived() - before; got == 0 || got > most {
-			t.Errorf("%d contexts beside another: a step delivered %d packets, want some and at most %d", many, got, most)
-		}
-		if got := b.proc[0].Arrived(funi.Request); got != 2 {
-			t.Errorf("%d contexts: the other's messages took more than a step each: %d arrived", many, got)
+		for i, way := range []string{"awake", "before a nap", "before a sleep"} {
+			b.mustSend(0, funi.Request, 0, 1)
+			before := arrived()
+			switch way {
+			case "before a nap":
+				b.cards[0].Nap()
+			case "before a sleep":
+				b.cards[0].Doze()
+			}
+			b.step(b.now + 1)
+			b.cards[0].Rouse()
+			// A packet takes its bytes and 64 of 8 KiB; a context that is looked at costs some, too.
+			const most = 8<<10/(12+80+64) + 1
+			if got := arrived() - before; got == 0 || got > most {
+				t.Errorf("%d contexts beside another, %s: a step delivered %d packets, want some and at most %d", many, way, got, most)
+			}
+			if got := b.proc[0].Arrived(funi.Request); got != 2+i {
+				t.Errorf("%d contexts, %s: the other's messages took more than a step each: %d arrived", many, way, got)
+			}
 		}
 		b.until(time.Second, "all arrive", func() bool { return arrived() == sent })
 	}
