@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type connection struct {
 
 // serve carries out requests until the connection ends.
 func (c *connection) serve() {
+	debug.SetPanicOnFault(true) // for this goroutine: a request stores to its process's memory, too
 	defer c.over()
 	defer c.contained()
 	buffer := buffers.Get().(*[attach.MaxMessage]byte)
@@ -206,6 +208,15 @@ func (c *connection) sendAtOnce(message []byte, descriptors []int) (sent bool) {
 // end makes the connection's goroutine free everything and end.
 func (c *connection) end() { _ = c.conn.Close() }
 
+// leaveAll takes what the connection has from it, and returns its job.
+func (c *connection) leaveAll() (j *job) {
+	c.mu.Lock()
+	defer c.mu.Unlock() // also after a panic
+	j, c.job = c.job, nil
+	c.detachLocked()
+	return j
+}
+
 // over frees everything that the connection had.
 func (c *connection) over() {
 	defer c.contained() // what is not freed then stays counted
@@ -218,12 +229,7 @@ func (c *connection) over() {
 	}
 	defer c.d.leavePurse(c.purse)
 	defer c.exit()
-	c.mu.Lock()
-	j := c.job
-	c.job = nil
-	c.detachLocked()
-	c.mu.Unlock()
-	if j != nil {
+	if j := c.leaveAll(); j != nil {
 		c.d.endJob(j, "who made it has ended it, or has ended")
 	}
 	c.d.mu.Lock()

@@ -37,6 +37,18 @@ func TestPanicEndsOneConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"memory that fails in a request": func(t *testing.T, d *running, torn, _ *client) {
+			if err := d.FreezeMemory(torn.answer.GID, 0); err != nil {
+				t.Fatal(err)
+			}
+			body, err := attach.EncodeBody(attach.KindWhither, []byte(`{"failed":"it stays"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := attach.Send(torn.conn, body); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
@@ -63,8 +75,12 @@ func TestPanicEndsOneConnection(t *testing.T) {
 			}
 			pingPong(t, victims, 50)
 			s := daemons[0].status(t)
-			if s.Panics != 1 || s.MemoryFaults != 0 {
-				t.Errorf("%d panics and %d memory faults are counted, not 1 and 0", s.Panics, s.MemoryFaults)
+			faults := uint64(0)
+			if strings.HasPrefix(name, "memory") {
+				faults = 1 // the card may find it as well, when the connection ends
+			}
+			if s.Panics != 1 || s.MemoryFaults > faults {
+				t.Errorf("%d panics and %d memory faults are counted, not 1 and at most %d", s.Panics, s.MemoryFaults, faults)
 			}
 			until(t, "the panic is logged", func() bool {
 				mu.Lock()

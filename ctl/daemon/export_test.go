@@ -52,6 +52,12 @@ func (d *Daemon) PanicInNextSegment(gid, node uint16) {
 	c.attachment.segments = nil
 }
 
+// FreezeMemory has the daemon's stores to the memory of the node's context fail, as those to memory that has taken the place of
+// what failed do.
+func (d *Daemon) FreezeMemory(gid, node uint16) error {
+	return unix.Mprotect(d.attachmentOf(gid, node).memory.bytes, unix.PROT_READ)
+}
+
 // pieces returns all memory.
 func (m *memory) pieces() map[*region]struct{} {
 	m.mu.Lock()

@@ -8,7 +8,8 @@ package daemon
 //   - Any other panic of the card's thread, which is a mistake of the card or of the daemon that a process has found. It
 //     is of the context that the card was serving (engine.Card.Serving), or else of the command that was being carried
 //     out: of its attachment and of its connection.
-//   - A panic of a connection's goroutine. It is of that connection, whose end frees everything that it has.
+//   - A panic of a connection's goroutine, or a load or store of it that fails. It is of that connection, whose end frees everything
+//     that it has.
 //
 // A panic ends the turn that is under way; the engine is made for that (engine.Card.Abandon). Before the next turn memory
 // that reads as 0 takes the place of what failed, the contexts are abandoned, and their connections end. What a command

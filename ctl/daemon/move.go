@@ -353,21 +353,29 @@ func (c *connection) whither(message []byte) error {
 	if err := json.Unmarshal(body, &w); err != nil {
 		return fmt.Errorf("reading why a process does not move: %w: %w", err, attach.ErrMalformed)
 	}
-	c.mu.Lock()
-	a := c.attachment
 	var answer attach.Whither
-	if a != nil {
+	if !c.withAttachment(func(a *attachment) {
 		answer.Socket = a.whither
 		if w.Failed != "" {
 			a.whither, a.stays = "", w.Failed
 			a.shared.Page.AskLeave(false)
 		}
-	}
-	c.mu.Unlock()
-	if a == nil {
+	}) {
 		return attach.ErrNotAttached
 	}
 	return c.answerJSON(attach.KindWhither, answer)
+}
+
+// withAttachment calls f with the connection's attachment, if it has one, while that is kept. Memory of the process may fail in f,
+// which ends the caller's goroutine, and not more (fault.go).
+func (c *connection) withAttachment(f func(*attachment)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attachment == nil {
+		return false
+	}
+	f(c.attachment)
+	return true
 }
 
 // Moved is the answer to context-move.
@@ -396,15 +404,14 @@ func (d *Daemon) move(m *Command) (any, error) {
 	if a == nil {
 		return nil, fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context, attach.ErrCommand)
 	}
-	c := a.conn
-	c.mu.Lock()
-	here := c.attachment == a
-	if here {
-		a.whither, a.stays = m.Socket, ""
-		a.shared.Page.AskLeave(true)
-		wakeUp(a.process)
-	}
-	c.mu.Unlock()
+	c, here := a.conn, false
+	c.withAttachment(func(now *attachment) {
+		if here = now == a; here {
+			a.whither, a.stays = m.Socket, ""
+			a.shared.Page.AskLeave(true)
+			wakeUp(a.process)
+		}
+	})
 	for begin := time.Now(); here && time.Since(begin) < moveWithin; time.Sleep(glanceAfter(time.Since(begin))) {
 		c.mu.Lock()
 		here, left, stays := c.attachment == a, a.left, a.stays
@@ -420,11 +427,11 @@ func (d *Daemon) move(m *Command) (any, error) {
 			return nil, fmt.Errorf("context %d has ended: %w", *m.Context, attach.ErrNotAttached)
 		}
 	}
-	c.mu.Lock()
-	if c.attachment == a {
-		a.whither = ""
-		a.shared.Page.AskLeave(false)
-	}
-	c.mu.Unlock()
+	c.withAttachment(func(now *attachment) {
+		if now == a {
+			a.whither = ""
+			a.shared.Page.AskLeave(false)
+		}
+	})
 	return nil, fmt.Errorf("the process of context %d has not moved for %v: it must look at its context, and be a Go program: %w", *m.Context, moveWithin, attach.ErrBusy)
 }
