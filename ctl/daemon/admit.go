@@ -30,10 +30,9 @@ import (
 const (
 	// retryAccept is how long accept waits when the process has no descriptor left.
 	retryAccept = 100 * time.Millisecond
-	// acceptBatch is how many connections are taken before the loop looks at its time: as many
-	// as the backlog has (net.core.somaxconn). All of them, so that whoever the kernel then
-	// wakes, because there is room, finds room.
-	acceptBatch = 4096
+	// acceptBatch is how many connections are taken before the loop looks at its time: all that the backlog has, so that whoever
+	// the kernel then wakes, because there is room, finds room.
+	acceptBatch = backlog
 	// acceptPause is how many times as long as it took the loop then pauses, acceptBurst how much
 	// of that it does not pause for, and longestPause the most.
 	acceptPause  = 1

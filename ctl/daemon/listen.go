@@ -21,6 +21,10 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
+// backlog is how many connections wait in the kernel to be accepted. All users share it, and a connection waits for those before it, some
+// 10 to 30 us each: few, and whoever floods it waits, too, since the kernel then has clients wait in turn to connect (unix(7), connect(2)).
+const backlog = 64
+
 // listener is the socket and its lock.
 type listener struct {
 	socket *net.UnixListener
@@ -82,10 +86,22 @@ func listen(path string) (_ *listener, err error) {
 	if l.file, err = l.socket.File(); err != nil {
 		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
 	}
+	if err := l.shorten(); err != nil {
+		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, fmt.Errorf("opening the socket to all users: %w", err)
 	}
 	return l, nil
+}
+
+// shorten sets the backlog: package net asks for as many as the kernel allows (net.core.somaxconn).
+func (l *listener) shorten() (err error) {
+	raw, err := l.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return errors.Join(raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), backlog) }), err)
 }
 
 // refuseDescriptors has the kernel refuse messages with descriptors (EPERM), from Linux 6.16
