@@ -79,6 +79,8 @@
 //	insolvent          an account that rests sends on
 //	sleepless          while an account rests the card goes on without a pause
 //	restless           the card serves the processes of an account that rests
+//	uncharged          what arrives is charged to nobody
+//	unbounded          the last step before a sleep does all that there is
 //	bytes              blocks within the card cost nothing of what a step may copy
 //	jump               collective calls go on with a number of a call before Agree
 //	last               and with node 0's own number, whatever the others have reached
@@ -185,6 +187,7 @@
 //	whole              a block that was to go in pieces goes to its new home in one, and does not count
 //	stale              old news of another node, which is about to arrive itself, is believed
 //	hops               a card that has missed several moves is told of one after the other
+//	return             a context that is back takes what began before a peer's restart for what its former life had
 //	unreported         nobody hears where a chain is broken
 //	ring               a stream's sender writes more than its ring has room for
 //	parts              a part of a stream that has overtaken another is read before it

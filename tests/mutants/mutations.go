@@ -178,6 +178,15 @@ var mutations = []mutation{
 	if c.rests(a) {`, `func (c *Card) visit(a *account) {
 	if false {`,
 		unit("TestChargedRest")},
+	{"uncharged", "preprocess.go",
+		`link.FrameTime + len(t.Packets) + len(t.Block)`, `0`,
+		unit("TestAllWorkIsPaid")},
+	{"unbounded", "account.go",
+		`	for seen := a.awake`, `	if c.dozing {
+		a.local, a.retrieval = 1<<30, 1<<30
+	}
+	for seen := a.awake`,
+		unit("TestAccountsShareAStep")},
 	{"bytes", "retrieval.go",
 		`cost := int(ln.Size) + len(ln.Block) + packetCost(h.Kind)`, `cost := packetCost(h.Kind)`,
 		unit("TestBlocksOfAStepAreBounded")},
@@ -667,6 +676,9 @@ var mutations = []mutation{
 		`		ln.Whole()
 `, ``,
 		unit("TestBlocksFollowInOnePiece")},
+	{"return", "life.go",
+		`min(b.reached[l], sign.bornAt(b.card, arctic.Level(l)))`, `sign.bornAt(b.card, arctic.Level(l))`,
+		unit("TestGoOn")},
 	{"ring", "../rats/write.go",
 		`window := s.size - (s.sent - max(s.consumed, s.base))`, `window := s.size`,
 		rats("TestStream")},

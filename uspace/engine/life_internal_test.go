@@ -32,3 +32,21 @@ func TestTorn(t *testing.T) {
 		}
 	})
 }
+
+// Rule: a context that comes back to a card takes what began since it was there first, also from a peer that has begun to count anew
+// meanwhile and from one that the card has first heard of meanwhile.
+func TestGoOn(t *testing.T) {
+	sign := &Context{life: 7, born: []birth{{card: 3, reached: [arctic.Levels]int64{900, 2}}}}
+	x := &Context{life: 9, bornElsewhere: true, born: []birth{{card: 3, reached: [arctic.Levels]int64{4, 5}}, {card: 4, reached: [arctic.Levels]int64{6, 6}}}}
+	x.goOn(sign)
+	if x.life != 7 {
+		t.Errorf("life %d", x.life)
+	}
+	for card, want := range map[uint16][arctic.Levels]int64{2: {-1, -1}, 3: {4, 2}, 4: {0, 0}} {
+		for l, w := range want {
+			if got := x.bornAt(card, arctic.Level(l)); got != w {
+				t.Errorf("what begins from number %d of card %d on is taken at level %d, want %d", got, card, l, w)
+			}
+		}
+	}
+}

@@ -139,6 +139,11 @@ func TestAllWorkIsPaid(t *testing.T) {
 			u.cards[0].Charge(u.now, 0)
 			u.pass(10 * time.Millisecond)
 		},
+		"a frame that arrives": func(u *unpaidBed) {
+			before := u.cards[0].Counters().FramesReceived
+			put(u.sink, funi.Request, 0, 1)
+			u.until(time.Millisecond, "a message", func() bool { return u.cards[0].Counters().FramesReceived > before })
+		},
 		"an acknowledgment that leaves": func(u *unpaidBed) {
 			before := u.cards[0].Counters().FramesReceived
 			put(u.sink, funi.Request, 0, 1)
