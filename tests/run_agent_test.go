@@ -169,6 +169,10 @@ func TestLabListForAll(t *testing.T) {
 	if out := start(t, nobody(exec.Command(command, "lab", "list")), nil).ok(); !strings.Contains(out, "\n"+s.name+" ") {
 		t.Errorf("it printed %q", out)
 	}
+	if out := start(t, nobody(exec.Command(command, "lab", "peers", s.name)), nil).ok(); out != funet(t, "lab", "peers", s.name).ok() {
+		t.Errorf("it printed %q", out)
+	}
+	start(t, nobody(exec.Command(command, "lab", "exec", "--name", s.name, "0", "--", "true")), nil).fails("not permitted", "namespace")
 	p := s.run("-n", "2", "--", "sh", "-c", "setsid sleep 600 & exec sleep 600")
 	eventually(t, "all sleep", func() bool { return sleepers(p.mark) == 4 })
 	funet(t, "lab", "down", s.name).ok()

@@ -159,7 +159,7 @@ func (d *Daemon) jobOf(m *Command) (*job, error) {
 	defer d.mu.Unlock()
 	j := d.jobs[*m.GID]
 	if j == nil || !j.made || j.ending {
-		return nil, fmt.Errorf("GID %d: %w", *m.GID, attach.ErrGroup)
+		return nil, fmt.Errorf("GID %d: %w; `funet gid list` lists them", *m.GID, attach.ErrGroup)
 	}
 	return j, nil
 }

@@ -54,5 +54,5 @@ func (e endedJobs) refusal(gid uint16, token attach.Token) error {
 			return fmt.Errorf("its job has ended: %s: %w", j.why, attach.ErrGroup)
 		}
 	}
-	return attach.ErrGroup
+	return fmt.Errorf("%w; start the program with funet run", attach.ErrGroup)
 }

@@ -153,6 +153,23 @@ func Open(name string) (*Lab, error) {
 	return newLab(o, hosts, spaces), nil
 }
 
+// PeersOf is Open and Peers for who wants nothing else. Any user may call it. Errors are those of Open, and ErrNoHost.
+func PeersOf(name string, host int) (*cluster.File, error) {
+	if err := checkName(name); err != nil {
+		return nil, fmt.Errorf("open lab: %w", err)
+	}
+	o, err := lookUp(name)
+	if err != nil {
+		return nil, fmt.Errorf("open lab %s: %w", name, err)
+	}
+	hosts, _ := plan(o)
+	f := newLab(o, hosts, nil).Peers(host)
+	if f == nil {
+		return nil, fmt.Errorf("host %d of lab %s: %w; it has hosts 0 to %d", host, name, ErrNoHost, len(hosts)-1)
+	}
+	return f, nil
+}
+
 // Options returns what the lab was made with, defaults filled in.
 func (l *Lab) Options() Options { return l.opts }
 

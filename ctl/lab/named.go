@@ -89,9 +89,9 @@ func withdraw(o Options) error {
 	})
 }
 
-// lookUp returns the options of a lab that is up.
+// lookUp returns the options of a lab that is up. Any user may.
 func lookUp(name string) (o Options, err error) {
-	err = locked(func() error {
+	err = looking(func() error {
 		s, err := read(name)
 		if err != nil {
 			return err
@@ -106,6 +106,15 @@ func lookUp(name string) (o Options, err error) {
 		return nil
 	})
 	return o, err
+}
+
+// looking runs f, which only reads, with the state directory locked, or as it is where the user may not lock it: files are replaced in one
+// step. f may run twice.
+func looking(f func() error) error {
+	if err := locked(f); !errors.Is(err, ErrPermission) {
+		return err
+	}
+	return f()
 }
 
 // List describes all named labs, sorted by name. With an error, which names the state files that
@@ -129,11 +138,7 @@ func List() (infos []Info, err error) {
 		}
 		return err
 	}
-	if err = locked(list); errors.Is(err, ErrPermission) {
-		infos = nil
-		err = list() // files are replaced in one step, so a reader needs no lock
-	}
-	if err != nil {
+	if err = looking(func() error { infos = nil; return list() }); err != nil {
 		err = fmt.Errorf("list labs: %w", err)
 	}
 	return infos, err
