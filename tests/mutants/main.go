@@ -80,6 +80,7 @@
 //	sleepless          while an account rests the card goes on without a pause
 //	restless           the card serves the processes of an account that rests
 //	uncharged          what arrives is charged to nobody
+//	orphan             the account that pays for a group's absent nodes is forgotten with its last context
 //	unbounded          the last step before a sleep does all that there is
 //	bytes              blocks within the card cost nothing of what a step may copy
 //	jump               collective calls go on with a number of a call before Agree

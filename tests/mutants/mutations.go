@@ -181,6 +181,9 @@ var mutations = []mutation{
 	{"uncharged", "preprocess.go",
 		`link.FrameTime + len(t.Packets) + len(t.Block)`, `0`,
 		unit("TestAllWorkIsPaid")},
+	{"orphan", "account.go",
+		`a.contexts == 0 && a.groups == 0 &&`, `a.contexts == 0 &&`,
+		unit("TestGroupsThatAreLeftArePaid")},
 	{"unbounded", "account.go",
 		`	for seen := a.awake`, `	if c.dozing {
 		a.local, a.retrieval = 1<<30, 1<<30

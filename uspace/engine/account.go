@@ -56,12 +56,13 @@ const (
 	leastSlots  = 8
 )
 
-// account holds what the contexts of one user share. It exists as long as the user has contexts, or
+// account holds what the contexts of one user share. It exists as long as the user has contexts, or a group that had some is known, or
 // packets of contexts that have ended are in flight.
 type account struct {
 	link.Account // what its frames are charged to
 	id           uint32
 	contexts     int
+	groups       int // whose payer it is (route.go)
 	awake        int // contexts that are awake
 	jobs         []*job
 	busy         []*job // with contexts that are awake
@@ -120,7 +121,7 @@ func (c *Card) charge(x *Context, a *account) {
 	}
 	x.account, x.job = a, nil
 	if a != nil && x.group != nil {
-		x.group.payer = a
+		c.setPayer(x.group, a)
 	}
 	if a == nil {
 		x.owner.Account = &c.nobody.Account
@@ -143,9 +144,24 @@ func (c *Card) charge(x *Context, a *account) {
 	}
 }
 
+// setPayer puts what comes for nodes of a group that are not here on an account; nil: on nobody's.
+func (c *Card) setPayer(g *group, a *account) {
+	was := g.payer
+	if was == a {
+		return
+	}
+	if g.payer = a; a != nil {
+		a.groups++
+	}
+	if was != nil {
+		was.groups--
+		c.forgetAccount(was)
+	}
+}
+
 // forgetAccount forgets an account that has nothing left.
 func (c *Card) forgetAccount(a *account) {
-	if a.contexts == 0 && !a.Used() && c.accounts[a.id] == a {
+	if a.contexts == 0 && a.groups == 0 && !a.Used() && c.accounts[a.id] == a {
 		delete(c.accounts, a.id)
 	}
 }

@@ -141,6 +141,7 @@ func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 // leaveGroup forgets a group that has neither nodes nor routes, and none expected.
 func (c *Card) leaveGroup(gid uint16, g *group) {
 	if len(g.nodes) == 0 && len(g.expected) == 0 && g.routes == nil {
+		c.setPayer(g, nil)
 		c.groups[gid] = nil
 	}
 }

@@ -213,6 +213,33 @@ func TestAllWorkIsPaid(t *testing.T) {
 	}
 }
 
+// Rule: what comes for a group whose contexts have all ended is paid by whose group it was, in whichever group he has contexts now.
+func TestGroupsThatAreLeftArePaid(t *testing.T) {
+	const left, now, account = 10, 11, 9
+	u := newUnpaidBed(t)
+	for _, c := range u.cards {
+		for _, g := range []uint16{left, now} {
+			if err := c.SetGroupRoutes(g, []uint32{0, 1, 0}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, gone := u.others(0, left, 0, 1, account)
+	sender, _ := u.others(1, left, 1, 1, account)
+	u.pass(time.Millisecond)
+	u.cards[0].Detach(gone[0])
+	u.pass(20 * time.Millisecond)
+	later, _ := u.others(0, now, 0, 1, account)
+	u.forgets()
+	put(sender[0], funi.Request, 0, 1)
+	u.pass(100 * time.Microsecond)
+	u.cards[0].Charge(u.now, 20e3)
+	put(later[0], funi.Request, 1, 1)
+	if u.step(u.now + 1); later[0].Unsent(funi.Request) == 0 {
+		t.Error("he does not rest")
+	}
+}
+
 // Rule: a change of CNTL counts as four times a look: beside one message of another account, 16 of them are the larger part of what is charged.
 func TestModesAreDear(t *testing.T) {
 	u := newUnpaidBed(t)
