@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	t.Run("without root", func(t *testing.T) {
-		for _, args := range [][]string{{"pingpong", "--lab", "2"}, {"matmul", "--lab", "4"}, {"lab", "up", "x" + name[1:]}, {"lab", "down", name}, {"lab", "peers", name}, {"lab", "exec", "--name", name, "0", "--", "true"}} {
+		for _, args := range [][]string{{"pingpong", "--lab", "2"}, {"matmul", "--lab", "4"}, {"lab", "up", "x" + name[1:]}, {"lab", "down", name}, {"lab", "exec", "--name", name, "0", "--", "true"}} {
 			p := start(t, nobody(exec.Command(command, args...)), nil)
 			p.fails("not permitted", "run as root")
 			(&holdings{}).gone(t, p.mark)

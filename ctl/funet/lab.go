@@ -265,6 +265,9 @@ func labPeers() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			f, err := lab.PeersOf(nameOf(args), host)
+			if errors.Is(err, lab.ErrNoHost) {
+				return fmt.Errorf("--host %d: %w", host, err)
+			}
 			if err != nil {
 				return err
 			}

@@ -165,7 +165,7 @@ func PeersOf(name string, host int) (*cluster.File, error) {
 	hosts, _ := plan(o)
 	f := newLab(o, hosts, nil).Peers(host)
 	if f == nil {
-		return nil, fmt.Errorf("host %d of lab %s: %w; it has hosts 0 to %d", host, name, ErrNoHost, len(hosts)-1)
+		return nil, fmt.Errorf("lab %s: %w; it has hosts 0 to %d", name, ErrNoHost, len(hosts)-1)
 	}
 	return f, nil
 }
