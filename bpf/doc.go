@@ -70,10 +70,10 @@
 // The UDP checksum is verified by the card in user space.
 //
 // The EtherType is FUNet's alone, but others may send to the UDP port, for instance to a service that has it on a node of Kubernetes.
-// So a datagram that is short, bad_version, bad_length or bad_gid is counted as such and passed (XDP_PASS). Datagrams with another
-// frame behind their own (a version, where a card that tries whether longer frames pass has zeroes) were merged by the kernel: generic
+// So a datagram that is short, bad_version, bad_length or bad_gid is counted as such and passed (XDP_PASS). A datagram with another
+// frame behind its own was merged by the kernel. A version tells it: a card that tries whether longer frames pass has zeroes there. Generic
 // XDP on a VLAN, macvlan, bond or bridge sees what GRO of the interface below made (rx-udp-gro-forwarding and rx-gro-list of
-// ethtool). They are dropped: their checksums are gone, and sockets have no room for them.
+// ethtool). Merged datagrams are dropped: their checksums are gone, and sockets have no room for them.
 //
 // So frames that are not FUNet's are left to the kernel untouched, as are the probes with which `funet doctor`
 // finds out whether the EtherType passes between two hosts (package ctl/doctor/probe): sockets of the

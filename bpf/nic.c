@@ -181,8 +181,8 @@ static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct
 }
 
 /* Whether another frame begins behind the body of a frame in a datagram. A card fills a datagram up with zeroes to find out
- * whether longer ones pass (RFC 4821), so what else is there was put there by the kernel. Behind a body that is longer
- * than the verifier lets a pointer move it is not looked: the kernel merges to 64 KiB at most.
+ * whether longer ones pass (RFC 4821); a version behind the body is of a frame that the kernel put there. Bodies of 32 KiB
+ * and more are not looked behind: the verifier bounds how far a packet pointer moves.
  */
 static __always_inline int merged(struct xdp_md *ctx, const struct funet_header *header, __u64 body, int frags)
 {

@@ -21,8 +21,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// backlog is how many connections wait in the kernel to be accepted. All users share it, and a connection waits for those before it, some
-// 10 to 30 us each: few, and whoever floods it waits, too, since the kernel then has clients wait in turn to connect (unix(7), connect(2)).
+// backlog is how many connections wait in the kernel to be accepted. All users share it, and a connection waits 10 to 30 us for
+// each one before it. Behind a full backlog the kernel has clients wait in turn to connect, the one who floods it, too (unix(7)).
 const backlog = 64
 
 // listener is the socket and its lock.

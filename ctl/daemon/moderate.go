@@ -38,9 +38,9 @@ const (
 	crowdedPart = 16
 	// crowdedFor is how long that is believed.
 	crowdedFor = int64(100 * time.Millisecond)
-	// resting is how many times as long as what was too much the thread rests, within these bounds. A thread that rests for
-	// less wakes up more often, and each time stops a process that runs on its processor: with 10 us, some 10,000 times a second,
-	// users kept 0.40 to 0.45 beside attacks that leave them 0.6 to 0.9 with 40 (`make share`).
+	// resting is how many times as long as what was too much the thread rests, within these bounds. Each wake-up stops a
+	// process on the thread's processor: 10,000 a second with rests of 10 us. Beside attacks, users kept 0.40 to 0.45 of their
+	// rate then, and 0.6 to 0.9 with 40 us (`make share`).
 	resting      = 2
 	shortestRest = int64(40 * time.Microsecond)
 	longestRest  = int64(200 * time.Microsecond)

@@ -134,12 +134,9 @@ func release(spaces []*space, links bool) error {
 // Open finds a named lab that is up. Errors: ErrName, ErrNotFound, ErrBusy (it is still being
 // built), ErrDamaged (its namespaces are gone), ErrPermission.
 func Open(name string) (*Lab, error) {
-	if err := checkName(name); err != nil {
-		return nil, fmt.Errorf("open lab: %w", err)
-	}
-	o, err := lookUp(name)
+	o, err := optionsOf(name)
 	if err != nil {
-		return nil, fmt.Errorf("open lab %s: %w", name, err)
+		return nil, err
 	}
 	hosts, _ := plan(o)
 	var spaces []*space
@@ -153,14 +150,24 @@ func Open(name string) (*Lab, error) {
 	return newLab(o, hosts, spaces), nil
 }
 
-// PeersOf is Open and Peers for who wants nothing else. Any user may call it. Errors are those of Open, and ErrNoHost.
-func PeersOf(name string, host int) (*cluster.File, error) {
+// optionsOf returns the options of a named lab that is up, after a check of the name.
+func optionsOf(name string) (Options, error) {
 	if err := checkName(name); err != nil {
-		return nil, fmt.Errorf("open lab: %w", err)
+		return Options{}, fmt.Errorf("open lab: %w", err)
 	}
 	o, err := lookUp(name)
 	if err != nil {
-		return nil, fmt.Errorf("open lab %s: %w", name, err)
+		return Options{}, fmt.Errorf("open lab %s: %w", name, err)
+	}
+	return o, nil
+}
+
+// PeersOf returns the peers file of a host of a named lab, as Peers does, without entering the lab's namespaces. Any user may call
+// it. Errors are those of Open, and ErrNoHost.
+func PeersOf(name string, host int) (*cluster.File, error) {
+	o, err := optionsOf(name)
+	if err != nil {
+		return nil, err
 	}
 	hosts, _ := plan(o)
 	f := newLab(o, hosts, nil).Peers(host)

@@ -108,8 +108,8 @@ func lookUp(name string) (o Options, err error) {
 	return o, err
 }
 
-// looking runs f, which only reads, with the state directory locked, or as it is where the user may not lock it: files are replaced in one
-// step. f may run twice.
+// looking runs f, which only reads, with the state directory locked. Without the right to lock it runs f unlocked: files are
+// replaced in one step. f may run twice.
 func looking(f func() error) error {
 	if err := locked(f); !errors.Is(err, ErrPermission) {
 		return err
