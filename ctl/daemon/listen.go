@@ -67,8 +67,11 @@ func listen(path string) (_ *listener, err error) {
 	case info.Mode().Type() != fs.ModeSocket:
 		return nil, fmt.Errorf("taking the socket %s: %w: it is no socket; remove it, or choose another", path, ErrSocket)
 	default:
-		if c, err := net.Dial(attach.Network, path); err == nil { // of somebody who does not lock
+		c, err := net.Dial(attach.Network, path)
+		if err == nil {
 			c.Close()
+		}
+		if err == nil || errors.Is(err, unix.EAGAIN) { // of somebody who does not lock; EAGAIN: his backlog is full
 			return nil, fmt.Errorf("taking the socket %s: %w: another program serves it; stop that one, or choose another socket", path, ErrSocket)
 		}
 		if err := os.Remove(path); err != nil {

@@ -49,3 +49,32 @@ func TestBacklog(t *testing.T) {
 		}
 	}
 }
+
+// Rule (listen): the socket of a program that serves it without a lock is not taken, also while that program's backlog is full.
+func TestBusySocketIsNotTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	at := &unix.SockaddrUnix{Name: path}
+	socket := func() int {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		return fd
+	}
+	server := socket()
+	if err := errors.Join(unix.Bind(server, at), unix.Listen(server, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; !errors.Is(unix.Connect(socket(), at), unix.EAGAIN); i++ {
+		if i == 10 {
+			t.Fatal("the backlog does not become full")
+		}
+	}
+	if l, err := listen(path); !errors.Is(err, ErrSocket) {
+		t.Errorf("%v, %v", l, err)
+	}
+	if err := unix.Access(path, unix.F_OK); err != nil {
+		t.Errorf("the socket: %v", err)
+	}
+}
