@@ -12,44 +12,35 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
+// provocations are what makes funid panic for the process torn, by name.
+var provocations = map[string]func(t *testing.T, d *running, torn, other *client){
+	"work for a context": func(t *testing.T, d *running, torn, other *client) {
+		if err := d.Fault(torn.answer.GID, 0, false, true); err != nil {
+			t.Fatal(err)
+		}
+		s := other.iface.Reserve(funi.Request)
+		s.SetHeader(funi.NewHeader(0, 5, 1))
+		other.iface.Commit(funi.Request)
+		other.wake()
+	},
+	"command": func(t *testing.T, d *running, torn, _ *client) {
+		if err := d.PanicOnCard(torn.answer.GID, 0); err == nil {
+			t.Error("the asker hears of no error")
+		}
+	},
+	"request": func(t *testing.T, d *running, torn, _ *client) {
+		d.PanicInNextSegment(torn.answer.GID, 0)
+		if err := attach.Send(torn.conn, attach.SegmentRequest{Base: 4096, Rights: funi.Source, Bytes: 4096}.Encode()); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
 // Rule: whatever an unprivileged process makes the card do costs that user and nobody else. A panic of the card's thread in
 // the work for a context, or in a command, and a panic of a connection's goroutine end that context and that connection. The
 // daemon goes on, with everybody else's contexts; it counts the panic and logs it with its stack.
 func TestPanicEndsOneConnection(t *testing.T) {
-	for name, provoke := range map[string]func(t *testing.T, d *running, torn, other *client){
-		"work for a context": func(t *testing.T, d *running, torn, other *client) {
-			if err := d.Fault(torn.answer.GID, 0, false, true); err != nil {
-				t.Fatal(err)
-			}
-			s := other.iface.Reserve(funi.Request)
-			s.SetHeader(funi.NewHeader(0, 5, 1))
-			other.iface.Commit(funi.Request)
-			other.wake()
-		},
-		"command": func(t *testing.T, d *running, torn, _ *client) {
-			if err := d.PanicOnCard(torn.answer.GID, 0); err == nil {
-				t.Error("the asker hears of no error")
-			}
-		},
-		"request": func(t *testing.T, d *running, torn, _ *client) {
-			d.PanicInNextSegment(torn.answer.GID, 0)
-			if err := attach.Send(torn.conn, attach.SegmentRequest{Base: 4096, Rights: funi.Source, Bytes: 4096}.Encode()); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"memory that fails in a request": func(t *testing.T, d *running, torn, _ *client) {
-			if err := d.FreezeMemory(torn.answer.GID, 0); err != nil {
-				t.Fatal(err)
-			}
-			body, err := attach.EncodeBody(attach.KindWhither, []byte(`{"failed":"it stays"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := attach.Send(torn.conn, body); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
+	for name, provoke := range provocations {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			var mu sync.Mutex
