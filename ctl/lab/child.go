@@ -59,7 +59,7 @@ func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 	if cmd.Dir == "" {
 		// The thread no longer follows the process's working directory (unshare(2), CLONE_FS).
 		if cmd.Dir, err = os.Getwd(); err != nil {
-			return fmt.Errorf("start %s: %w", cmd.Path, err)
+			cmd.Dir = fmt.Sprintf("/proc/%d/cwd", os.Getpid()) // it has been deleted, and has no path
 		}
 	}
 	err = s.do(func() error {

@@ -47,6 +47,31 @@ func TestStartIsInside(t *testing.T) {
 	}
 }
 
+// Rule: a program starts in the working directory of whoever starts it, also in one that has been deleted (POSIX.1 execve).
+func TestStartInADeletedFolder(t *testing.T) {
+	l := mustUp(t, Options{Hosts: 2})
+	dir := filepath.Join(t.TempDir(), "deleted")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	cmd := l.Command(0, "readlink", "/proc/self/cwd")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := l.Start(0, cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if want := dir + " (deleted)\n"; out.String() != want {
+		t.Errorf("it runs in %q, want %q", out.String(), want)
+	}
+}
+
 func TestStartRefused(t *testing.T) {
 	l := mustUp(t, Options{Hosts: 2})
 	for _, host := range []int{-1, 2} {

@@ -121,7 +121,7 @@ func TestMergedDatagrams(t *testing.T) {
 		t.Errorf("said %q", f.Said)
 	}
 	send()
-	if f := watch(at.Add(time.Second)); !strings.Contains(f.Said, "merged datagrams 1 times") || !strings.Contains(f.Said, "ethtool -k") || f.Mended || f.Reopen || p.Info().Merged != 1 {
+	if f := watch(at.Add(time.Second)); !strings.Contains(f.Said, "merged datagrams (1 so far)") || !strings.Contains(f.Said, "ethtool -k") || f.Mended || f.Reopen || p.Info().Merged != 1 {
 		t.Errorf("after one merged datagram: %+v, %d", f, p.Info().Merged)
 	}
 	send()

@@ -84,13 +84,12 @@ func (p *Port) tellMerged(s *sample) string {
 	if p.udp == nil || s.merged == p.udp.told || s.at.Sub(p.udp.toldAt) < mergedEvery {
 		return ""
 	}
-	n := s.merged - p.udp.told
 	p.udp.told, p.udp.toldAt = s.merged, s.at
 	why := p.merging()
 	if why == "" {
 		why = "see `ethtool -k` of the interfaces that frames come through on this host: " + strings.Join(xdp.Merging, " and ") + " are to be off"
 	}
-	return fmt.Sprintf("interface %s: the kernel merged datagrams %d times, and their frames were lost; %s", p.info.Interface, n, why)
+	return fmt.Sprintf("interface %s: frames were lost because the kernel merged datagrams (%d so far); %s", p.info.Interface, s.merged, why)
 }
 
 // mergedEvery is the least time between two lines about merged datagrams.
