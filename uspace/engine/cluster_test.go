@@ -49,6 +49,7 @@ type bed struct {
 	wake  []int64
 	lives uint32
 	alarm int64  // one more time to stop at; 0: none
+	takes int64  // a step, in nanoseconds; 0: 1
 	tag   uint64 // of the job of who is attached next
 	// followed are the cards each of whose contexts a tracer follows (followed).
 	followed []bool
@@ -145,7 +146,7 @@ func (b *bed) join(card int, group, node uint16) (*funi.Interface, *engine.Conte
 
 // step sets the time to at, or to just after now, and steps every card.
 func (b *bed) step(at int64) {
-	b.now = max(at, b.now+1)
+	b.now = max(at, b.now+max(b.takes, 1))
 	b.net.Advance(b.now)
 	for i, c := range b.cards {
 		if c != nil {
