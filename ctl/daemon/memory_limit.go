@@ -6,6 +6,8 @@ package daemon
 //
 // The limits are those of the cgroup and of all above it (Linux, Documentation/admin-guide/cgroup-v2.rst, memory.max;
 // cgroup-v1/memory.rst, memory.limit_in_bytes). On a machine with both kinds each hierarchy is looked at.
+// Limits change while a daemon runs (docker update, systemctl set-property), and it may be moved to another cgroup. So they are looked
+// for again when memory is asked for, at most once each roomAgain for all users.
 
 import (
 	"fmt"
@@ -15,6 +17,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +28,34 @@ const (
 	besides = 96 << 20
 	// leastPart is the part of a limit that there is for memory in any case.
 	leastPart = 4
+	// roomAgain is how long an answer of roomFor serves.
+	roomAgain = time.Second
 )
+
+// room is the last answer of roomFor. Any goroutine may call its methods.
+type room struct {
+	mu    sync.Mutex
+	next  time.Time // when roomFor is asked again
+	bytes int64
+	why   string
+}
+
+// find asks roomFor if its last answer is too old. While roomFor fails its last answer serves; without one it is an error.
+func (r *room) find(root string, now time.Time) (bytes int64, why string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Before(r.next) {
+		return r.bytes, r.why, nil
+	}
+	if bytes, why, err = roomFor(root); err != nil && r.why == "" {
+		return 0, "", err
+	}
+	if err == nil {
+		r.bytes, r.why = bytes, why
+	}
+	r.next = now.Add(roomAgain)
+	return r.bytes, r.why, nil
+}
 
 // roomFor returns how much memory there is for contexts and segments in bytes, and what that follows from. Files are looked for
 // under a root.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/funet/funet/uspace/attach"
 )
@@ -65,4 +66,41 @@ func TestMemoryLimitOfCgroups(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rule: a limit that changes while the daemon runs, or that of another cgroup which it was moved to, counts within roomAgain; asking
+// more often reads no files.
+func TestRoomFollowsLimits(t *testing.T) {
+	root := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("proc/self/cgroup", "0::/a\n")
+	write("proc/self/mountinfo", "40 30 0:37 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n")
+	write("sys/fs/cgroup/a/memory.max", "max\n")
+	r, now := &room{}, time.Now()
+	find := func(want int64) {
+		t.Helper()
+		if bytes, why, err := r.find(root, now); err != nil || bytes != want {
+			t.Errorf("room for %d bytes (%s), %v; not %d", bytes, why, err, want)
+		}
+	}
+	all, _, err := roomFor(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	find(all)
+	write("sys/fs/cgroup/a/memory.max", "41943040\n")
+	now = now.Add(roomAgain - 1)
+	find(all)
+	now = now.Add(1)
+	find(41943040 / leastPart)
+	write("sys/fs/cgroup/b/memory.max", "83886080\n")
+	write("proc/self/cgroup", "0::/b\n")
+	now = now.Add(roomAgain)
+	find(83886080 / leastPart)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,7 @@ type capacity struct {
 	contexts, jobs, pieces, descriptors int64
 	bytes                               int64
 	limit                               string // what bytes follows from, in words
+	room                                *room  // finds out bytes and limit again; nil: the configuration says bytes
 }
 
 const (
@@ -32,11 +34,12 @@ const (
 	leastDescriptors = 64
 )
 
-// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there is for it (roomFor).
+// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there is for it (room).
 func capacityOf(bytes int64) (c capacity, err error) {
 	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes, limit: "most_memory"}
 	if bytes == 0 {
-		if c.bytes, c.limit, err = roomFor("/"); err != nil {
+		c.room = &room{}
+		if c.bytes, c.limit, err = c.room.find("/", time.Now()); err != nil {
 			return c, err
 		}
 	}

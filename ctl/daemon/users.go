@@ -5,6 +5,7 @@ package daemon
 import (
 	"fmt"
 	"slices"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -123,7 +124,13 @@ func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int
 // take counts more of a user's use, or returns attach.ErrQuota and counts nothing: when he, or
 // all of his rule together, would have more than the rule says, or when he would touch the
 // card's reserve. What was taken is given back with give.
-func (d *Daemon) take(account uint32, r *Rule, more usage) error {
+func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
+	of := d.capacity
+	if of.room != nil && more.bytes > 0 {
+		if of.bytes, of.limit, err = of.room.find("/", time.Now()); err != nil {
+			return err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	u, total := d.users[account], d.totals[r]
@@ -135,7 +142,7 @@ func (d *Daemon) take(account uint32, r *Rule, more usage) error {
 			return fmt.Errorf("the users of a rule have %d of %d %s together and user %d wants %d more: %w", now, of, what, account, wanted, attach.ErrQuota)
 		}
 	}
-	if err := d.capacity.reserved(account, d.used, u, more); err != nil {
+	if err := of.reserved(account, d.used, u, more); err != nil {
 		return err
 	}
 	u.add(more, 1)

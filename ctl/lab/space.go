@@ -82,7 +82,7 @@ func (s *space) run(enter func() error, ready chan<- error) {
 
 // ownSys gives the calling thread a mount namespace of its own and in it a /sys of its network
 // namespace: a sysfs shows the interfaces of the namespace that mounted it (sysfs(5)). As
-// ip-netns(8) exec does it.
+// ip-netns(8) exec does it. The cgroups stay where they were, so that a daemon finds its limit of memory.
 func ownSys() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", permission(err))
@@ -91,8 +91,21 @@ func ownSys() error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", permission(err))
 	}
+	const cgroups = "/sys/fs/cgroup"
+	before, err := unix.Open(cgroups, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil && err != unix.ENOENT {
+		return fmt.Errorf("look for cgroups: %w", permission(err))
+	}
+	if err == nil {
+		defer unix.Close(before)
+	}
 	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount a /sys of the namespace: %w", permission(err))
+	}
+	if err == nil {
+		if err := unix.Mount(fmt.Sprintf("/proc/thread-self/fd/%d", before), cgroups, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("mount the cgroups of the machine: %w", permission(err))
+		}
 	}
 	return nil
 }
