@@ -54,9 +54,9 @@ difference is that of the cycles, positive where the machine measured is slower.
 --beside each row also stands beside the same benchmark on as many nodes in virtual time, so
 that what the host could not keep is seen apart from what the model lacks. What the rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" + ` says.`,
 		Example: `  funet cmam --lab 2 --profile sbus-arctic
-  funet cmam --lab 2 --profile sbus-arctic --beside         # real time, virtual time and paper
+  funet cmam --lab 2 --profile sbus-arctic --beside   # and virtual time
   funet cmam --lab 2                                        # the host as it is
-  funet cmam --iface eth1 --node 0 --peers peers.yaml --profile sbus-arctic   # and --node 1`,
+  funet cmam --iface eth1 --node 0 --peers peers.yaml --profile sbus-arctic`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := program.InRange("--rounds", o.rounds, 1, 100); err != nil {

@@ -101,7 +101,7 @@ takes minutes.`,
 		Example: `  funet sim cmam --profile sbus-arctic --explain
   funet sim cmam --profile sbus-arctic-1994 --ablate
   funet sim cmam --profile sbus-arctic-1994 --hold-out calls
-  funet sim cmam --profile sbus-arctic-1994 --plot table.svg --real measured.json
+  funet sim cmam --profile sbus-arctic-1994 --plot t.svg --real measured.json
   funet sim cmam --profile my-bus.yaml --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

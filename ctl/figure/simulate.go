@@ -136,7 +136,7 @@ What the thesis says of a figure is judged in its words. Where it gives no figur
 The thesis has a hypercube of routers of 4 ports, which holds 8 nodes; here the routers
 have 8 ports, and one node each.`,
 		Example: `  funet sim matmul --figure 6.2
-  funet sim matmul --figure 6.5 --json --plot figure-6.5.svg --plot figure-6.5.png`,
+  funet sim matmul --figure 6.5 --json --plot figure-6.5.svg --plot f.png`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, ok := figures[figure]

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/hwprofiles"
@@ -25,6 +27,7 @@ func says(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	c := root()
+	usage.Strict(c)
 	c.SetOut(&out)
 	c.SetArgs(args)
 	if err := c.Execute(); err != nil {
@@ -61,8 +64,14 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		t.Error(lack)
 	}
 	everyCommand(root(), func(c *cobra.Command) {
-		if c.Example != "" && !strings.Contains(says(t, append(strings.Fields(c.CommandPath())[1:], "--help")...), "Ctrl-C") && !c.HasSubCommands() {
+		help := says(t, append(strings.Fields(c.CommandPath())[1:], "--help")...)
+		if c.Example != "" && !strings.Contains(help, "Ctrl-C") && !c.HasSubCommands() {
 			t.Errorf("the help of %s does not say what Ctrl-C does", c.CommandPath())
+		}
+		for line := range strings.Lines(help) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > output.Width {
+				t.Errorf("the help of %s is wider than %d columns: %s", c.CommandPath(), output.Width, line)
+			}
 		}
 		lines := commandLines(c.Example, "funet")
 		if c.Example != "" && len(lines) == 0 {

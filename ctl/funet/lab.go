@@ -36,7 +36,8 @@ func labCommand() *cobra.Command {
   funet lab exec 0 -- funet pingpong --iface fu0 --node 0 --peers peers.yaml
   funet lab down
   funet lab up --daemons; funet run -n 2 --lab -- funet pingpong; funet lab down
-  funet lab up --router --daemons; funet run -n 2 --lab -- funet pingpong; funet lab down`,
+  funet lab up --router --daemons
+  funet run -n 2 --lab -- funet pingpong; funet lab down`,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if c.HasSubCommands() {
 				return nil // it only prints help

@@ -184,7 +184,9 @@ func nanoseconds(d time.Duration, exact bool) string {
 }
 
 func (s *profileShown) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s\n\n", s.Name, s.About)
+	said := func(text string) { fmt.Fprintln(w, strings.Join(output.Fold(text, output.Width), "\n")) }
+	said(s.Name + ": " + s.About)
+	fmt.Fprintln(w)
 	rows := [][]string{{"figure", "value", "time", "source"}}
 	for _, f := range s.Figures {
 		rows = append(rows, []string{f.Key, f.text[0], f.text[1], f.Source})
@@ -207,7 +209,8 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 		for _, t := range s.Steps {
 			rows = append(rows, []string{t.Step, t.Of, t.Side, t.Path, t.Base.String(), t.DataByte.String(), t.MetadataByte.String(), t.Unit})
 		}
-		fmt.Fprintf(w, "\nsteps: %s\n", s.StepSource)
+		fmt.Fprintln(w)
+		said("steps: " + s.StepSource)
 		if err := output.Table(w, rows...); err != nil {
 			return err
 		}
@@ -223,7 +226,8 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, []string{c.Call, c.Measure, c.Cycles.String(), fmt.Sprintf("%.2f us", float64(c.Time)/1e3), of})
 	}
-	fmt.Fprintf(w, "\ncosts: %s\n", s.CostSource)
+	fmt.Fprintln(w)
+	said("costs: " + s.CostSource)
 	return output.Table(w, rows...)
 }
 

@@ -63,13 +63,15 @@ func TestProfileShow(t *testing.T) {
 		}
 		out, err := profileOutput(t, "show", name)
 		for _, f := range p.Figures() {
-			line := ""
+			line := "" // with what goes on below it
 			for l := range strings.Lines(out) {
-				if strings.HasPrefix(l, f.Key+" ") {
-					line = l
+				if strings.HasPrefix(l, f.Key+" ") || line != "" && strings.HasPrefix(l, " ") {
+					line += " " + strings.TrimSpace(l)
+				} else if line != "" {
+					break
 				}
 			}
-			if err != nil || !strings.Contains(line, " "+f.Value+" ") || !strings.HasSuffix(line, f.Source+"\n") || f.Timed != strings.Contains(line, " ns ") {
+			if err != nil || !strings.Contains(line, " "+f.Value+" ") || !strings.HasSuffix(line, strings.Join(strings.Fields(f.Source), " ")) || f.Timed != strings.Contains(line, " ns ") {
 				t.Errorf("%s: %s is shown as %q (%v)", name, f.Key, line, err)
 			}
 		}

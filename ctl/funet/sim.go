@@ -83,7 +83,7 @@ are as few, and each packet takes its units and its bus as long. The network is 
 seed's, and programs are not slowed down.`,
 		Example: `  funet sim chaos --shape swarm --seeds 1..1000
   funet sim chaos --seeds 1..200 --nodes 16 --messages 20000 --faults all
-  funet sim chaos --seed 17 --nodes 3 --messages 40 --faults loss,restart --trace t.json --pcap t.pcap`,
+  funet sim chaos --seed 17 --faults loss,restart --trace t.json --pcap t.pcap`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("seed") && c.Flags().Changed("seeds") {

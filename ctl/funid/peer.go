@@ -24,7 +24,8 @@ other hosts could reach, its IP address. The lines of all hosts, below a line "p
 With "encap: udp" above it frames travel between the IP addresses, in UDP datagrams; without, between
 the Ethernet addresses, on one segment.`,
 		Example: "  funid peer --iface eth1 --node 0      # and on the next host --node 1\n" +
-			"  { echo peers:; for i in 0 1; do ssh host-$i funid peer --iface eth1 --node $i; done; } > peers.yaml",
+			"  { echo peers:; for i in 0 1; do ssh host-$i funid peer --iface eth1 --node $i\n" +
+			"    done; } > peers.yaml",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if node < 0 || node >= cluster.MaxNodes {

@@ -25,3 +25,22 @@ func TestFold(t *testing.T) {
 		}
 	}
 }
+
+// Rule (Table): a last column goes on below where a line would be longer than Width; if the columns before it leave little room, it
+// stays in one line. Words are not lost.
+func TestTableFoldsItsLastColumn(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("word ", 30))
+	for before, folds := range map[string]bool{"short": true, strings.Repeat("x", Width-gap-leastLast): true, strings.Repeat("x", Width-gap-leastLast+1): false} {
+		var b strings.Builder
+		if err := Table(&b, []string{"a", "b"}, []string{before, long}, []string{"alone"}); err != nil {
+			t.Fatal(err)
+		}
+		wide := 0
+		for line := range strings.Lines(b.String()) {
+			wide = max(wide, len(strings.TrimSuffix(line, "\n")))
+		}
+		if folds != (wide <= Width) || strings.Count(b.String(), "word") != 30 {
+			t.Errorf("behind %q lines are %d wide:\n%s", before, wide, b.String())
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -36,17 +37,39 @@ func Show(asJSON bool, r Report) error {
 	return r.WriteTable(os.Stdout)
 }
 
-// Table writes rows of cells, aligned.
+const (
+	// Width is how wide lines of tables are where they can be, in characters.
+	Width = 80
+	// gap is how far columns are apart, and leastLast how wide a last column is at least that is folded.
+	gap, leastLast = 3, 24
+)
+
+// Table writes rows of cells, aligned. Cells of the last column go on below where a line would be longer than Width.
 func Table(w io.Writer, rows ...[]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	columns := 0
 	for _, r := range rows {
+		columns = max(columns, len(r))
+	}
+	wide := make([]int, columns)
+	for _, r := range rows {
+		for i, cell := range r {
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell)+gap)
+		}
+	}
+	last := Width
+	for _, n := range wide[:max(columns-1, 0)] {
+		last -= n
+	}
+	t := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
+	for _, r := range rows {
+		if len(r) == columns && columns > 1 && last >= leastLast && utf8.RuneCountInString(r[columns-1]) > last {
+			lines := Fold(r[columns-1], last)
+			r = append(slices.Clone(r[:columns-1]), strings.Join(lines, "\n"+strings.Repeat("\t", columns-1)))
+		}
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	return t.Flush()
 }
-
-// Width is how wide lines of tables are where they can be, in characters.
-const Width = 80
 
 // Fold breaks a text between words into lines of at most wide characters, one at least. What stands in back quotes, to be copied, stays in one piece.
 func Fold(text string, wide int) (lines []string) {

@@ -62,7 +62,7 @@ until it is interrupted. All nodes of a job may have the same arguments: with
 
 a client on node 0's host reaches the web server of node 1's host as 127.0.0.1:8080. Only processes of the job reach
 what funet: listens on; a TCP address that others reach lets them in.`,
-		Example: "  funet forward --iface eth1 --node 0 --peers peers.yaml tcp:127.0.0.1:8080=funet:1:80",
+		Example: "  funet forward --iface eth1 --node 0 --peers p.yaml tcp:127.0.0.1:80=funet:1:80",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var rules []rule

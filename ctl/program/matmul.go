@@ -64,8 +64,8 @@ On a modelled machine computing takes that machine's time, 63 cycles a multiplic
 addition; so two nodes can be compared with Figures 6.3 to 6.5: the speed-up is that to one
 processor at its peak, beside the same in virtual time.`,
 		Example: `  funet matmul --lab 4 --size 256
-  funet matmul --lab 2 --size 64 --profile sbus-arctic                 # Figure 6.3 on 2 nodes, in real time
-  funet matmul --iface eth1 --node 0 --peers peers.yaml --size 1024    # and the other nodes on theirs`,
+  funet matmul --lab 2 --size 64 --profile sbus-arctic   # Figure 6.3
+  funet matmul --iface eth1 --node 0 --peers peers.yaml --size 1024`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := InRange("--size", o.Size, 1, apps.MaxDimension); err != nil {

@@ -41,7 +41,7 @@ func PingPong() *cobra.Command {
 		Use:   "pingpong",
 		Short: "Measure round trips of a 4-word request and a 4-word reply between nodes 0 and 1",
 		Example: `  funet pingpong --lab 2
-  funet pingpong --iface eth1 --node 0 --peers peers.yaml    # and --node 1 on the other host`,
+  funet pingpong --iface eth1 --node 0 --peers peers.yaml   # and --node 1`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Exchanges < 1 || o.WarmUp < 0 {

@@ -69,10 +69,11 @@ func (o *Output) Join(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// Strict has the library's own commands, help and completion, refuse what they do not know.
+// Strict has the library's own commands, help and completion, refuse what they do not know, and help fit a terminal (Narrow).
 func Strict(c *cobra.Command) {
 	c.InitDefaultHelpCmd()
 	c.InitDefaultCompletionCmd()
+	Narrow(c)
 	for _, own := range c.Commands() {
 		switch own.Name() {
 		case "help":
