@@ -40,6 +40,26 @@ func TestSerializeBlock(t *testing.T) {
 	}
 }
 
+// Rule: an encrypted frame keeps its flags, also that it has a block, whose bytes are ciphertext.
+func TestEncryptedBlock(t *testing.T) {
+	for _, block := range [][]byte{nil, {}} {
+		f := sample()
+		f.Sealed, f.Packets, f.Rejects, f.Block = true, nil, nil, block
+		f.MAC, f.Ciphertext = make([]byte, 16), []byte("ciphertext of it")
+		b := write(t, f, fix)
+		var got layers.FUNet
+		if err := got.DecodeFromBytes(b[arctic.EthernetSize:], gopacket.NilDecodeFeedback); err != nil {
+			t.Fatal(err)
+		}
+		if (got.Block == nil) != (block == nil) || !bytes.Equal(got.Ciphertext, f.Ciphertext) {
+			t.Errorf("%+v of %+v", got, f)
+		}
+		if again := write(t, &got, fix); !bytes.Equal(again, b) {
+			t.Errorf("composed again: % x, want % x", again, b)
+		}
+	}
+}
+
 // Rule: a tool can compose what a card refuses, and the layer refuses it as Parse does
 // (doc.go).
 func TestBlockRefusedAsByParse(t *testing.T) {

@@ -111,6 +111,9 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 		f.Counter, f.Checksum = uint64(end.u32())<<32|uint64(f.Checksum), 0
 		if !f.Readable {
 			f.Rejects, f.Packets, f.Block, f.Ciphertext = f.Rejects[:0], f.Packets[:0], nil, body[:len(body):len(body)]
+			if flags&bitBlock != 0 {
+				f.Block = []byte{} // its bytes are in Ciphertext
+			}
 			return nil
 		}
 	}

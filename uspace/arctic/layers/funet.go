@@ -70,12 +70,12 @@ type FUNet struct {
 	MAC []byte
 	// Greeting is the greeting of a hello, where the hello has a MAC.
 	Greeting arctic.Greeting
-	// Ciphertext is the payload of a sealed frame that is not readable.
+	// Ciphertext is the payload of a sealed frame that is not readable: rejects, packets and block.
 	Ciphertext []byte
 
 	Rejects []arctic.Reject
 	Packets []Packet
-	// Block is the data behind the only packet, a transfer; nil: the frame has none.
+	// Block is the data behind the only packet, a transfer; nil: the frame has none. It is empty where the data is in Ciphertext.
 	Block []byte
 }
 
