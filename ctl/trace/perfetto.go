@@ -56,7 +56,11 @@ type micros int64
 
 // MarshalJSON writes it.
 func (m micros) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "%d.%03d", int64(m)/1000, int64(m)%1000), nil
+	sign, n := "", uint64(m)
+	if m < 0 { // before the first time of the file, which a file by others may have
+		sign, n = "-", -n
+	}
+	return fmt.Appendf(nil, "%s%d.%03d", sign, n/1000, n%1000), nil
 }
 
 // UnmarshalJSON reads it.

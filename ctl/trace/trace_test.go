@@ -275,6 +275,20 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// Rule: times are written in microseconds with three digits behind the point, negative ones too (JSON, RFC 8259, 6), and read again.
+func TestMicros(t *testing.T) {
+	for ns, want := range map[micros]string{0: "0.000", 1: "0.001", 12345: "12.345", -1: "-0.001", -12345: "-12.345", math.MinInt64: "-9223372036854775.808"} {
+		text, err := json.Marshal(ns)
+		if err != nil || string(text) != want {
+			t.Errorf("%d ns: %q, %v; want %q", int64(ns), text, err, want)
+		}
+		var again micros
+		if err := json.Unmarshal(text, &again); err != nil || again != ns {
+			t.Errorf("%s is read as %d ns, %v", text, int64(again), err)
+		}
+	}
+}
+
 // FuzzRead: no file makes Read fail in another way than with an error, and what it read can be merged and written.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
