@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -126,13 +127,24 @@ type client struct {
 	maps   [][]byte
 }
 
+// connect connects to a daemon. It waits for room in the socket's backlog, as package attach does: of a socket that does not block the kernel says
+// EAGAIN without (unix(7)).
+func connect(t testing.TB, socket string) *net.UnixConn {
+	t.Helper()
+	for end := time.Now().Add(patience); ; runtime.Gosched() {
+		c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
+		switch {
+		case err == nil:
+			return c
+		case !errors.Is(err, unix.EAGAIN) || time.Now().After(end):
+			t.Fatal(err)
+		}
+	}
+}
+
 func dial(t testing.TB, socket string) *client {
 	t.Helper()
-	c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &client{t: t, conn: c, buffer: make([]byte, attach.MaxMessage)}
+	k := &client{t: t, conn: connect(t, socket), buffer: make([]byte, attach.MaxMessage)}
 	t.Cleanup(k.close)
 	return k
 }

@@ -140,10 +140,7 @@ func TestSlowDescriptorsStopNobody(t *testing.T) {
 	}
 	slow := lingering(t)
 	for range 100 {
-		c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: d.socket, Net: attach.Network})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := connect(t, d.socket)
 		_ = attach.Send(c, info, int(slow.Fd())) // it may be closed already
 		c.Close()
 	}
