@@ -297,7 +297,7 @@ function funet.dissector(tvb, pinfo, root)
 		tree:add_le(f.destination_card, tvb(12, 2))
 		return tvb:len()
 	end
-	if version ~= 6 then
+	if version ~= 6 and version ~= 7 then
 		pinfo.cols.info = "Version " .. version
 		tree:add_proto_expert_info(other)
 		return tvb:len()

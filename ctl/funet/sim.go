@@ -75,8 +75,8 @@ narrow, forge, replay and sizes are left out, congestion is slow routers with fe
 buffers.
 
 With --shape swarm each seed draws nodes (2 to 32), messages (16 to 16,383), a random
-half of the kinds of faults, network and profile, unless they are given, and how many
-processes share a card, the sizes of queues and the MTU. --verbose prints what it drew.
+half of the kinds of faults, network, profile and whether cards are direct, unless they
+are given, and how many processes share a card, the sizes of queues and the MTU. --verbose prints what it drew.
 
 With a profile such as sbus-arctic the cards are that machine's: their lines and FIFOs
 are as few, and each packet takes its units and its bus as long. The network is the
@@ -105,6 +105,7 @@ seed's, and programs are not slowed down.`,
 	f.StringVar(&o.faults, "faults", "all", "what goes wrong: all, none, or kinds with commas between them")
 	f.StringVar(&o.network, "network", "ethernet", "what connects the cards: ethernet, or arctic, which loses nothing")
 	f.StringVar(&o.Profile, "profile", chaos.Native, "hardware profile that the cards are timed as: a name, or a file with a / or .yaml in its name")
+	f.BoolVar(&o.Direct, "direct", false, "all processes are of one job, and each has a card of its own")
 	f.StringVar(&o.shape, "shape", "given", "who says how large a run is and what goes wrong: given (the options), or swarm (the seed)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the arguments of each run, and what its seed draws besides")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
@@ -159,6 +160,7 @@ func (o *chaosOptions) of(seed uint64) chaos.Scenario {
 		"faults":   func() { d.Faults = s.Faults },
 		"network":  func() { d.Network = s.Network },
 		"profile":  func() { d.Profile = s.Profile },
+		"direct":   func() { d.Direct = s.Direct },
 	} {
 		if o.given(flag) {
 			take()
@@ -242,6 +244,9 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 		cards := ""
 		if o.Profile != chaos.Native {
 			cards = ", cards as " + o.Profile
+		}
+		if o.Direct {
+			cards += ", direct"
 		}
 		what = fmt.Sprintf("%s on %v%s, faults %v", output.Count(o.Nodes, "node"), o.Network, cards, o.Faults)
 	}

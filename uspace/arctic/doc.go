@@ -33,7 +33,7 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 6 (1)                  15  flags (1): level, hello, bye, block, sealed, readable
+//	14  version, 6, or 7 (1)            15  flags (1): level, hello, bye, block, sealed, readable
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
@@ -45,7 +45,7 @@
 //	40  sequence (4)
 //	44  request acknowledgment (4)      48  request selective bits (8)
 //	56  reply acknowledgment (4)        60  reply selective bits (8)
-//	68  tag of the packets' job (8); zero without packets
+//	68  tag of the packets' job (8); zero without packets, in version 6
 //	76  CRC-32C (4) of bytes 14..75 and 80..end; of a sealed frame the lower half of its counter
 //	80  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
@@ -75,6 +75,10 @@
 // whose tag is not that of the context that it is for. Rejects, acknowledgments, greetings
 // and byes are between cards and belong to no job, whatever the tag of the frame that they
 // are in; neither the NIC program nor a switch looks at it.
+//
+// Frames of version 7 are direct: their cards are the nodes of one job, each with a port of its own. They are like those of version 6, but
+// the tag is in all of them, greetings and acknowledgments too, and card numbers are node numbers. So whatever is between two ports can
+// tell from each frame whose it is and whom it is for. Cards of the two versions do not meet.
 //
 // A sealed frame is one of two cards that share a key (package link). Its authentication, which
 // is AES-GCM's tag, covers everything from offset 14 on, and takes the place of the checksum. Everything

@@ -15,6 +15,9 @@ const (
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
 	Version = 6
+	// VersionDirect is that of frames between the cards of one job's nodes, which are nothing else's (Header.Direct): the tag is in all
+	// of them, so that a program at a port can tell whose they are.
+	VersionDirect = 7
 
 	// EthernetSize is the Ethernet header, before the frame header.
 	EthernetSize = 14
@@ -71,6 +74,7 @@ type Header struct {
 	To, From        [6]byte // Ethernet addresses
 	Level           Level
 	Hello, Bye      bool
+	Direct          bool // the frame is of VersionDirect
 	GID             uint16
 	Route           uint32
 	SourceCard      uint16
@@ -83,7 +87,7 @@ type Header struct {
 	// Acks and Selective are indexed by level.
 	Acks      [Levels]uint32
 	Selective [Levels]uint64
-	// Tag is that of the packets' job (JobTag); 0 without packets.
+	// Tag is that of the packets' job (JobTag); 0 without packets, unless Direct.
 	Tag uint64
 }
 
@@ -95,6 +99,9 @@ func (h *Header) Encode(b []byte) {
 	copy(b[6:12], h.From[:])
 	binary.BigEndian.PutUint16(b[12:], EtherType)
 	b[14] = Version
+	if h.Direct {
+		b[14] = VersionDirect
+	}
 	flags := byte(h.Level & 1)
 	if h.Hello {
 		flags |= flagHello
@@ -191,7 +198,7 @@ func Parse(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// Look checks what costs nothing: that b is a frame of this version, with a header and as long as that says. It
+// Look checks what costs nothing: that b is a frame of a version known here, with a header and as long as that says. It
 // returns the frame without its padding. Until Check, or Opened of a sealed frame, only the fields of the header may
 // be read, and each of them may be damaged or forged.
 func Look(b []byte) (Frame, error) {
@@ -201,7 +208,7 @@ func Look(b []byte) (Frame, error) {
 	if len(b) < HeaderSize {
 		return nil, ErrShort
 	}
-	if b[14] != Version {
+	if b[14] != Version && b[14] != VersionDirect {
 		return nil, ErrVersion
 	}
 	n := EthernetSize + int(binary.LittleEndian.Uint16(b[16:]))
@@ -258,7 +265,7 @@ func (f Frame) checkTrain() error {
 		if at != len(f) {
 			return ErrLength
 		}
-		if binary.LittleEndian.Uint64(f[tagOffset:]) != 0 {
+		if !f.Direct() && binary.LittleEndian.Uint64(f[tagOffset:]) != 0 {
 			return ErrFlags
 		}
 		return nil
@@ -327,6 +334,7 @@ func (f Frame) DecodeHeader(h *Header) {
 	h.Level = Level(b[15] & flagReply)
 	h.Hello = b[15]&flagHello != 0
 	h.Bye = b[15]&flagBye != 0
+	h.Direct = b[14] == VersionDirect
 	h.GID = binary.LittleEndian.Uint16(b[18:])
 	h.Route = binary.LittleEndian.Uint32(b[20:])
 	h.SourceCard = binary.LittleEndian.Uint16(b[24:])
@@ -340,6 +348,9 @@ func (f Frame) DecodeHeader(h *Header) {
 	h.Selective[Reply] = binary.LittleEndian.Uint64(b[60:])
 	h.Tag = binary.LittleEndian.Uint64(b[tagOffset:])
 }
+
+// Direct reports whether the frame is of VersionDirect.
+func (f Frame) Direct() bool { return f[14] == VersionDirect }
 
 // Packets returns how many packets the train has.
 func (f Frame) Packets() int { return int(f[28]) }

@@ -46,7 +46,7 @@ func addSeeds(f *testing.F) {
 }
 
 // repairs returns data as it came, with its checksum put right, and made a frame
-// of this version that ends where data does.
+// of a version known here that ends where data does.
 func repairs(data []byte) [][]byte {
 	list := [][]byte{data}
 	if len(data) < arctic.HeaderSize {
@@ -56,7 +56,7 @@ func repairs(data []byte) [][]byte {
 	setChecksum(summed)
 	whole := bytes.Clone(data[:min(len(data), arctic.EthernetSize+0xffff)])
 	binary.BigEndian.PutUint16(whole[12:], arctic.EtherType)
-	whole[14] = arctic.Version
+	whole[14] = arctic.Version | whole[14]&1
 	whole = resize(whole, len(whole))
 	setChecksum(whole)
 	return append(list, summed, whole)
@@ -232,7 +232,7 @@ func fromLayers(ethernet *gplayers.Ethernet, l *layers.FUNet) frame {
 	f := frame{
 		Header: arctic.Header{
 			To: [6]byte(ethernet.DstMAC), From: [6]byte(ethernet.SrcMAC),
-			Level: l.Level, Hello: l.Hello, Bye: l.Bye, GID: l.GID, Route: l.Route,
+			Level: l.Level, Hello: l.Hello, Bye: l.Bye, Direct: l.Version == arctic.VersionDirect, GID: l.GID, Route: l.Route,
 			SourceCard: l.SourceCard, DestinationCard: l.DestinationCard,
 			Epoch:    l.Epoch,
 			Sequence: l.Sequence, Age: l.Age, Acks: l.Acks, Selective: l.Selective, Tag: l.Tag,

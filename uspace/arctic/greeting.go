@@ -85,7 +85,7 @@ func (f Frame) checkGreeting() error {
 	switch {
 	case f[28]|f[29] != 0:
 		return ErrTrain
-	case f[15]&(flagBlock|flagSealed) != 0, binary.LittleEndian.Uint64(f[tagOffset:]) != 0:
+	case f[15]&(flagBlock|flagSealed) != 0, !f.Direct() && binary.LittleEndian.Uint64(f[tagOffset:]) != 0:
 		return ErrFlags
 	case len(f) != GreetingEnd:
 		return ErrLength

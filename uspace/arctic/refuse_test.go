@@ -77,7 +77,7 @@ func refusals() []damaged {
 	for n := arctic.EthernetSize; n < arctic.HeaderSize; n++ {
 		raw(arctic.ErrShort, base()[:n], "cut to %d bytes, inside the header", n)
 	}
-	for _, v := range []byte{0, 1, 2, 3, 4, arctic.Version + 1, 0x80 | arctic.Version, 255} {
+	for _, v := range []byte{0, 1, 2, 3, 4, 5, arctic.VersionDirect + 1, 0x80 | arctic.Version, 255} {
 		sealed(arctic.ErrVersion, with(atVersion, v), "version %d", v)
 	}
 
@@ -247,6 +247,10 @@ func TestParseFindsEverySingleBit(t *testing.T) {
 		case at < 14:
 			if !errors.Is(err, arctic.ErrForeign) {
 				t.Fatalf("byte %d bit %d, the EtherType: error %v, want %v", at, bit%8, err, arctic.ErrForeign)
+			}
+		case at == atVersion && bit%8 == 0: // the other version
+			if !errors.Is(err, arctic.ErrChecksum) {
+				t.Fatalf("byte %d bit %d, the version: error %v, want %v", at, bit%8, err, arctic.ErrChecksum)
 			}
 		case at == atVersion:
 			if !errors.Is(err, arctic.ErrVersion) {

@@ -3,6 +3,7 @@ package arctic_test
 // This file holds the rules of the tag of a job.
 
 import (
+	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -72,4 +73,28 @@ func mustParseRapid(t *rapid.T, b []byte) arctic.Frame {
 		t.Fatalf("Parse refused % x: %v", b, err)
 	}
 	return f
+}
+
+// Rule (doc.go, version 7): a direct frame has the tag of its job whatever it carries, one of version 6 only with packets.
+func TestDirectFramesHaveTheTag(t *testing.T) {
+	greeting, rejects := train(0, 0), train(0, 0)
+	greeting.Header.Hello, greeting.Greeting = true, arctic.Greeting{Nonce: 1, Incarnation: 1}
+	rejects.Rejects = []arctic.Reject{{Sequence: 5, Reason: arctic.ReasonQueueFull, Bits: 1}}
+	for name, frame := range map[string]frame{"greeting": greeting, "acknowledgment": train(0, 0), "rejects": rejects, "packets": train(2, 1), "block": blockFrame(32)} {
+		for version, direct := range map[byte]bool{6: false, 7: true} {
+			frame.Header.Tag, frame.Header.Direct = 0x1122334455667788, direct
+			b := compose(frame)
+			f, err := arctic.Parse(b)
+			switch {
+			case !direct && len(frame.Packets) == 0:
+				if !errors.Is(err, arctic.ErrFlags) {
+					t.Errorf("%s of version 6 with a tag: %v, want %v", name, err, arctic.ErrFlags)
+				}
+			case err != nil:
+				t.Errorf("%s of version %d: %v", name, version, err)
+			case b[arctic.EthernetSize] != version || f.Direct() != direct || f.Header() != frame.Header:
+				t.Errorf("%s has version %d, direct %v, header %+v, want %d and %+v", name, b[arctic.EthernetSize], f.Direct(), f.Header(), version, frame.Header)
+			}
+		}
+	}
 }

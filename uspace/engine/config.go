@@ -78,6 +78,10 @@ type Config struct {
 	// only for groups with a context here. A card whose groups come and go needs it: packets
 	// for a group that has just ended are rejected for good, and so return to their sender at once.
 	AnyGroup bool
+	// Direct makes the card that of one node of one job, whose tag this is (arctic.JobTag): its number is the node's, so are those of its peers, and
+	// frames are of arctic.VersionDirect, which is all that the two ends of a link need to agree about. Contexts of other jobs and nodes are
+	// refused (ErrDirect). nil: a card of a host.
+	Direct *uint64
 	// Doorbells is where processes ring whose contexts have no other page (Card.Doorbells); nil:
 	// the card makes it, which is enough for processes that are one with it.
 	Doorbells *funi.Doorbells
@@ -200,6 +204,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: a port sends frames of %d bytes; FUNet's need %d", ErrConfig, c.frameSize(), arctic.EthernetSize+arctic.MinMTU)
 	case len(c.Ports) == 0 && len(c.Peers) != 0:
 		return fmt.Errorf("%w: peers but no port", ErrConfig)
+	case c.Direct != nil && (c.AnyGroup || c.SystemEvent != nil):
+		return fmt.Errorf("%w: a card of one job has no other groups", ErrConfig)
 	case len(c.Routes) > 1<<16:
 		return fmt.Errorf("%w: route table of %d entries; nodes are 16 bits", ErrConfig, len(c.Routes))
 	}
@@ -241,7 +247,7 @@ func (c *Config) frameSize() int {
 func (c *Config) link() link.Config {
 	n := link.Config{
 		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable, Ports: c.Ports, Peers: c.Peers,
-		AnyGroup: c.AnyGroup, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
+		AnyGroup: c.AnyGroup, Direct: c.Direct, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
 		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
 		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,
 	}

@@ -135,3 +135,43 @@ func TestAttachRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Rule (Config.Direct): a direct card has contexts of its own node and job alone, and none of the system group's work; others are refused
+// and leave nothing behind.
+func TestDirectCardRefuses(t *testing.T) {
+	job := uint64(jobTag)
+	cfg := goodConfig()
+	cfg.Card, cfg.Direct = 3, &job
+	card, err := engine.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attach := func(node uint16, tag uint64) error {
+		m, err := funi.NewMemory(4)
+		if err == nil {
+			_, err = funi.Initialize(m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = card.Attach(m, 5, node, tag)
+		return err
+	}
+	for _, c := range []struct {
+		node uint16
+		tag  uint64
+		want error
+	}{{2, jobTag, engine.ErrDirect}, {3, jobTag + 1, engine.ErrDirect}, {3, jobTag, nil}, {3, jobTag, engine.ErrAttached}} {
+		if err := attach(c.node, c.tag); !errors.Is(err, c.want) {
+			t.Errorf("node %d with tag %#x: %v, want %v", c.node, c.tag, err, c.want)
+		}
+	}
+	cfg.AnyGroup = true
+	if _, err := engine.New(cfg); !errors.Is(err, engine.ErrConfig) {
+		t.Errorf("direct, for any group: %v, want %v", err, engine.ErrConfig)
+	}
+	cfg.AnyGroup, cfg.SystemEvent = false, func() {}
+	if _, err := engine.New(cfg); !errors.Is(err, engine.ErrConfig) {
+		t.Errorf("direct, for the system group: %v, want %v", err, engine.ErrConfig)
+	}
+}

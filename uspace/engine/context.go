@@ -15,6 +15,8 @@ import (
 var (
 	// ErrAttached: the group and node already have a context here.
 	ErrAttached = errors.New("engine: group and node are already attached to this card")
+	// ErrDirect: the card is another node's, or another job's (Config.Direct).
+	ErrDirect = errors.New("engine: the card is that of one node of another job, or of another node")
 	// ErrContexts: the card has as many contexts as it can have.
 	ErrContexts = errors.New("engine: no room for another context; detach one")
 	// ErrNoSet: every set of the undelivered packet cache is in use.
@@ -130,7 +132,7 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 
 // Attach does all of the start-up for a process that has initialised its registers:
 // the context for node of group gid, of the job with the tag, runs at once. If the process has set CSQM and CRQM
-// it is left to clear them. Errors are those of PowerUp, ErrAttached, funi.ErrSlots and
+// it is left to clear them. Errors are those of PowerUp, ErrAttached, ErrDirect, funi.ErrSlots and
 // funi.ErrLayout.
 func (c *Card) Attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	x, err := c.attach(m, gid, node, tag)
@@ -143,6 +145,9 @@ func (c *Card) Attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 func (c *Card) attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	if gid > arctic.MaxGID {
 		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
+	}
+	if d := c.cfg.Direct; d != nil && (node != c.cfg.Card || tag != *d) {
+		return nil, ErrDirect
 	}
 	if g := c.groups[gid]; g != nil && g.nodes[node] != nil {
 		return nil, ErrAttached

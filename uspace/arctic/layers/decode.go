@@ -80,8 +80,8 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 		return fmt.Errorf("decode FUNet frame: %d bytes after the EtherType, a header has %d: %w", len(data), headerBytes, arctic.ErrShort)
 	}
 	flags := f.decodeHeader(data)
-	if f.Version != arctic.Version {
-		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows version %d: %w", f.Version, arctic.Version, arctic.ErrVersion)
+	if f.Version != arctic.Version && f.Version != arctic.VersionDirect {
+		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows versions %d and %d: %w", f.Version, arctic.Version, arctic.VersionDirect, arctic.ErrVersion)
 	}
 	size := int(f.Length)
 	if size > len(data) {
@@ -126,7 +126,7 @@ func (f *FUNet) decodeGreeting(b []byte, flags uint8) error {
 	if f.PacketCount != 0 || f.RejectCount != 0 {
 		return fmt.Errorf("decode FUNet frame: hello with %d packets and %d rejects, it carries none: %w", f.PacketCount, f.RejectCount, arctic.ErrTrain)
 	}
-	if flags&(bitBlock|bitSealed) != 0 || f.Tag != 0 {
+	if flags&(bitBlock|bitSealed) != 0 || f.Tag != 0 && f.Version == arctic.Version {
 		return fmt.Errorf("decode FUNet frame: hello with flags %#02x and tag %#x: %w", flags, f.Tag, arctic.ErrFlags)
 	}
 	if len(b) != greetingBytes {
@@ -209,7 +209,7 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 	if len(c.b) != 0 {
 		return fmt.Errorf("decode FUNet frame: %d bytes behind the last of %d packets: %w", len(c.b), f.PacketCount, arctic.ErrLength)
 	}
-	if f.PacketCount == 0 && f.Tag != 0 {
+	if f.PacketCount == 0 && f.Tag != 0 && f.Version == arctic.Version {
 		return fmt.Errorf("decode FUNet frame: tag %#x without packets: %w", f.Tag, arctic.ErrFlags)
 	}
 	return nil

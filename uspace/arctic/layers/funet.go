@@ -37,7 +37,7 @@ type FUNet struct {
 	// packet or the block; its Payload is empty.
 	layers.BaseLayer
 
-	Version uint8 // arctic.Version; a composer sets it
+	Version uint8 // arctic.Version or arctic.VersionDirect; a composer sets it
 	Level   arctic.Level
 	Hello   bool
 	Bye     bool

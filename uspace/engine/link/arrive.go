@@ -46,6 +46,13 @@ func (e *End) Arrive(port int, b []byte) *Train {
 	f.DecodeHeader(h)
 	p := e.peer(h.SourceCard)
 	switch {
+	case h.Direct != (e.cfg.Direct != nil):
+		e.damaged(arctic.ErrVersion)
+		return nil
+	case h.Direct && h.Tag != *e.cfg.Direct:
+		e.counters.DroppedStranger++ // of another job
+		e.fate.Outcome = Stranger
+		return nil
 	case h.DestinationCard != e.cfg.Card:
 		e.counters.DroppedMisrouted++
 		e.fate.Outcome = Misrouted

@@ -43,6 +43,9 @@ type Config struct {
 	Ports       []port.Port
 	Peers       []Peer
 
+	// Direct: all cards are nodes of one job, whose tag this is; frames say so (arctic.VersionDirect), and others are dropped. nil: they
+	// are cards of hosts.
+	Direct      *uint64
 	AnyGroup    bool
 	Train       int
 	FirstWindow int

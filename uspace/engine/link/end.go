@@ -183,7 +183,7 @@ func (e *End) leave(p *peer) {
 	if b == nil {
 		return // the peer will see the silence
 	}
-	n := e.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
+	n := e.head(p, b, arctic.Request, p.gid, e.noJob(), p.sequence(arctic.Request), len(b))
 	arctic.SetBye(b)
 	e.send(p, b, n)
 }

@@ -238,7 +238,7 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 	}
 	e.out = arctic.Header{
 		To: p.Address, From: p.Local, Hello: true, GID: p.gid, Route: uint32(p.Card),
-		SourceCard: e.cfg.Card, DestinationCard: p.Card, Epoch: p.epoch,
+		SourceCard: e.cfg.Card, DestinationCard: p.Card, Epoch: p.epoch, Tag: e.noJob(), Direct: e.cfg.Direct != nil,
 	}
 	e.out.Encode(b)
 	n := arctic.PutGreeting(b, &g)

@@ -119,8 +119,13 @@ func (e *End) watchOver(f *flow) {
 	}
 }
 
-// noJob is the tag of frames without packets, which belong to no job.
-const noJob = 0
+// noJob is the tag of frames without packets, which belong to no job unless the card is of one job alone.
+func (e *End) noJob() uint64 {
+	if e.cfg.Direct != nil {
+		return *e.cfg.Direct
+	}
+	return 0
+}
 
 // head writes the frame header and as many of the waiting rejects as end before
 // limit, and returns where packets start. The peer is owed nothing after it.
@@ -174,7 +179,7 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 func (e *End) address(p *peer, h *arctic.Header, l arctic.Level, gid uint16, tag uint64) {
 	h.To, h.From, h.Level, h.GID, h.Route, h.Tag = p.Address, p.Local, l, gid, uint32(p.Card), tag
 	h.SourceCard, h.DestinationCard, h.Epoch = e.cfg.Card, p.Card, p.epoch
-	h.Hello, h.Bye = false, false
+	h.Hello, h.Bye, h.Direct = false, false, e.cfg.Direct != nil
 }
 
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one
@@ -288,7 +293,7 @@ func (e *End) acknowledgeOnce(p *peer) bool {
 		return true
 	}
 	e.spendsFrame(p.answeredFor())
-	e.send(p, b, e.head(p, b, l, p.gid, noJob, f.sndNext, len(b)))
+	e.send(p, b, e.head(p, b, l, p.gid, e.noJob(), f.sndNext, len(b)))
 	e.counters.AcksSent++
 	return true
 }

@@ -112,6 +112,22 @@ func TestArctic(t *testing.T) {
 	}
 }
 
+// The same with direct cards, on both networks and as a machine: of one job, one of each node.
+func TestDirect(t *testing.T) {
+	for _, f := range []Faults{0, All, Loss | Crash | Restart | Rats | RMA | Chains} {
+		for _, n := range []Network{Ethernet, Arctic} {
+			for _, profile := range []string{Native, "tokyo"} {
+				t.Run(fmt.Sprintf("%v/%v/%s", f, n, profile), func(t *testing.T) {
+					t.Parallel()
+					for seed := range uint64(10) {
+						mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 2 + int(seed), Messages: 800, Faults: f, Network: n, Profile: profile, Direct: true})
+					}
+				})
+			}
+		}
+	}
+}
+
 // The same on timed cards, on both networks: of the thesis's machine, and of one whose
 // units each take about as long as its bus (testdata/slow-units.yaml).
 func TestTimedCards(t *testing.T) {

@@ -148,6 +148,7 @@ const (
 	streamKey     = 7
 	streamShape   = 8
 	streamSwarm   = 9
+	streamDirect  = 10
 	streamChains  = 1 << 20 // and up: one for each group
 	streamFaults  = 100     // and up: one for each kind
 	streamMembers = 1000
@@ -201,6 +202,9 @@ func (s *Scenario) ready() (plan, error) {
 	profile, err := s.profile()
 	if err != nil {
 		return plan{}, err
+	}
+	if s.Direct {
+		s.Faults &^= Moves | Jobs // a card stays that of one node of one job
 	}
 	if profile != nil {
 		s.Faults &^= Moves // which cards of modelled machines do not do
@@ -260,6 +264,14 @@ func (p *plan) queue(member int) int {
 // place puts processes on cards: mostly one to a card, some share one, and some have
 // the node number of a process of another group.
 func (s *Scenario) place(p *plan) {
+	if s.Direct {
+		for i := range s.Nodes {
+			p.members = append(p.members, place{gid: 1, node: uint16(i), card: i})
+			p.routes = append(p.routes, uint32(i))
+		}
+		p.cards, p.routes = s.Nodes, append(p.routes, engine.NoRoute)
+		return
+	}
 	r := s.stream(streamPlace)
 	groups := 1 + r.IntN(3)
 	for len(p.members) < s.Nodes {

@@ -22,6 +22,7 @@ type Scenario struct {
 	Faults   Faults
 	Network  Network // without some kinds of Faults if it is Arctic
 	Shape    Shape   // of a Swarm the seed draws more; see Drawn
+	Direct   bool    // all nodes are of one group, each with a card of its own (engine.Config.Direct); without Jobs and Moves
 	// Profile is the hardware profile, as hwprofiles.Load has it, that the cards are timed
 	// and limited as; empty, or one without a machine such as native: what the seed draws,
 	// and no unit takes time. The network is the seed's in either case, and programs are
@@ -43,6 +44,9 @@ func (s Scenario) String() string {
 	}
 	if s.Profile != "" && (s.Profile != Native || s.Shape == Swarm) {
 		text += fmt.Sprintf(" --profile %s", s.Profile)
+	}
+	if s.Direct || s.Shape == Swarm {
+		text += fmt.Sprintf(" --direct=%t", s.Direct)
 	}
 	return text
 }
@@ -222,6 +226,10 @@ func (r *run) start(i int, delay int64) {
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
 	cfg.Peers, cfg.Readable = r.peers(i), r.readable
 	cfg.AnyGroup = r.scenario.Faults&Moves != 0 // as a daemon's card, which is told of groups that have nobody here yet
+	if r.scenario.Direct {
+		tag := r.tag(0)
+		cfg.Direct = &tag
+	}
 	r.tune(&cfg)
 	if err := c.Start(cfg); err != nil {
 		panic(err)

@@ -17,7 +17,7 @@ func swarmSeed(seed uint64) Scenario { return Scenario{Seed: seed}.Drawn() }
 func TestSwarmDraws(t *testing.T) {
 	const seeds = 2000
 	nodes, profiles, networks, queues, mtus, crowded := map[int]int{}, map[string]int{}, map[Network]int{}, map[int]int{}, map[int]int{}, 0
-	faults := make([]int, len(faultNames))
+	faults, direct := make([]int, len(faultNames)), 0
 	for seed := range uint64(seeds) {
 		s := swarmSeed(seed)
 		if err := s.Check(); err != nil {
@@ -29,6 +29,9 @@ func TestSwarmDraws(t *testing.T) {
 		nodes[s.Nodes]++
 		profiles[s.Profile]++
 		networks[s.Network]++
+		if s.Direct {
+			direct++
+		}
 		for k := range faults {
 			faults[k] += int(s.Faults >> k & 1)
 		}
@@ -57,18 +60,22 @@ func TestSwarmDraws(t *testing.T) {
 			t.Errorf("%s happens with %d of %d seeds", faultNames[k], n, seeds)
 		}
 	}
-	if len(profiles) != 1+len(swarmProfiles) || len(networks) != 2 || len(queues) != 9 || len(mtus) < 100 || crowded < seeds/10 {
-		t.Errorf("profiles %v, networks %v, queues %v, %d MTUs, %d seeds of crowded cards", profiles, networks, queues, len(mtus), crowded)
+	if len(profiles) != 1+len(swarmProfiles) || len(networks) != 2 || len(queues) != 9 || len(mtus) < 100 || crowded < seeds/10 || direct < seeds/5 || direct > seeds*3/10 {
+		t.Errorf("profiles %v, networks %v, queues %v, %d MTUs, %d seeds of crowded cards, %d of direct ones", profiles, networks, queues, len(mtus), crowded, direct)
 	}
 }
 
 // Rule: a scenario says with which arguments it runs again, whatever of them its shape drew.
 func TestSwarmIsRepeated(t *testing.T) {
 	s := Scenario{Seed: 7, Nodes: 3, Messages: 188, Faults: Loss | Restart, Shape: Swarm, Profile: Native}
-	if got, want := s.String(), "--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native"; got != want {
+	if got, want := s.String(), "--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native --direct=false"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	given := s
+	if given.Direct = true; given.String() != "--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native --direct=true" {
+		t.Errorf("%v", given)
+	}
+	given.Direct = false
 	if given.Shape = Given; given.String() != "--seed 7 --nodes 3 --messages 188 --faults loss,restart" {
 		t.Errorf("%v", given)
 	}
