@@ -16,6 +16,9 @@ type Counters struct {
 	Merged       uint64 `json:"merged"`        // a datagram longer than its frame, merged of several by the kernel's GRO: dropped
 	ForeignGroup uint64 `json:"foreign_group"` // a group that is not active here: dropped
 	NoSocket     uint64 `json:"no_socket"`     // no AF_XDP socket on the receive queue: dropped
+	Stranger     uint64 `json:"stranger"`      // a direct frame from elsewhere than its node's host: dropped
+	NoPort       uint64 `json:"no_port"`       // a direct frame for a node that has no port here: dropped
+	Direct       uint64 `json:"direct"`        // a direct frame, handed to its node's port
 	Redirected   uint64 `json:"redirected"`    // handed to the socket of the receive queue
 }
 
@@ -30,7 +33,7 @@ type PerQueue [CountedQueues]uint64
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
-		&c.BadGID, &c.Merged, &c.ForeignGroup, &c.NoSocket, &c.Redirected,
+		&c.BadGID, &c.Merged, &c.ForeignGroup, &c.NoSocket, &c.Stranger, &c.NoPort, &c.Direct, &c.Redirected,
 	}
 }
 

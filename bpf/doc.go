@@ -82,6 +82,35 @@
 // opened: cards of any version find and ask each other with them. A card of one process opens its group; a
 // daemon opens all, because it answers frames for groups that it does not have (package ctl/daemon).
 //
+// # Ports
+//
+// A port is a veth pair: a process has an AF_XDP socket on its inner end, in a namespace of its own, and the guard (guard.c, a tc program) sees on the
+// outer end what the process sends. Guard and NIC program share one table ([Switch], switch.h): of each job where each of its nodes is, and of each port whose
+// it is. The frames are of version 7: they all have the job's tag, and their card numbers are node numbers. The process writes no
+// addresses and learns none. The first test that fails decides, with a counter of the port ([PortCounters]):
+//
+//	inner end ──> a port? ────────────────────── no ──> dropped
+//	              80 bytes or more? ──────────── no ──> dropped      short
+//	              EtherType 0x88B5, version 7? ─ no ──> dropped      bad_version
+//	              its GID, source card, tag? ─── no ──> dropped      forged
+//	              14+length = frame? ─────────── no ──> dropped      bad_length
+//	              the job's table has the node?  no ──> dropped      no_node
+//	              short enough for the way? ──── no ──> dropped      too_long
+//	              behind another host ────────────────> the NIC, with the hosts' addresses           sent
+//	              behind a port whose record is that node's ──────> its inner end, without addresses local
+//
+// What comes to a NIC with version 7 is a port's or dropped:
+//
+//	wire ──> as above, up to the length
+//	         from the host, and at the NIC, where its source node is? no ──> XDP_DROP      stranger
+//	         the destination node has a port here, as its record says? no ─> XDP_DROP      no_port
+//	           └─ without addresses to the outer end, and through it ──────> XDP_REDIRECT  direct
+//
+// The guard is a tc program so that a NIC's queueing discipline has what ports send: where an XDP program redirects to a NIC that is full, frames are
+// lost. But frames that a tc program redirects pass generic XDP programs by, until a wire: a NIC that is a veth, as in a lab, needs its
+// NIC program in native mode. To an inner end they go by bpf_redirect_peer, which runs generic programs too; it leads to another namespace only. A
+// native NIC program's redirect to an outer end needs a native program at the inner end.
+//
 // # Rules
 //
 //   - The program looks only at the frame, the queue it came in on and the maps. It writes nothing

@@ -17,6 +17,7 @@
 #define FUNET_ETHERTYPE_IPV6 0x86DD
 #define FUNET_PROTOCOL_UDP 17
 #define FUNET_VERSION 6
+#define FUNET_VERSION_DIRECT 7 /* between the ports of one job's processes; the switch looks at nothing else (switch.h) */
 #define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
 #define FUNET_VERSION_HELLO 255 /* a hello of package uspace/port/hello, which is of no group and the same in all versions */
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
@@ -114,6 +115,9 @@ enum funet_counter {
 	FUNET_COUNT_MERGED,	   /* a datagram with another frame behind its own: the kernel merged several (GRO): dropped */
 	FUNET_COUNT_FOREIGN_GROUP, /* no context of this group on this host: dropped */
 	FUNET_COUNT_NO_SOCKET,	   /* no AF_XDP socket serves this receive queue: dropped */
+	FUNET_COUNT_STRANGER,	   /* a direct frame that is not from the host of a node of a job here: dropped */
+	FUNET_COUNT_NO_PORT,	   /* a direct frame for a node without a port here: dropped */
+	FUNET_COUNT_DIRECT,	   /* a direct frame, handed to a port */
 	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of receive queue 0; of queue 1 is the next, and so on */
 	FUNET_COUNTERS = FUNET_COUNT_REDIRECTED + FUNET_COUNTED_QUEUES,
 };
@@ -128,11 +132,13 @@ struct funet_counts {
 #define funet_be32(x) __builtin_bswap32(x)
 #define funet_le16(x) (x)
 #define funet_le32(x) (x)
+#define funet_le64(x) (x)
 #else
 #define funet_be16(x) (x)
 #define funet_be32(x) (x)
 #define funet_le16(x) __builtin_bswap16(x)
 #define funet_le32(x) __builtin_bswap32(x)
+#define funet_le64(x) __builtin_bswap64(x)
 #endif
 
 #endif

@@ -58,15 +58,16 @@ func TestConstants(t *testing.T) {
 		"FUNET_ETHERTYPE_IPV6": unix.ETH_P_IPV6,
 		"FUNET_PROTOCOL_UDP":   unix.IPPROTO_UDP,
 
-		"FUNET_VERSION":       Version,
-		"FUNET_VERSION_PROBE": VersionProbe,
-		"FUNET_VERSION_HELLO": VersionHello,
-		"FUNET_ETHERNET_LEN":  14,
-		"FUNET_HEADER_LEN":    FrameMin - 14,
-		"FUNET_FRAME_MIN":     FrameMin,
-		"FUNET_GROUPS":        Groups,
-		"FUNET_SOCKETS":       64,
-		"FUNET_ADDRESSES":     MaxAddresses,
+		"FUNET_VERSION":        Version,
+		"FUNET_VERSION_DIRECT": VersionDirect,
+		"FUNET_VERSION_PROBE":  VersionProbe,
+		"FUNET_VERSION_HELLO":  VersionHello,
+		"FUNET_ETHERNET_LEN":   14,
+		"FUNET_HEADER_LEN":     FrameMin - 14,
+		"FUNET_FRAME_MIN":      FrameMin,
+		"FUNET_GROUPS":         Groups,
+		"FUNET_SOCKETS":        64,
+		"FUNET_ADDRESSES":      MaxAddresses,
 
 		"FUNET_COUNTED_QUEUES": CountedQueues,
 	}
@@ -149,11 +150,11 @@ func TestCounterNames(t *testing.T) {
 }
 
 // TestCompiled: both committed objects hold both programs, and maps of the sizes that Go relies on.
-// The big-endian one swaps FUNet's length and GID, and reads what IP and UDP have in network order as it
+// The big-endian one swaps FUNet's length and GID, and of a direct frame tag, GID and the two cards, and reads what IP and UDP have in network order as it
 // is; the little-endian one swaps the port, five fields of those and a tag, and not FUNet's: that, and not a
 // run, shows as much of it as a little-endian host can show.
 func TestCompiled(t *testing.T) {
-	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 7, "nic_bpfeb.o": 2} {
+	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 7, "nic_bpfeb.o": 6} {
 		spec, err := ebpf.LoadCollectionSpec(file)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)

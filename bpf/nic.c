@@ -11,7 +11,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "funet.h"
+#include "switch.h"
 
 /* The UDP port of FUNet's datagrams; 0: frames have an EtherType of their own instead. */
 const volatile __u16 funet_udp_port;
@@ -49,6 +49,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct funet_counts);
 } funet_counters SEC(".maps");
+
+/* Nonzero: there are ports, and direct frames are theirs. They have no datagrams. */
+const volatile __u8 funet_direct;
+
+/* The outer ends of ports. The kernel removes an entry with its link. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, FUNET_PORTS);
+	__type(key, __u32);
+	__type(value, __u32);
+} funet_links SEC(".maps");
 
 /* The counter is this CPU's own and programs do not nest on it here, so a plain add is enough. */
 static __always_inline int count(__u32 counter, int verdict)
@@ -199,6 +210,33 @@ static __always_inline int merged(struct xdp_md *ctx, const struct funet_header 
 	return version == FUNET_VERSION || version == FUNET_VERSION_HELLO;
 }
 
+static __always_inline int same(const __u8 mac[6], const __u8 other[6])
+{
+	return !((mac[0] ^ other[0]) | (mac[1] ^ other[1]) | (mac[2] ^ other[2]) | (mac[3] ^ other[3]) |
+		 (mac[4] ^ other[4]) | (mac[5] ^ other[5]));
+}
+
+/* What becomes of a direct frame of a right length: it goes to the port of the node that it is for, without the addresses of
+ * hosts, if it came from the host where the node is that it is from. Never to the kernel, nor to a socket of the NIC.
+ */
+static __always_inline int direct(struct xdp_md *ctx, struct funet_header *header)
+{
+	__u64 tag = funet_le64(header->tag);
+	__u16 gid = funet_le16(header->gid), card = funet_le16(header->destination_card);
+	const struct funet_place *place = funet_place(tag, gid, funet_le16(header->source_card));
+
+	if (!place || place->kind != FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex ||
+	    !same(place->mac, header->source_mac))
+		return count(FUNET_COUNT_STRANGER, XDP_DROP);
+	place = funet_place(tag, gid, card);
+	if (!place || place->kind != FUNET_KIND_PORT || !funet_at(place, tag, gid, card))
+		return count(FUNET_COUNT_NO_PORT, XDP_DROP);
+	__builtin_memset(header, 0, sizeof(header->destination_mac) + sizeof(header->source_mac));
+	if (bpf_redirect_map(&funet_links, place->link, XDP_DROP) != XDP_REDIRECT)
+		return count(FUNET_COUNT_NO_PORT, XDP_DROP);
+	return count(FUNET_COUNT_DIRECT, XDP_REDIRECT);
+}
+
 /* What becomes of a frame that is at least its first buffer long. In a frame of several buffers data
  * and data_end bound the first, and that must hold the header: drivers put far more into it.
  */
@@ -226,7 +264,8 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 		return count(FUNET_COUNT_SHORT, strange);
 	if (header->version == FUNET_VERSION_PROBE)
 		return count(FUNET_COUNT_PASS, XDP_PASS);
-	if (header->version != FUNET_VERSION && header->version != FUNET_VERSION_HELLO)
+	if (header->version != FUNET_VERSION && header->version != FUNET_VERSION_HELLO &&
+	    !(funet_direct && header->version == FUNET_VERSION_DIRECT))
 		return count(FUNET_COUNT_BAD_VERSION, strange);
 
 	/* One unsigned comparison for both ends: a length below the header's wraps round and is
@@ -237,6 +276,8 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 	if (body > found.len - FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_BAD_LENGTH, strange);
 
+	if (funet_direct && header->version == FUNET_VERSION_DIRECT)
+		return direct(ctx, (void *)header);
 	if (header->version != FUNET_VERSION_HELLO) {
 		/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
 		 * the upper five.

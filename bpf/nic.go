@@ -18,6 +18,8 @@ const (
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
 	Version = 6
+	// VersionDirect is that of frames between ports, which a program lets through to them if it has a [Switch].
+	VersionDirect = 7
 	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
 	VersionProbe = 0
 	// VersionHello is the version of hellos (package uspace/port/hello). The program lets them through whatever their group.
@@ -64,6 +66,9 @@ type Load struct {
 	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
 	// datagrams one that only says a priority. Others pass.
 	VLAN uint16
+	// Switch, if not nil, has the program hand direct frames to the ports of the switch. It cannot be combined with UDPPort, and stays
+	// the caller's.
+	Switch *Switch
 }
 
 // LoadNIC loads the NIC program. No group is active and no socket is present yet, so an attached
@@ -79,6 +84,9 @@ func LoadNIC(l Load) (*NIC, error) {
 	if l.VLAN > MaxVLAN {
 		return nil, fmt.Errorf("load the NIC program for VLAN %d: %w: give 0 to %d", l.VLAN, ErrRange, MaxVLAN)
 	}
+	if l.Switch != nil && l.UDPPort != 0 {
+		return nil, fmt.Errorf("load the NIC program for ports and datagrams: %w: use frames with FUNet's own EtherType", ErrRange)
+	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, loadError("lift the limit on locked memory for the NIC program", false, err)
 	}
@@ -93,6 +101,20 @@ func LoadNIC(l Load) (*NIC, error) {
 		}
 	}
 
+	var options ebpf.CollectionOptions
+	if l.Switch == nil {
+		for _, name := range []string{"funet_ports", "funet_jobs", "funet_links"} {
+			spec.Maps[name].MaxEntries = 1
+		}
+	} else {
+		if err := spec.Variables["funet_direct"].Set(uint8(1)); err != nil {
+			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
+		}
+		options.MapReplacements = l.Switch.shared()
+		for name, m := range options.MapReplacements {
+			spec.Maps[name].MaxEntries = m.MaxEntries()
+		}
+	}
 	n, doing := new(NIC), "load the NIC program"
 	if l.Frags {
 		doing += " for frames of several buffers"
@@ -100,14 +122,14 @@ func LoadNIC(l Load) (*NIC, error) {
 			nicMaps
 			Program *ebpf.Program `ebpf:"funet_nic_frags"`
 		}
-		err = spec.LoadAndAssign(&objects, nil)
+		err = spec.LoadAndAssign(&objects, &options)
 		n.maps, n.program = objects.nicMaps, objects.Program
 	} else {
 		var objects struct {
 			nicMaps
 			Program *ebpf.Program `ebpf:"funet_nic"`
 		}
-		err = spec.LoadAndAssign(&objects, nil)
+		err = spec.LoadAndAssign(&objects, &options)
 		n.maps, n.program = objects.nicMaps, objects.Program
 	}
 	if err != nil {

@@ -20,7 +20,22 @@ type nicFunetAddress struct {
 
 type nicFunetCounts struct {
 	_ structs.HostLayout
-	N [72]uint64
+	N [75]uint64
+}
+
+type nicFunetJob struct {
+	_      structs.HostLayout
+	Tag    uint64
+	Gid    uint32
+	Unused uint32
+}
+
+type nicFunetPort struct {
+	_      structs.HostLayout
+	Tag    uint64
+	Gid    uint16
+	Card   uint16
+	Unused uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -30,9 +45,14 @@ const (
 	nicMapFunetAddresses = "funet_addresses"
 	nicMapFunetCounters  = "funet_counters"
 	nicMapFunetGroups    = "funet_groups"
+	nicMapFunetJobs      = "funet_jobs"
+	nicMapFunetLinks     = "funet_links"
+	nicMapFunetPorts     = "funet_ports"
 	nicMapFunetSockets   = "funet_sockets"
 	nicProgFunetNic      = "funet_nic"
 	nicProgFunetNicFrags = "funet_nic_frags"
+	nicVarFunetDescribed = "funet_described"
+	nicVarFunetDirect    = "funet_direct"
 	nicVarFunetUdpPort   = "funet_udp_port"
 	nicVarFunetVlan      = "funet_vlan"
 )
@@ -90,6 +110,9 @@ type nicMapSpecs struct {
 	FunetAddresses *ebpf.MapSpec `ebpf:"funet_addresses"`
 	FunetCounters  *ebpf.MapSpec `ebpf:"funet_counters"`
 	FunetGroups    *ebpf.MapSpec `ebpf:"funet_groups"`
+	FunetJobs      *ebpf.MapSpec `ebpf:"funet_jobs"`
+	FunetLinks     *ebpf.MapSpec `ebpf:"funet_links"`
+	FunetPorts     *ebpf.MapSpec `ebpf:"funet_ports"`
 	FunetSockets   *ebpf.MapSpec `ebpf:"funet_sockets"`
 }
 
@@ -97,8 +120,10 @@ type nicMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nicVariableSpecs struct {
-	FunetUdpPort *ebpf.VariableSpec `ebpf:"funet_udp_port"`
-	FunetVlan    *ebpf.VariableSpec `ebpf:"funet_vlan"`
+	FunetDescribed *ebpf.VariableSpec `ebpf:"funet_described"`
+	FunetDirect    *ebpf.VariableSpec `ebpf:"funet_direct"`
+	FunetUdpPort   *ebpf.VariableSpec `ebpf:"funet_udp_port"`
+	FunetVlan      *ebpf.VariableSpec `ebpf:"funet_vlan"`
 }
 
 // nicObjects contains all objects after they have been loaded into the kernel.
@@ -124,6 +149,9 @@ type nicMaps struct {
 	FunetAddresses *ebpf.Map `ebpf:"funet_addresses"`
 	FunetCounters  *ebpf.Map `ebpf:"funet_counters"`
 	FunetGroups    *ebpf.Map `ebpf:"funet_groups"`
+	FunetJobs      *ebpf.Map `ebpf:"funet_jobs"`
+	FunetLinks     *ebpf.Map `ebpf:"funet_links"`
+	FunetPorts     *ebpf.Map `ebpf:"funet_ports"`
 	FunetSockets   *ebpf.Map `ebpf:"funet_sockets"`
 }
 
@@ -132,6 +160,9 @@ func (m *nicMaps) Close() error {
 		m.FunetAddresses,
 		m.FunetCounters,
 		m.FunetGroups,
+		m.FunetJobs,
+		m.FunetLinks,
+		m.FunetPorts,
 		m.FunetSockets,
 	)
 }
@@ -140,8 +171,10 @@ func (m *nicMaps) Close() error {
 //
 // It can be passed to loadNicObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nicVariables struct {
-	FunetUdpPort *ebpf.Variable `ebpf:"funet_udp_port"`
-	FunetVlan    *ebpf.Variable `ebpf:"funet_vlan"`
+	FunetDescribed *ebpf.Variable `ebpf:"funet_described"`
+	FunetDirect    *ebpf.Variable `ebpf:"funet_direct"`
+	FunetUdpPort   *ebpf.Variable `ebpf:"funet_udp_port"`
+	FunetVlan      *ebpf.Variable `ebpf:"funet_vlan"`
 }
 
 // nicPrograms contains all programs after they have been loaded into the kernel.
