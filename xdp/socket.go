@@ -294,23 +294,33 @@ func (s *Socket) assemble(c *SocketConfig, dev *net.Interface, deadline time.Tim
 			return fmt.Errorf("register UMEM: %w", err)
 		}
 	}
+	if err := s.makeRings(c, ownPair); err != nil {
+		return err
+	}
 	if err := s.mapRings(c, ownPair); err != nil {
 		return err
 	}
 	s.setBusyPoll(c.BusyPoll)
-	if n := uint32(len(c.Frames)); n > 0 {
-		fill := &s.pair.fill
-		fill.Reserve(n)
-		for i, addr := range c.Frames {
-			fill.Set(uint32(i), addr)
-		}
-		fill.Submit(n)
-	}
+	s.fill(c.Frames)
 	return nil
 }
 
-// mapRings creates and maps the rings.
-func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
+// fill puts frames on the fill ring, which is empty.
+func (s *Socket) fill(frames []uint64) {
+	n := uint32(len(frames))
+	if n == 0 {
+		return
+	}
+	fill := &s.pair.fill
+	fill.Reserve(n)
+	for i, addr := range frames {
+		fill.Set(uint32(i), addr)
+	}
+	fill.Submit(n)
+}
+
+// makeRings creates the rings.
+func (s *Socket) makeRings(c *SocketConfig, ownPair bool) error {
 	if err := s.setRing(unix.XDP_RX_RING, c.RxSize); err != nil {
 		return fmt.Errorf("create rx ring: %w", err)
 	}
@@ -325,6 +335,11 @@ func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
 			return fmt.Errorf("create completion ring: %w", err)
 		}
 	}
+	return nil
+}
+
+// mapRings maps the rings.
+func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
 	off, err := mmapOffsets(s.fd)
 	if err != nil {
 		return fmt.Errorf("read ring offsets: %w", err)

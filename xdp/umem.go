@@ -43,6 +43,9 @@ type UMEMConfig struct {
 	Unaligned bool
 	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
 	HugePages bool
+	// File, if not nil, is the memory, from its start, such as a memfd of another process (Handover); it stays the caller's, and may be closed
+	// after NewUMEM. It must be as long, and remain so: whoever made it seals it (F_SEAL_SHRINK). It has the pages that it has: no HugePages.
+	File *os.File
 }
 
 // UMEM is the memory that sockets and kernel share. Its methods may be called
@@ -82,7 +85,27 @@ func NewUMEM(c UMEMConfig) (*UMEM, error) {
 		length = (size + hugePageSize - 1) &^ (hugePageSize - 1)
 		flags |= unix.MAP_HUGETLB | hugePage2MB
 	}
-	mapping, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, flags)
+	fd := -1
+	if c.File != nil {
+		if c.HugePages {
+			return nil, refuse(doing, "a file and huge pages; leave HugePages out")
+		}
+		raw, err := c.File.SyscallConn()
+		if err == nil {
+			err = raw.Control(func(n uintptr) { fd, err = unix.FcntlInt(n, unix.F_DUPFD_CLOEXEC, 0) })
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: of %s: %w", doing, c.File.Name(), err)
+		}
+		defer unix.Close(fd)
+		var of unix.Stat_t
+		if err := unix.Fstat(fd, &of); err != nil || of.Size < int64(length) {
+			return nil, refuse(doing, "a file of %d bytes for %d (%v); make it longer", of.Size, length, err)
+		}
+		flags = unix.MAP_SHARED | unix.MAP_POPULATE
+		c.File = nil // the mapping holds it
+	}
+	mapping, err := unix.Mmap(fd, 0, length, unix.PROT_READ|unix.PROT_WRITE, flags)
 	switch {
 	case err != nil && c.HugePages && (errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EINVAL)):
 		return nil, fault(doing, ErrNoHugePages, err, fmt.Sprintf("write at least %d to /proc/sys/vm/nr_hugepages, or do without huge pages", length/hugePageSize))

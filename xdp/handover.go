@@ -1,0 +1,84 @@
+// A socket that one process makes and another uses: the first has what the kernel asks for, the second needs no capability, nor to be
+// in the interface's network namespace.
+
+package xdp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Handover makes and binds a socket as Open does, in copy mode, and returns its descriptor and what Adopt needs to know instead of using it:
+// neither are its rings mapped, nor is a frame on its fill ring. The UMEM is of a file that the user of the socket has, too
+// (UMEMConfig.File), and may be closed afterwards: the kernel holds its pages. The descriptor is the caller's. Errors: those of Open.
+func Handover(c SocketConfig) (fd int, info Info, err error) {
+	dev, err := findInterface(c.Interface, c.Index)
+	if err != nil {
+		return -1, Info{}, err
+	}
+	doing := fmt.Sprintf("make an AF_XDP socket on %s queue %d", dev.Name, c.Queue)
+	if c.Shared != nil || len(c.Frames) > 0 || c.BusyPoll != (BusyPoll{}) || c.Bind == BindZeroCopy {
+		return -1, Info{}, refuse(doing, "Shared, Frames, BusyPoll or zero-copy for another process; leave them out")
+	}
+	if c.Make == nil {
+		c.Make = newSocket
+	}
+	if fd, err = c.Make(); err != nil {
+		return -1, Info{}, sysFault(doing, err)
+	}
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+			fd = -1
+		}
+	}()
+	if err = c.complete(doing, dev, fd); err != nil {
+		return fd, Info{}, err
+	}
+	s := &Socket{fd: fd, umem: c.UMEM, info: Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup,
+		MultiBuffer: c.MultiBuffer, RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize}}
+	deadline := time.Now().Add(busyWait)
+	if err = s.umem.register(fd, deadline, false); err != nil {
+		return fd, Info{}, sysFault(doing+": register UMEM", err)
+	}
+	if err = s.makeRings(&c, true); err != nil {
+		return fd, Info{}, sysFault(doing, err)
+	}
+	if err = s.bind(&c, BindCopy, deadline); err != nil {
+		return fd, Info{}, c.bindFault(doing, dev.Name, err)
+	}
+	return fd, s.info, nil
+}
+
+// Adopt uses a socket that another process made with Handover, with a UMEM of the same file and configuration. The frames are on its fill
+// ring from then on. The descriptor belongs to the Socket, also if Adopt fails. What info says is believed: who can make
+// such a socket could do more.
+func Adopt(fd int, u *UMEM, info Info, frames []uint64) (*Socket, error) {
+	doing := fmt.Sprintf("use an AF_XDP socket on %s queue %d", info.Interface, info.Queue)
+	c := SocketConfig{RxSize: info.RxSize, TxSize: info.TxSize, FillSize: info.FillSize, CompletionSize: info.CompletionSize}
+	for _, n := range []uint32{c.RxSize, c.TxSize, c.FillSize, c.CompletionSize} {
+		if n == 0 || n > maxRingSize || n&(n-1) != 0 {
+			unix.Close(fd)
+			return nil, refuse(doing, "ring size %d; want a power of two up to %d", n, maxRingSize)
+		}
+	}
+	switch {
+	case u.mapping == nil:
+		unix.Close(fd)
+		return nil, fmt.Errorf("%s: the UMEM is %w; map a new one", doing, ErrClosed)
+	case uint64(len(frames)) > uint64(c.FillSize):
+		unix.Close(fd)
+		return nil, refuse(doing, "%d frames for a fill ring of %d slots", len(frames), c.FillSize)
+	}
+	s := &Socket{fd: fd, umem: u, info: info}
+	u.users.Add(1)
+	if err := s.mapRings(&c, true); err != nil {
+		s.Close()
+		return nil, sysFault(doing, err)
+	}
+	s.fill(frames)
+	_ = s.WakeRx()
+	return s, nil
+}
