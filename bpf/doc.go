@@ -107,9 +107,9 @@
 //	           └─ without addresses to the outer end, and through it ──────> XDP_REDIRECT  direct
 //
 // The guard is a tc program so that a NIC's queueing discipline has what ports send: where an XDP program redirects to a NIC that is full, frames are
-// lost. But frames that a tc program redirects pass generic XDP programs by, until a wire: a NIC that is a veth, as in a lab, needs its
-// NIC program in native mode. To an inner end they go by bpf_redirect_peer, which runs generic programs too; it leads to another namespace only. A
-// native NIC program's redirect to an outer end needs a native program at the inner end.
+// lost. But frames that a tc program redirects pass generic XDP programs by, until a wire: the programs at inner ends are native, and so is the NIC
+// program of a NIC that is a veth, as in a lab. (bpf_redirect_peer would run generic programs at inner ends, and no native ones; but a native NIC
+// program's redirect to an outer end needs a native program at the inner end.)
 //
 // # Rules
 //

@@ -67,7 +67,7 @@ int funet_guard(struct __sk_buff *skb)
 		if (!funet_at(place, port->tag, port->gid, card))
 			return count(from, FUNET_PORT_NO_NODE, TC_ACT_SHOT);
 		bpf_skb_store_bytes(skb, 0, &addresses, sizeof(addresses), 0);
-		return count(from, FUNET_PORT_LOCAL, bpf_redirect_peer(to, 0));
+		return count(from, FUNET_PORT_LOCAL, bpf_redirect(to, 0));
 	}
 	__builtin_memcpy(addresses.to, place->mac, sizeof(addresses.to));
 	__builtin_memcpy(addresses.from, place->own, sizeof(addresses.from));

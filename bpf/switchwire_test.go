@@ -39,7 +39,7 @@ func TestSwitchOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer outside.Close()
-	within, err := netns.New() // of the inner ends; bpf_redirect_peer leads to other namespaces only
+	within, err := netns.New() // of the inner ends
 	if err != nil {
 		t.Fatal(err)
 	}
