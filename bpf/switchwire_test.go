@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -44,6 +45,9 @@ func TestSwitchOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer within.Close()
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) { // as enterNamespace
+		t.Fatal("switch IPv6 off:", err)
+	}
 	enter := func(ns netns.NsHandle) {
 		t.Helper()
 		if err := netns.Set(ns); err != nil {
