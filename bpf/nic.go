@@ -106,6 +106,7 @@ func LoadNIC(l Load) (*NIC, error) {
 		for _, name := range []string{"funet_ports", "funet_jobs", "funet_links"} {
 			spec.Maps[name].MaxEntries = 1
 		}
+		spec.Maps["funet_jobs"].InnerMap.Flags = 0 // which needs Linux 5.10
 	} else {
 		if err := spec.Variables["funet_direct"].Set(uint8(1)); err != nil {
 			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
