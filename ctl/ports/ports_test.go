@@ -186,7 +186,7 @@ func (p *process) receive(until time.Time) (word uint32, err error) {
 func TestPingPongOfProcesses(t *testing.T) {
 	for name, hostOf := range map[string][]int{"two hosts": {0, 1}, "one host": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
-			const exchanges = 3000
+			const exchanges = 500
 			b := newBed(t, len(hostOf))
 			until := time.Now().Add(patience)
 			made, start, done := make(chan error), make(chan struct{}), make(chan error)
