@@ -82,12 +82,15 @@ type Place struct {
 
 // AddPort lets the process of a port send and receive: frames of the node of the job, from the outer end with that index. link is its place among the links.
 func (s *Switch) AddPort(outer, link uint32, p Port) error {
-	err := s.links.Update(link, outer, ebpf.UpdateAny)
+	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node}, ebpf.UpdateNoExist)
 	if err == nil {
 		err = s.maps.FunetPortCounters.Update(outer, make([]guardFunetPortCounts, ebpf.MustPossibleCPU()), ebpf.UpdateAny)
-	}
-	if err == nil {
-		err = s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node}, ebpf.UpdateNoExist)
+		if err == nil {
+			err = s.links.Update(link, outer, ebpf.UpdateAny)
+		}
+		if err != nil {
+			err = errors.Join(err, s.RemovePort(outer, link))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("add the port of node %d of group %d to the switch: %w", p.Node, p.Job.GID, err)

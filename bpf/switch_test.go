@@ -274,6 +274,16 @@ func TestPortsComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := b.AddPort(b.outer[1], 3, Port{b.job, there}); !errors.Is(err, ebpf.ErrKeyExist) {
+		t.Errorf("a port twice: %v", err)
+	}
+	check("a port that was refused a second time", there, PortCounters{Local: 1})
+	if err := b.AddPort(b.wire, 99, Port{b.job, nowhere}); err == nil {
+		t.Error("a port has a place behind the last link")
+	}
+	if _, err := b.PortCounters(b.wire); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("a port that was refused is there: %v", err)
+	}
 	must(b.RemovePort(b.outer[1], 1))
 	check("a port that is gone", there, PortCounters{NoNode: 1})
 	must(b.RemovePort(b.outer[1], 1)) // once more

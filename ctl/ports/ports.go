@@ -89,7 +89,7 @@ func (h *Host) Switch() *bpf.Switch { return h.sw }
 
 // Port is a port that was made.
 type Port struct {
-	FD    int      // the process's socket; whoever made the port closes it, when the process has it
+	FD    int      // the socket, which the port keeps: the process gets a copy
 	Info  xdp.Info // what the process needs to know of it
 	Outer uint32   // index of the outer end
 	Link  uint32   // place among the links of the switch
@@ -152,6 +152,8 @@ func check(memory *os.File, bytes int64) error {
 		return fmt.Errorf("%w: seals %#x; it must not shrink, grow, or lose its seals", ErrMemory, seals)
 	case st.Size != bytes:
 		return fmt.Errorf("%w: %d bytes, want %d", ErrMemory, st.Size, bytes)
+	case st.Blocks*512 < bytes: // whoever fills a hole pays for it (stat(2): blocks are of 512 bytes)
+		return fmt.Errorf("%w: it has holes; write all of it", ErrMemory)
 	}
 	return nil
 }

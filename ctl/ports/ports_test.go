@@ -287,7 +287,7 @@ func TestMakeRefuses(t *testing.T) {
 	b.on(0, func() error {
 		for what, m := range map[string]*os.File{
 			"no memfd": null, "no seals": memfd(g.Bytes(), 0), "it may shrink": memfd(g.Bytes(), unix.F_SEAL_GROW|unix.F_SEAL_SEAL),
-			"too short": memfd(g.Bytes()-4096, all), "too long": memfd(g.Bytes()+4096, all),
+			"too short": memfd(g.Bytes()-4096, all), "too long": memfd(g.Bytes()+4096, all), "holes": memfd(g.Bytes(), all),
 		} {
 			if _, err := b.hosts[0].Make(bpf.Port{Job: job}, m, mtu); !errors.Is(err, ErrMemory) {
 				t.Errorf("%s: %v", what, err)
