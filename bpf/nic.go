@@ -66,9 +66,9 @@ type Load struct {
 	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
 	// datagrams one that only says a priority. Others pass.
 	VLAN uint16
-	// Switch, if not nil, has the program hand direct frames to the ports of the switch. It cannot be combined with UDPPort, and stays
-	// the caller's.
-	Switch *Switch
+	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these maps. It cannot be combined with
+	// UDPPort, and stays the caller's.
+	Switch *Shared
 }
 
 // LoadNIC loads the NIC program. No group is active and no socket is present yet, so an attached
@@ -111,7 +111,7 @@ func LoadNIC(l Load) (*NIC, error) {
 		if err := spec.Variables["funet_direct"].Set(uint8(1)); err != nil {
 			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
 		}
-		options.MapReplacements = l.Switch.shared()
+		options.MapReplacements = l.Switch.named()
 		for name, m := range options.MapReplacements {
 			spec.Maps[name].MaxEntries = m.MaxEntries()
 		}

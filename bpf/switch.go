@@ -14,11 +14,13 @@ import (
 // MostPorts is how many ports a switch can have.
 const MostPorts = 1 << 16
 
-// Switch is the guard, loaded into the kernel, and its table. Any goroutine may call its methods, one at a time for a job.
+// Switch is the guard, loaded into the kernel, and its table. One goroutine at a time calls its methods.
 type Switch struct {
 	guard *ebpf.Program
 	maps  guardMaps
 	links *ebpf.Map
+	// places are those of each job. To find a map by its number takes CAP_SYS_ADMIN (bpf(2), BPF_MAP_GET_FD_BY_ID).
+	places map[Job]*ebpf.Map
 }
 
 // LoadSwitch loads the guard, with room for so many ports. It has neither ports nor jobs, and drops everything. It
@@ -41,7 +43,7 @@ func LoadSwitch(ports int) (*Switch, error) {
 	if err := spec.LoadAndAssign(&objects, nil); err != nil {
 		return nil, loadError("load the guard of ports", false, err)
 	}
-	s := &Switch{guard: objects.FunetGuard, maps: objects.guardMaps}
+	s := &Switch{guard: objects.FunetGuard, maps: objects.guardMaps, places: map[Job]*ebpf.Map{}}
 	if s.links, err = ebpf.NewMap(&ebpf.MapSpec{Name: "funet_links", Type: ebpf.DevMap, KeySize: 4, ValueSize: 4, MaxEntries: uint32(ports)}); err != nil {
 		return nil, errors.Join(loadError("make the map of the ports' links", false, err), s.Close())
 	}
@@ -51,9 +53,47 @@ func LoadSwitch(ports int) (*Switch, error) {
 // Guard is the program to attach to the ingress of a port's outer end (tc). It belongs to the switch.
 func (s *Switch) Guard() *ebpf.Program { return s.guard }
 
-// shared returns what the NIC program has of the switch.
-func (s *Switch) shared() map[string]*ebpf.Map {
-	return map[string]*ebpf.Map{"funet_ports": s.maps.FunetPorts, "funet_jobs": s.maps.FunetJobs, "funet_links": s.links}
+// SharedMaps is how many maps a NIC program has of a switch.
+const SharedMaps = 3
+
+// Shared is the maps that a NIC program has of a switch (Load.Switch). They may be another process's.
+type Shared struct{ ports, jobs, links *ebpf.Map }
+
+// Shared returns the switch's maps, which it keeps: they are of no use after its Close.
+func (s *Switch) Shared() *Shared { return &Shared{s.maps.FunetPorts, s.maps.FunetJobs, s.links} }
+
+// FDs returns the descriptors of the maps, for OpenShared in a process that they are sent to.
+func (s *Shared) FDs() [SharedMaps]int {
+	return [SharedMaps]int{s.ports.FD(), s.jobs.FD(), s.links.FD()}
+}
+
+// OpenShared returns the maps of a switch of another process. The descriptors are its, also if it fails.
+func OpenShared(fds [SharedMaps]int) (*Shared, error) {
+	s, errs := new(Shared), []error(nil)
+	for i, m := range []**ebpf.Map{&s.ports, &s.jobs, &s.links} {
+		var err error
+		if *m, err = ebpf.NewMapFromFD(fds[i]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the maps of a switch of ports: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// Close gives back what OpenShared opened. A program that was loaded with the maps keeps them.
+func (s *Shared) Close() error {
+	var errs []error
+	for _, m := range []*ebpf.Map{s.ports, s.jobs, s.links} {
+		errs = append(errs, m.Close()) // nil: nothing to close
+	}
+	return errors.Join(errs...)
+}
+
+// named returns the maps by their names in the program.
+func (s *Shared) named() map[string]*ebpf.Map {
+	return map[string]*ebpf.Map{"funet_ports": s.ports, "funet_jobs": s.jobs, "funet_links": s.links}
 }
 
 // Job names a job.
@@ -120,18 +160,29 @@ func (s *Switch) AddJob(j Job, nodes int) error {
 	spec := &ebpf.MapSpec{Name: "funet_places", Type: ebpf.Array, KeySize: 4, ValueSize: placeSize, MaxEntries: uint32(nodes), Flags: innerMap}
 	places, err := ebpf.NewMap(spec)
 	if err == nil {
-		defer places.Close() // the outer map holds it
-		err = s.maps.FunetJobs.Update(j.key(), uint32(places.FD()), ebpf.UpdateNoExist)
+		if err = s.maps.FunetJobs.Update(j.key(), uint32(places.FD()), ebpf.UpdateNoExist); err != nil {
+			err = errors.Join(err, places.Close())
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("add group %d to the switch: %w", j.GID, err)
 	}
+	s.places[j] = places
 	return nil
 }
 
+// HasJob reports whether there is such a job.
+func (s *Switch) HasJob(j Job) bool { return s.places[j] != nil }
+
 // RemoveJob takes a job out, with all its places.
 func (s *Switch) RemoveJob(j Job) error {
-	if err := s.maps.FunetJobs.Delete(j.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	err := s.maps.FunetJobs.Delete(j.key())
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		err = nil
+	}
+	err = errors.Join(err, s.places[j].Close()) // nil: there is no such job
+	delete(s.places, j)
+	if err != nil {
 		return fmt.Errorf("remove group %d from the switch: %w", j.GID, err)
 	}
 	return nil
@@ -146,14 +197,8 @@ func (s *Switch) SetPlace(j Job, node uint16, p *Place) error {
 			v = guardFunetPlace{Kind: kindPort, Ifindex: p.Port, Link: p.Link, Longest: uint32(p.Longest)}
 		}
 	}
-	var id uint32
-	err := s.maps.FunetJobs.Lookup(j.key(), &id)
-	var places *ebpf.Map
-	if err == nil {
-		places, err = ebpf.NewMapFromID(ebpf.MapID(id))
-	}
-	if err == nil {
-		defer places.Close()
+	err := ebpf.ErrKeyNotExist
+	if places := s.places[j]; places != nil {
 		err = places.Update(uint32(node), v, ebpf.UpdateExist)
 	}
 	if err != nil {
@@ -167,6 +212,9 @@ func (s *Switch) Close() error {
 	var errs []error
 	if s.links != nil {
 		errs = append(errs, s.links.Close())
+	}
+	for _, places := range s.places {
+		errs = append(errs, places.Close())
 	}
 	if err := errors.Join(append(errs, s.guard.Close(), s.maps.Close())...); err != nil {
 		return fmt.Errorf("close the switch of ports: %w", err)

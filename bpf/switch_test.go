@@ -77,7 +77,7 @@ func newSwitchBed(t *testing.T) *switchBed {
 			t.Error(err)
 		}
 	})
-	b := &switchBed{Switch: s, job: Job{jobTag, homeGroup}, nic: load(t, Load{Queues: 1, Switch: s})}
+	b := &switchBed{Switch: s, job: Job{jobTag, homeGroup}, nic: load(t, Load{Queues: 1, Switch: s.Shared()})}
 	index := func(name string) uint32 {
 		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "i"}
 		if err := netlink.LinkAdd(pair); err != nil {
@@ -321,7 +321,7 @@ func TestPortsComeAndGo(t *testing.T) {
 			t.Errorf("%d nodes: %v", nodes, err)
 		}
 	}
-	if _, err := LoadNIC(Load{Queues: 1, UDPPort: udpPort, Switch: b.Switch}); !errors.Is(err, ErrRange) {
+	if _, err := LoadNIC(Load{Queues: 1, UDPPort: udpPort, Switch: b.Switch.Shared()}); !errors.Is(err, ErrRange) {
 		t.Errorf("ports and datagrams: %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func TestSwitchOnTheWire(t *testing.T) {
 		}
 		t.Cleanup(func() { s.Close() })
 		switches[host] = s
-		n := load(t, Load{Queues: 1, Switch: s})
+		n := load(t, Load{Queues: 1, Switch: s.Shared()})
 		programs[host] = n
 		attached, err := link.AttachXDP(link.XDPOptions{Program: n.Program(), Interface: nics[host].Attrs().Index, Flags: link.XDPDriverMode})
 		if err != nil {

@@ -4,6 +4,7 @@
 package xdp
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,23 @@ import (
 // Handover makes and binds a socket as Open does, in copy mode, and returns its descriptor and what Adopt needs to know instead of using it:
 // neither are its rings mapped, nor is a frame on its fill ring. The UMEM is of a file that the user of the socket has, too
 // (UMEMConfig.File), and may be closed afterwards: the kernel holds its pages. The descriptor is the caller's. Errors: those of Open.
-func Handover(c SocketConfig) (fd int, info Info, err error) {
+func Handover(c SocketConfig) (fd int, info Info, err error) { return handover(c, busyWait) }
+
+// Taken reports whether a socket has the queue, whoever holds it: it tries to make another. The UMEM may be of two frames and serve
+// for all such trials.
+func Taken(c SocketConfig) (bool, error) {
+	fd, _, err := handover(c, 0)
+	if errors.Is(err, ErrBusy) {
+		return true, nil
+	}
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return false, err
+}
+
+// handover waits so long for a queue that is busy.
+func handover(c SocketConfig, patience time.Duration) (fd int, info Info, err error) {
 	dev, err := findInterface(c.Interface, c.Index)
 	if err != nil {
 		return -1, Info{}, err
@@ -39,7 +56,7 @@ func Handover(c SocketConfig) (fd int, info Info, err error) {
 	}
 	s := &Socket{fd: fd, umem: c.UMEM, info: Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup,
 		MultiBuffer: c.MultiBuffer, RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize}}
-	deadline := time.Now().Add(busyWait)
+	deadline := time.Now().Add(patience)
 	if err = s.umem.register(fd, deadline, false); err != nil {
 		return fd, Info{}, sysFault(doing+": register UMEM", err)
 	}

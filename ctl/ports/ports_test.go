@@ -3,6 +3,7 @@ package ports
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -15,9 +16,9 @@ import (
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
@@ -29,24 +30,28 @@ const (
 	patience = 30 * time.Second
 )
 
-var job = bpf.Job{Tag: arctic.JobTag([]byte("a token"), gid), GID: gid}
+var (
+	token = [32]byte{1, 2, 3}
+	job   = bpf.Job{Tag: arctic.JobTag(token[:], gid), GID: gid}
+)
 
-// bed is two hosts with ports.
+// bed is two hosts, each with a helper and its other end.
 type bed struct {
 	t     *testing.T
 	l     *lab.Lab
-	hosts [2]*Host
+	hosts [2]*Client
 	nics  [2]netlink.Link
-	port  map[uint16]*Port
+	ended [2]chan error // of the helper
 }
 
-func newBed(t *testing.T, nodes int) *bed {
+// newBed makes it, with room for so many ports on each host, and a job.
+func newBed(t *testing.T, ports, nodes int) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{t: t, l: l, port: map[uint16]*Port{}}
+	b := &bed{t: t, l: l}
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -54,13 +59,28 @@ func newBed(t *testing.T, nodes int) *bed {
 	})
 	for i := range b.hosts {
 		b.on(i, func() error {
-			if b.hosts[i], err = New(4); err != nil {
+			host, err := New(ports)
+			if err != nil {
 				return err
 			}
-			if err := b.hosts[i].Switch().AddJob(job, nodes); err != nil {
+			mine, its := pair(t)
+			b.hosts[i], b.ended[i] = NewClient(mine), make(chan error, 1)
+			here, err := os.Open("/proc/thread-self/ns/net")
+			if err != nil {
 				return err
 			}
-			program, err := bpf.LoadNIC(bpf.Load{Queues: 1, Switch: b.hosts[i].Switch()})
+			go func() { // a process of its own, but for the memory
+				runtime.LockOSThread() // which ends
+				defer here.Close()
+				b.ended[i] <- errors.Join(unix.Setns(int(here.Fd()), unix.CLONE_NEWNET), host.Serve(its))
+			}()
+			t.Cleanup(func() { b.end(i) })
+			shared, err := b.hosts[i].Switch()
+			if err != nil {
+				return err
+			}
+			defer shared.Close()
+			program, err := bpf.LoadNIC(bpf.Load{Queues: 1, Switch: shared})
 			if err != nil {
 				return err
 			}
@@ -70,14 +90,37 @@ func newBed(t *testing.T, nodes int) *bed {
 			// Native: what the guard of the other host redirects passes a generic program by (package bpf, Ports).
 			attached, err := xdp.Attach(program.Program(), b.nics[i].Attrs().Index, xdp.AttachNative)
 			t.Cleanup(func() {
-				if err := errors.Join(attached.Close(), program.Close(), b.hosts[i].Close()); err != nil {
+				if err := errors.Join(attached.Close(), program.Close()); err != nil {
 					t.Error(err)
 				}
 			})
 			return err
 		})
+		if err := b.hosts[i].AddJob(job, nodes); err != nil { // nowhere yet
+			t.Fatal(err)
+		}
 	}
 	return b
+}
+
+// pair is a connection between funid and its helper.
+func pair(t *testing.T) (_, _ *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "ports")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = c.(*net.UnixConn)
+	}
+	return ends[0], ends[1]
 }
 
 func (b *bed) on(host int, f func() error) {
@@ -87,95 +130,95 @@ func (b *bed) on(host int, f func() error) {
 	}
 }
 
-// make makes the port of a node on a host and tells both switches where it is.
-func (b *bed) make(host int, node uint16, memory *os.File) *Port {
+// end ends the helper of a host, once.
+func (b *bed) end(host int) {
 	b.t.Helper()
-	var p *Port
-	b.on(host, func() (err error) {
-		p, err = b.hosts[host].Make(bpf.Port{Job: job, Node: node}, memory, mtu)
+	if b.ended[host] == nil {
+		return
+	}
+	_ = b.hosts[host].Close()
+	if err := <-b.ended[host]; err != nil {
+		b.t.Error(err)
+	}
+	b.ended[host] = nil
+}
+
+// links returns how many links a host has.
+func (b *bed) links(host int) (n int) {
+	b.t.Helper()
+	b.on(host, func() error {
+		all, err := netlink.LinkList()
+		n = len(all)
 		return err
 	})
-	for i, h := range b.hosts {
-		place := &bpf.Place{Port: p.Outer, Link: p.Link, Longest: mtu + 14}
-		if i != host {
-			place = &bpf.Place{NIC: uint32(b.nics[i].Attrs().Index), MAC: [6]byte(b.nics[host].Attrs().HardwareAddr), Own: [6]byte(b.nics[i].Attrs().HardwareAddr), Longest: mtu + 14}
-		}
-		if err := h.Switch().SetPlace(job, node, place); err != nil {
-			b.t.Fatal(err)
-		}
+	return n
+}
+
+// memory is what a process has for its port: a memfd whose pages are there.
+func memory(t *testing.T) *os.File {
+	t.Helper()
+	fd, err := unix.MemfdCreate("port", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return p
-}
-
-// process is what an unprivileged process has of it all.
-type process struct {
-	port  *afxdp.Port
-	card  *engine.Card
-	iface *funi.Interface
-	start time.Time
-}
-
-// newProcess makes a process of a node: its memory, its port and its card. The test's thread has capabilities, and this one has none.
-func (b *bed) newProcess(host int, node uint16, nodes int) (*process, error) {
+	f := os.NewFile(uintptr(fd), "port")
+	t.Cleanup(func() { f.Close() })
 	g := afxdp.GeometryFor(mtu)
-	memory, err := g.NewMemory()
-	if err != nil {
-		return nil, err
+	if err := unix.Fallocate(fd, 0, 0, g.Bytes()); err != nil {
+		t.Fatal(err)
 	}
-	defer memory.Close()
-	made := b.make(host, node, memory)
-	b.port[node] = made
-	fd, err := unix.FcntlInt(uintptr(made.FD), unix.F_DUPFD_CLOEXEC, 0) // as SCM_RIGHTS does
+	return f
+}
+
+// make makes the port of a node on a host, and tells the others where it is.
+func (b *bed) make(host int, node uint16, memory *os.File) (Made, error) {
+	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node}, int(memory.Fd()), afxdp.GeometryFor(mtu), mtu)
 	if err != nil {
-		return nil, err
+		return m, err
 	}
+	for i, h := range b.hosts {
+		if i != host {
+			at := make([]int, node+1)
+			for n := range at[:node] {
+				at[n] = -1
+			}
+			err = errors.Join(err, h.Place(job, at, []bpf.Place{{NIC: uint32(b.nics[i].Attrs().Index), MAC: [6]byte(b.nics[host].Attrs().HardwareAddr),
+				Own: [6]byte(b.nics[i].Attrs().HardwareAddr), Longest: mtu + 14}}))
+		}
+	}
+	return m, err
+}
+
+// openCard is what an unprivileged process does: the thread has no capability, and ends.
+func openCard(m Made, memory *os.File, node uint16, nodes int) (*card.Card, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(&header, &make([]unix.CapUserData, 2)[0]); err != nil {
 		return nil, err
 	}
-	p := &process{start: time.Now()}
-	if p.port, err = afxdp.OpenDirect(fd, made.Info, memory, mtu); err != nil {
-		return nil, err
+	c := card.Config{GID: gid, Token: token, Node: node, CPU: -1, AnyThread: true,
+		Direct: &card.Direct{Direct: afxdp.Direct{FD: m.FD, Memory: memory, Geometry: afxdp.GeometryFor(mtu), MTU: mtu}}}
+	for n := range nodes {
+		c.Peers = append(c.Peers, card.Peer{Node: uint16(n)})
 	}
-	cfg := engine.Native()
-	cfg.Card, cfg.Incarnation, cfg.Direct, cfg.Ports = node, uint32(time.Now().UnixNano())|1, &job.Tag, []port.Port{p.port}
-	for n := range uint16(nodes) {
-		cfg.Routes = append(cfg.Routes, uint32(n))
-		if n != node {
-			cfg.Peers = append(cfg.Peers, engine.Peer{Card: n}) // with addresses of zeroes
-		}
-	}
-	if p.card, err = engine.New(cfg); err != nil {
-		return nil, err
-	}
-	m, err := funi.NewMemory(64)
-	if err != nil {
-		return nil, err
-	}
-	if p.iface, err = funi.Initialize(m); err != nil {
-		return nil, err
-	}
-	_, err = p.card.Attach(m, gid, node, job.Tag)
-	return p, err
+	return card.Open(c)
 }
-
-func (p *process) step() { p.card.Step(int64(time.Since(p.start))) }
 
 // send sends a word to a node.
-func (p *process) send(to uint16, word uint32) {
-	s := p.iface.Reserve(funi.Request)
+func send1(k *card.Card, to uint16, word uint32) {
+	s := k.Interface().Reserve(funi.Request)
 	s.SetHeader(funi.NewHeader(to, 5, 1))
 	s[funi.PayloadWord] = word
-	p.iface.Commit(funi.Request)
+	k.Interface().Commit(funi.Request)
+	k.Drive()
 }
 
-// receive waits for a message.
-func (p *process) receive(until time.Time) (word uint32, err error) {
+// receive1 waits for one.
+func receive1(k *card.Card, until time.Time) (word uint32, err error) {
 	for time.Now().Before(until) {
-		p.step()
-		if s := p.iface.Receive(funi.Request); s != nil {
+		k.Drive()
+		if s := k.Interface().Receive(funi.Request); s != nil {
 			word = s[funi.PayloadWord]
-			p.iface.Release(funi.Request)
+			k.Interface().Release(funi.Request)
 			return word, nil
 		}
 	}
@@ -187,45 +230,47 @@ func TestPingPongOfProcesses(t *testing.T) {
 	for name, hostOf := range map[string][]int{"two hosts": {0, 1}, "one host": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			const exchanges = 500
-			b := newBed(t, len(hostOf))
+			b := newBed(t, 4, len(hostOf))
 			until := time.Now().Add(patience)
-			made, start, done := make(chan error), make(chan struct{}), make(chan error)
+			opened, start, done := make(chan error), make(chan struct{}), make(chan error)
 			var rtt []time.Duration
+			var made []Made
 			for node, host := range hostOf {
+				memory := memory(t)
+				m, err := b.make(host, uint16(node), memory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made = append(made, m)
 				go func() {
 					runtime.LockOSThread() // which has lost its capabilities, and ends
-					p, err := b.newProcess(host, uint16(node), len(hostOf))
-					made <- err
+					k, err := openCard(m, memory, uint16(node), len(hostOf))
+					opened <- err
 					if err != nil {
 						return
 					}
-					defer func() {
-						p.card.Leave()
-						p.step()
-						done <- errors.Join(err, p.port.Close())
-					}()
 					<-start
 					for i := range uint32(exchanges) {
 						begin := time.Now()
 						if node == 0 {
-							p.send(1, i)
+							send1(k, 1, i)
 						}
 						var word uint32
-						if word, err = p.receive(until); err == nil && word != i {
+						if word, err = receive1(k, until); err == nil && word != i {
 							err = fmt.Errorf("message %d of node %d is %d", i, node, word)
 						}
 						if err != nil {
-							return
+							break
 						}
 						if node == 1 {
-							p.send(0, i)
-							p.step()
+							send1(k, 0, i)
 						} else {
 							rtt = append(rtt, time.Since(begin))
 						}
 					}
+					done <- errors.Join(err, k.Close(patience))
 				}()
-				if err := <-made; err != nil {
+				if err := <-opened; err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -237,66 +282,93 @@ func TestPingPongOfProcesses(t *testing.T) {
 			}
 			slices.Sort(rtt)
 			t.Logf("round trip: p50 %v, p99 %v", rtt[len(rtt)/2], rtt[len(rtt)*99/100])
-			for node, p := range b.port {
-				c, err := b.hosts[hostOf[node]].Switch().PortCounters(p.Outer)
+			for node, m := range made {
+				h := b.hosts[hostOf[node]]
+				c, err := h.Counters(m.ID)
 				if err != nil || c.Sent+c.Local < exchanges || c.Short+c.BadVersion+c.Forged+c.BadLength+c.NoNode+c.TooLong != 0 {
 					t.Errorf("node %d: %+v, %v", node, c, err)
 				}
-				b.on(hostOf[node], func() error { return b.hosts[hostOf[node]].End(p) })
+				if _, err := h.End(m.ID); err != nil {
+					t.Error(err)
+				}
 			}
 			for host := range b.hosts {
-				b.on(host, func() error {
-					all, err := netlink.LinkList()
-					for _, l := range all {
-						if l.Type() == "veth" && l.Attrs().Name != "fu0" {
-							t.Errorf("link %s is left", l.Attrs().Name)
-						}
-					}
-					return err
-				})
+				b.end(host)
+				if n := b.links(host); n != 2 { // with lo
+					t.Errorf("host %d has %d links", host, n)
+				}
 			}
 		})
 	}
 }
 
-// Rule: memory that may change, or is not what was agreed, is refused, and nothing is left behind.
-func TestMakeRefuses(t *testing.T) {
-	b := newBed(t, 1)
-	g := afxdp.GeometryFor(mtu)
-	memfd := func(size int64, seals int) *os.File {
-		fd, err := unix.MemfdCreate("m", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := os.NewFile(uintptr(fd), "m")
-		t.Cleanup(func() { f.Close() })
-		if err := f.Truncate(size); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	null, err := os.Open(os.DevNull)
+// Rule (Gone, ErrFull): a port that has ended counts until nobody has its socket; then its place is free. When funid ends nothing is left.
+func TestPortIsGone(t *testing.T) {
+	b := newBed(t, 1, 2)
+	memory := memory(t)
+	m, err := b.make(0, 0, memory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
-	const all = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	b.on(0, func() error {
-		for what, m := range map[string]*os.File{
-			"no memfd": null, "no seals": memfd(g.Bytes(), 0), "it may shrink": memfd(g.Bytes(), unix.F_SEAL_GROW|unix.F_SEAL_SEAL),
-			"too short": memfd(g.Bytes()-4096, all), "too long": memfd(g.Bytes()+4096, all), "holes": memfd(g.Bytes(), all),
-		} {
-			if _, err := b.hosts[0].Make(bpf.Port{Job: job}, m, mtu); !errors.Is(err, ErrMemory) {
-				t.Errorf("%s: %v", what, err)
-			}
+	h := b.hosts[0]
+	if _, err := h.End(m.ID); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := h.Gone(m.ID); gone || err != nil {
+		t.Fatalf("while the process has the socket: gone %v, %v", gone, err)
+	}
+	if _, err := b.make(0, 1, memory); !errors.Is(err, ErrFull) {
+		t.Fatalf("a port too many: %v", err)
+	}
+	if err := unix.Close(m.FD); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(patience)
+	for gone := false; !gone; { // the kernel takes the socket apart later
+		if gone, err = h.Gone(m.ID); err != nil || time.Now().After(until) {
+			t.Fatalf("afterwards: gone %v, %v", gone, err)
 		}
-		links, err := netlink.LinkList()
-		if len(links) != 2 { // with lo
-			t.Errorf("%d links are there", len(links))
+	}
+	for made := false; !made; { // the links are deleted later, too
+		m, err = b.make(0, 1, memory)
+		if made = err == nil; !made && (!errors.Is(err, ErrFull) || time.Now().After(until)) {
+			t.Fatal(err)
 		}
-		return err
-	})
+	}
+	defer unix.Close(m.FD)
+	b.end(0)
+	if n := b.links(0); n != 2 { // with lo
+		t.Errorf("%d links are left", n)
+	}
+	if _, err := h.Counters(m.ID); !errors.Is(err, ErrHelper) {
+		t.Errorf("a helper that has ended: %v", err)
+	}
+}
+
+// Rule: what there is not is an error, and the helper goes on.
+func TestHelperRefuses(t *testing.T) {
+	b := newBed(t, 1, 2)
+	h := b.hosts[0]
+	_, ended := h.End(9)
+	_, gone := h.Gone(9)
+	_, _, unknown := h.ask(&request{Op: "something"}, 0)
+	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu)
+	_, tooMany := b.make(0, 2, memory(t))
+	for what, err := range map[string]error{"a port that there is not ends": ended, "or is gone": gone, "an unknown request": unknown, "no such job": none,
+		"no such node": tooMany, "a job twice": h.AddJob(job, 2), "no such job's places": h.Place(bpf.Job{GID: 9}, []int{-1}, nil)} {
+		if err == nil || errors.Is(err, ErrHelper) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	until := time.Now().Add(patience)
+	for {
+		m, err := b.make(0, 1, memory(t))
+		if err == nil {
+			attach.CloseDescriptors([]int{m.FD})
+			break
+		}
+		if !errors.Is(err, ErrFull) || time.Now().After(until) { // the pairs of those that were refused go soon
+			t.Fatal(err)
+		}
+	}
 }

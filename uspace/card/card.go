@@ -31,6 +31,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,6 +111,9 @@ type Config struct {
 	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has the
 	// card's own address, too.
 	UDP *UDP
+	// Direct is a port that a daemon's helper made for this process, instead of Interfaces. Peers have no addresses then, and
+	// Key, UDP, VLAN, Jumbo and what is said of sockets are not used.
+	Direct *Direct
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
 	// AnyThread has Open lock no goroutine to its thread, so that goroutines can pass the card on to each other; CPU is
@@ -144,6 +148,7 @@ type Card struct {
 	ctx    *engine.Context
 	until  context.Context // of Config
 	iface  *funi.Interface
+	page   *funi.Page
 	system systemGroup
 
 	ports   []*afxdp.Port  // of each interface; one that is being opened anew is closed
@@ -175,6 +180,11 @@ type Card struct {
 	helloAt int64          // when it next wants to
 
 	modelled *modelled // nil: the host as it is (modelled.go)
+
+	// Of a card on a direct port (direct.go).
+	place func() error // gives it back; nil: there is none
+	loss  atomic.Pointer[error]
+	lost  error // that the program was told of
 }
 
 // Open makes a card and attaches a context. It locks the calling goroutine to its OS thread until Close, unless
@@ -233,6 +243,11 @@ func Open(c Config) (_ *Card, err error) {
 		}
 		groups = append(groups, engine.SystemGroup)
 	}
+	if c.Direct != nil {
+		if err := k.plugDirect(c.Direct, &cfg); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range c.Interfaces {
 		if k.until.Err() != nil {
 			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
@@ -261,7 +276,7 @@ func Open(c Config) (_ *Card, err error) {
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = k.ports[cfg.Peers[i].Port].Info().MAC
 	}
-	if m == nil {
+	if m == nil && c.Direct == nil {
 		cfg.Ports = k.greets(&cfg, c.UDP != nil)
 	}
 	if k.engine, err = engine.New(cfg); err != nil {
@@ -279,6 +294,7 @@ func Open(c Config) (_ *Card, err error) {
 	if err := memory.AddRemote(c.Remote); err != nil {
 		return nil, err
 	}
+	k.page = memory.Page
 	if k.iface, err = funi.Initialize(memory); err != nil {
 		return nil, err
 	}
@@ -288,6 +304,10 @@ func Open(c Config) (_ *Card, err error) {
 	if m != nil {
 		k.modelled.page = memory.Page
 		k.modelled.at = k.wall()
+	}
+	if c.Direct != nil {
+		k.unminded()
+		return k, nil
 	}
 	if err := k.mind(c.Tell); err != nil {
 		return nil, err
@@ -356,6 +376,7 @@ func (c *Config) engineConfig() (engine.Config, error) {
 	if !self {
 		return cfg, fmt.Errorf("node %d: %w; use 0 to %d", c.Node, ErrNode, len(cfg.Routes)-1)
 	}
+	c.direct(&cfg)
 	if c.Tune != nil {
 		c.Tune(&cfg)
 	}
@@ -448,6 +469,7 @@ func (k *Card) drive(rests bool) {
 		if w := k.minder.wish.Load(); w != nil {
 			k.attend(w)
 		}
+		k.attendLoss()
 		k.limit()
 		k.loop.busy(k.progress)
 	}
@@ -505,8 +527,11 @@ func (k *Card) Ports() []*afxdp.Port { return k.ports }
 func (k *Card) Engine() *engine.Card { return k.engine }
 
 // Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The
-// card goes on trying; peers become silent in the meantime.
+// card goes on trying; peers become silent in the meantime. On a direct port it is also why the place in the job is gone (Lose).
 func (k *Card) Err() error {
+	if k.lost != nil {
+		return k.lost
+	}
 	for _, p := range k.live {
 		if err := p.Err(); err != nil {
 			return fmt.Errorf("sending on %s: %w", p.Info().Interface, err)
@@ -521,7 +546,7 @@ func (k *Card) Err() error {
 // error when something was left undelivered, funi.ErrUndelivered when that was for want of time. The end of Config.Context ends the wait.
 func (k *Card) Close(linger time.Duration) error {
 	end := k.wall() + int64(linger)
-	for !k.ctx.Idle() && k.wall() < end && k.until.Err() == nil {
+	for !k.ctx.Idle() && k.wall() < end && k.until.Err() == nil && k.lost == nil {
 		for l := range arctic.Level(arctic.Levels) {
 			for k.iface.Receive(l) != nil {
 				k.iface.Release(l)
@@ -536,6 +561,8 @@ func (k *Card) Close(linger time.Duration) error {
 	var err error
 	switch idle := k.ctx.Idle(); {
 	case idle:
+	case k.lost != nil:
+		err = fmt.Errorf("closing card: packets may be left undelivered: %w", k.lost)
 	case k.until.Err() != nil:
 		err = fmt.Errorf("closing card: packets may be left undelivered: %w", context.Cause(k.until))
 	default:
@@ -564,6 +591,9 @@ func (k *Card) release() error {
 	k.minder.stop()
 	for _, p := range k.ports {
 		errs = append(errs, p.Close())
+	}
+	if k.place != nil {
+		errs = append(errs, k.place())
 	}
 	return errors.Join(append(errs, k.system.close(), k.loop.close(), k.alarm.Close())...)
 }

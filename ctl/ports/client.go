@@ -1,0 +1,143 @@
+package ports
+
+// This file is funid's side of its helper.
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port"
+)
+
+// ErrHelper: the helper has ended, or does not answer.
+var ErrHelper = errors.New("the process that makes ports does not answer; restart funid")
+
+// answerWithin bounds how long a request may take.
+const answerWithin = 10 * time.Second
+
+// Client is a helper's other end. Any goroutine may call its methods; requests are carried out one after the other. After ErrHelper
+// all calls return it.
+type Client struct {
+	mu     sync.Mutex
+	conn   *net.UnixConn
+	buffer []byte
+	broken error
+}
+
+// NewClient takes a connection to a helper, which becomes its.
+func NewClient(conn *net.UnixConn) *Client {
+	return &Client{conn: conn, buffer: make([]byte, attach.MaxMessage)}
+}
+
+// Close ends the helper and all ports.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// ask has a request carried out, and returns the answer with its descriptors.
+func (c *Client) ask(r *request, descriptors int, out ...int) (a answer, got []int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return a, nil, c.broken
+	}
+	if err = c.conn.SetDeadline(time.Now().Add(answerWithin)); err == nil {
+		if err = send(c.conn, r, out...); err == nil {
+			got, err = receive(c.conn, c.buffer, &a, descriptors)
+		}
+	}
+	if err != nil {
+		c.broken = fmt.Errorf("%w (%w)", ErrHelper, err) // an answer that came later would be taken for another
+		return a, nil, c.broken
+	}
+	if err = a.err(); err == nil && len(got) != descriptors {
+		err = fmt.Errorf("%w: %d descriptors came, not %d", ErrHelper, len(got), descriptors)
+	}
+	if err != nil {
+		attach.CloseDescriptors(got)
+		return a, nil, err
+	}
+	return a, got, nil
+}
+
+// Switch returns the maps for the NIC program, which are the caller's.
+func (c *Client) Switch() (*bpf.Shared, error) {
+	_, got, err := c.ask(&request{Op: opSwitch}, bpf.SharedMaps)
+	if err != nil {
+		return nil, err
+	}
+	return bpf.OpenShared([bpf.SharedMaps]int(got))
+}
+
+// AddJob makes room for a job of so many nodes.
+func (c *Client) AddJob(j bpf.Job, nodes int) error {
+	_, _, err := c.ask(&request{Op: opAddJob, Job: j, Nodes: nodes}, 0)
+	return err
+}
+
+// RemoveJob takes it out. Its ports must be ended, too.
+func (c *Client) RemoveJob(j bpf.Job) error {
+	_, _, err := c.ask(&request{Op: opRemoveJob, Job: j}, 0)
+	return err
+}
+
+// Place says where the nodes of a job are: node i at places[at[i]], or nowhere with -1. Those that have a port here stay where they are.
+func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) error {
+	for first := 0; first < len(at); first += placesAtOnce {
+		some := at[first:min(first+placesAtOnce, len(at))]
+		// The places of some, which fit a packet.
+		number, r := map[int]int{}, &request{Op: opPlace, Job: j, Node: uint16(first), At: make([]int, len(some))}
+		for i, p := range some {
+			if r.At[i] = -1; p < 0 {
+				continue
+			}
+			n, ok := number[p]
+			if !ok {
+				n = len(r.Places)
+				number[p], r.Places = n, append(r.Places, places[p])
+			}
+			r.At[i] = n
+		}
+		if _, _, err := c.ask(r, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Made is a port that was made.
+type Made struct {
+	ID    uint32
+	FD    int           // the socket, which is the caller's
+	Spent time.Duration // processor time of the helper
+}
+
+// Make makes a port as Host.Make does, on the memory of a descriptor, and places its node.
+func (c *Client) Make(of bpf.Port, memory int, g port.Geometry, mtu int) (Made, error) {
+	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Geometry: g, MTU: mtu}, 1, memory)
+	if err != nil {
+		return Made{}, err
+	}
+	return Made{a.ID, got[0], time.Duration(a.SpentNs)}, nil
+}
+
+// End ends a port, and returns the processor time of the helper.
+func (c *Client) End(id uint32) (time.Duration, error) {
+	a, _, err := c.ask(&request{Op: opEnd, ID: id}, 0)
+	return time.Duration(a.SpentNs), err
+}
+
+// Gone reports whether nobody has the socket of a port any more that has ended; then it must not be asked again.
+func (c *Client) Gone(id uint32) (bool, error) {
+	a, _, err := c.ask(&request{Op: opGone, ID: id}, 0)
+	return a.Gone, err
+}
+
+// Counters returns what became of the frames of a port.
+func (c *Client) Counters(id uint32) (bpf.PortCounters, error) {
+	a, _, err := c.ask(&request{Op: opCounters, ID: id}, 0)
+	return a.Counters, err
+}

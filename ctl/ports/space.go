@@ -1,0 +1,79 @@
+package ports
+
+// This file is the network namespace of the inner ends: a thread stays there, because to enter it again takes CAP_SYS_ADMIN, and because
+// a descriptor of it would let its holder in.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// space is the namespace.
+type space struct {
+	file   *os.File
+	handle *netlink.Handle
+	work   chan func()
+}
+
+// newSpace makes a namespace that nobody else is in.
+func newSpace() (*space, error) {
+	s, made := &space{work: make(chan func())}, make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		err := s.prepare()
+		made <- err
+		if err != nil {
+			return
+		}
+		for f := range s.work {
+			f()
+		}
+	}()
+	if err := <-made; err != nil {
+		return nil, fmt.Errorf("making a network namespace for ports: %w", err)
+	}
+	return s, nil
+}
+
+func (s *space) prepare() (err error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	// Else inner ends send what IPv6 says by itself. A kernel without IPv6 has no such file.
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("switching IPv6 off: %w", err)
+	}
+	if s.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+		return err
+	}
+	if s.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return errors.Join(err, s.file.Close())
+	}
+	return nil
+}
+
+// fd is the namespace's descriptor.
+func (s *space) fd() int { return int(s.file.Fd()) }
+
+// do runs f in the namespace.
+func (s *space) do(f func() error) (err error) {
+	done := make(chan struct{})
+	s.work <- func() {
+		defer close(done)
+		err = f()
+	}
+	<-done
+	return err
+}
+
+// close leaves the namespace, which ends with what is in it.
+func (s *space) close() {
+	close(s.work)
+	s.handle.Close()
+	_ = s.file.Close() // nothing was written
+}

@@ -1,0 +1,97 @@
+package ports
+
+// This file is what funid and its helper say to each other: a request in JSON and its answer, one packet each, with descriptors beside them (SCM_RIGHTS,
+// unix(7)). Both are the same program, in the same release.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port"
+)
+
+// The requests.
+const (
+	opSwitch    = "switch"     // the maps for the NIC program: bpf.SharedMaps descriptors
+	opAddJob    = "add_job"    // Job, Nodes
+	opRemoveJob = "remove_job" // Job
+	opPlace     = "place"      // Job, Node and those behind it: At, each an index into Places; -1: nowhere
+	opMake      = "make"       // Job, Node, Geometry, MTU, with the memory; the answer has the socket and ID
+	opEnd       = "end"        // ID
+	opGone      = "gone"       // ID, of a port that has ended; the answer says whether it is
+	opCounters  = "counters"   // ID
+)
+
+// placesAtOnce is how many nodes a request of opPlace has at the most: it fits a packet.
+const placesAtOnce = 4096
+
+type request struct {
+	Op       string        `json:"op"`
+	Job      bpf.Job       `json:"job"`
+	Nodes    int           `json:"nodes,omitempty"`
+	Node     uint16        `json:"node"`
+	At       []int         `json:"at,omitempty"`
+	Places   []bpf.Place   `json:"places,omitempty"`
+	Geometry port.Geometry `json:"geometry"`
+	MTU      int           `json:"mtu,omitempty"`
+	ID       uint32        `json:"id,omitempty"`
+}
+
+type answer struct {
+	Error    string           `json:"error,omitempty"`
+	Full     bool             `json:"full,omitempty"` // the error is ErrFull
+	ID       uint32           `json:"id,omitempty"`
+	Gone     bool             `json:"gone,omitempty"`
+	Counters bpf.PortCounters `json:"counters"`
+	SpentNs  int64            `json:"spent_ns"` // processor time of the request
+}
+
+// fail notes why a request was not carried out.
+func (a *answer) fail(err error) {
+	if err != nil {
+		a.Error, a.Full = err.Error(), errors.Is(err, ErrFull)
+	}
+}
+
+// refusal is an error of the helper.
+type refusal struct {
+	text string
+	full bool
+}
+
+func (r *refusal) Error() string        { return r.text }
+func (r *refusal) Is(target error) bool { return r.full && target == ErrFull }
+
+// err returns the error of an answer.
+func (a *answer) err() error {
+	if a.Error == "" {
+		return nil
+	}
+	return &refusal{a.Error, a.Full}
+}
+
+// send sends a request or an answer.
+func send(c *net.UnixConn, v any, descriptors ...int) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return attach.Send(c, text, descriptors...)
+}
+
+// receive takes the next one, with at most so many descriptors, which are the caller's.
+func receive(c *net.UnixConn, buffer []byte, v any, descriptors int) ([]int, error) {
+	text, got, err := attach.Receive(c, buffer, descriptors)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		attach.CloseDescriptors(got)
+		return nil, fmt.Errorf("reading what the helper or funid said: %w", err)
+	}
+	return got, nil
+}
