@@ -96,15 +96,16 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	d := c.d
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.attachment != nil || c.job != nil {
+	if c.attachment != nil || c.job != nil || c.port != nil {
 		return nil, -1, attach.ErrAttached
 	}
 	c.freeKept()
-	join := d.join
+	var j *job
 	if arrives {
-		join = d.joinArriving
+		j, err = d.joinArriving(c, r)
+	} else {
+		j, err = d.join(c, r, false)
 	}
-	j, err := join(c, r)
 	if err != nil {
 		return nil, -1, err
 	}
@@ -292,6 +293,7 @@ func (a *attachment) dismiss() {
 func (c *connection) detach(j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.detachPort(j)
 	if c.attachment != nil && c.attachment.job == j {
 		c.kept = c.endContext()
 	}
@@ -300,6 +302,7 @@ func (c *connection) detach(j *job) {
 // detachLocked ends the context, if there is one, and frees all memory that the connection
 // has. The caller holds mu.
 func (c *connection) detachLocked() {
+	c.endPort()
 	if a := c.endContext(); a != nil {
 		c.kept = a // without a context there was none, or it was freed: see attach
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -125,6 +126,10 @@ type Config struct {
 	Log    func(line string) `json:"-"`
 	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
+	// Carriage says whether jobs may have direct ports, which Ports then makes (StartPorts). They need frames with FUNet's own
+	// EtherType, without VLAN, and not Jumbo.
+	Carriage Carriage
+	Ports    *ports.Client `json:"-"`
 }
 
 // Who names users and groups, by number.
@@ -221,6 +226,9 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("refused_limit %d; use 1 to %d", c.RefusedLimit, mostRefused)
 	case pollings[c.Polling] == "":
 		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
+	}
+	if err := c.Carriage.check(&c); err != nil {
+		return c, bad("carriage %s: %v", c.Carriage, err)
 	}
 	peers := *c.Peers
 	if c.Encap != nil {

@@ -35,6 +35,7 @@ type connection struct {
 	attachment *attachment // nil: none
 	job        *job        // nil: none
 	kept       *attachment // a context that has ended, whose memory the process still has; nil: none
+	port       *directPort // nil: none
 
 	// What follows is of pace.go, and belongs to the goroutine that serves the connection, but for purse, which never changes.
 	purse        *purse
@@ -104,7 +105,7 @@ var errGone = errors.New("the process takes no answer")
 // carryOut carries out one request and answers it. After an error the caller answers with a
 // refusal, and the process's state is as before.
 func (c *connection) carryOut(k attach.Kind, message []byte) error {
-	if c.d.stopping.Load() && k <= attach.KindJob {
+	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
 	}
 	switch k {
@@ -133,6 +134,8 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.image(message)
 	case attach.KindWhither:
 		return c.whither(message)
+	case attach.KindPort:
+		return c.givePort(message)
 	case attach.KindCapture:
 		return c.capture(message)
 	case attach.KindTrace:

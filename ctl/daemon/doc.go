@@ -20,6 +20,7 @@
 //	               the processor to others where users share it, fault.go handles
 //	               memory that fails under it, and panics
 //	accesses.go    what the card tells of its tables' misses and of accesses that they forbid: counted, or a window is suspended
+//	port.go        direct ports, for jobs whose processes have cards of their own
 //	share.go       gives groups turns, where the card has room for few contexts
 //
 //	links.go       the interfaces that the card is plugged into (package plug), and the jobs that need them;
@@ -55,6 +56,7 @@
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
+//	carriage: daemon            # direct: jobs that ask for it have direct ports (port.go)
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
 //	refused_accesses: count     # count, suspend: have a window suspended that forbids what others of the job want; see accesses.go

@@ -462,6 +462,7 @@ func (f *follower) open(l *link, now *seen) error {
 	l.mu.Lock()
 	l.status.Reopened++
 	l.mu.Unlock()
+	f.d.placeJobs() // it may have another index, or MTU
 	f.d.cfg.Logger.Info(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()), "interface", now.name)
 	return nil
 }

@@ -17,12 +17,13 @@ import (
 
 // job is a group on this card.
 type job struct {
-	gid   uint16
-	peer  *peer // the process that made it
-	rule  *Rule // of the process's user
-	token attach.Token
-	tag   uint64   // in every frame, from token and GID
-	cards []uint16 // of the nodes
+	gid    uint16
+	peer   *peer // the process that made it
+	rule   *Rule // of the process's user
+	token  attach.Token
+	tag    uint64   // in every frame, from token and GID
+	cards  []uint16 // of the nodes
+	direct bool     // its nodes have ports and no contexts (port.go)
 
 	// made is false until the card has its routes; guarded by Daemon.mu, as are the others.
 	made    bool
@@ -58,6 +59,11 @@ func (c *connection) makeJob(message []byte) error {
 	if err := c.agreed(r.Cards); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
+	if r.Direct {
+		if err := d.directly(r.Cards); err != nil {
+			return fmt.Errorf("making a job of direct ports: %w", err)
+		}
+	}
 	here := 0
 	for _, card := range r.Cards {
 		if card == d.cfg.Card {
@@ -68,7 +74,7 @@ func (c *connection) makeJob(message []byte) error {
 		return fmt.Errorf("making a job with %d nodes on this card as user %d, who may have %d contexts: %w", here, c.peer.uid, c.rule.Contexts, attach.ErrQuota)
 	}
 	c.mu.Lock()
-	busy := c.job != nil || c.attachment != nil
+	busy := c.job != nil || c.attachment != nil || c.port != nil
 	c.mu.Unlock()
 	if busy {
 		return fmt.Errorf("making a job: %w", attach.ErrAttached)
@@ -76,29 +82,18 @@ func (c *connection) makeJob(message []byte) error {
 	if err := d.take(c.peer.account, c.rule, usage{jobs: 1}); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
-	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
+	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct, members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
 	if err := d.reserve(j, r.GID, d.lives(r.Cards)); err != nil {
 		d.give(c.peer.account, c.rule, usage{jobs: 1})
 		return err
 	}
 	j.tag = arctic.JobTag(j.token[:], j.gid)
-	routes := make([]uint32, len(r.Cards))
-	for node, card := range r.Cards {
-		routes[node] = uint32(card)
+	if j.direct {
+		err = d.openJob(j)
+	} else {
+		err = c.routeJob(j)
 	}
-	var refused error
-	err = c.onCard(nil, func() {
-		card := d.loop.card
-		if refused = card.SetGroupRoutes(j.gid, routes); refused != nil {
-			return
-		}
-		for node, at := range r.Cards {
-			if at == d.cfg.Card {
-				card.Expect(j.gid, uint16(node), j.tag, true)
-			}
-		}
-	})
-	if err = errors.Join(err, refused); err != nil {
+	if err != nil {
 		d.endJob(j, err.Error())
 		return fmt.Errorf("making a job: %w", err)
 	}
@@ -114,6 +109,27 @@ func (c *connection) makeJob(message []byte) error {
 	c.mu.Unlock()
 	d.userLine(&c.peer, fmt.Sprintf("job %d is there, of %d nodes", j.gid, len(j.cards)), "job", j.gid)
 	return c.send(attach.JobAnswer{GID: j.gid}.Encode())
+}
+
+// routeJob tells the card of a job.
+func (c *connection) routeJob(j *job) error {
+	routes := make([]uint32, len(j.cards))
+	for node, card := range j.cards {
+		routes[node] = uint32(card)
+	}
+	var refused error
+	err := c.onCard(nil, func() {
+		card := c.d.loop.card
+		if refused = card.SetGroupRoutes(j.gid, routes); refused != nil {
+			return
+		}
+		for node, at := range j.cards {
+			if at == c.d.cfg.Card {
+				card.Expect(j.gid, uint16(node), j.tag, true)
+			}
+		}
+	})
+	return errors.Join(err, refused)
 }
 
 // mostAbsent bounds how many nodes JobStatus names.
@@ -227,11 +243,11 @@ func (l *places) refuses(gid uint16) *cluster.Peer {
 	return l.limited[i]
 }
 
-// join checks that a process may be a node of a group, and makes it a member.
-func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
+// join checks that a process may be a node of a group, with a port or a context, and makes it a member.
+func (d *Daemon) join(c *connection, r *attach.AttachRequest, direct bool) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	j, err := d.groupOf(c, r)
+	j, err := d.groupOf(c, r, direct)
 	switch {
 	case err != nil:
 		return nil, err
@@ -245,7 +261,7 @@ func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
 }
 
 // groupOf finds the group in which a process wants to be a node. The caller holds mu.
-func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest) (*job, error) {
+func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest, direct bool) (*job, error) {
 	j := d.jobs[r.GID]
 	switch {
 	case r.GID > arctic.MaxGID || !c.rule.allows(r.GID):
@@ -254,6 +270,8 @@ func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest) (*job, error) {
 		return nil, d.ended.refusal(r.GID, r.Token)
 	case !j.token.Equal(r.Token):
 		return nil, attach.ErrToken
+	case j.direct != direct:
+		return nil, attach.ErrCarriage
 	case int(r.Node) >= len(j.cards):
 		return nil, fmt.Errorf("its nodes are 0 to %d: %w", len(j.cards)-1, attach.ErrNode)
 	}
@@ -290,6 +308,9 @@ func (d *Daemon) endJob(j *job, why string) {
 	signs := j.signs
 	j.signs = nil
 	d.mu.Unlock()
+	if j.direct {
+		_ = d.cfg.Ports.RemoveJob(j.key()) // without a helper there is none
+	}
 	_ = j.conn.onCard(nil, func() { // a thread that has ended has no groups
 		for node, at := range j.cards {
 			if at == d.cfg.Card {

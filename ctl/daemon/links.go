@@ -87,6 +87,7 @@ type link struct {
 
 	mu     sync.Mutex
 	status LinkStatus
+	index  int // of the interface
 }
 
 // modes are the modes in which a port is opened.
@@ -114,6 +115,14 @@ func openLinks(c *Config) (links []*link, err error) {
 		if udp != nil {
 			load.UDPPort = udp.Port
 		}
+		if c.Ports != nil {
+			shared, err := c.Ports.Switch()
+			if err != nil {
+				return links, err
+			}
+			defer shared.Close() // the program has the maps
+			load.Switch = shared
+		}
 		nic, err := bpf.LoadNIC(load)
 		if err != nil {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
@@ -126,6 +135,9 @@ func openLinks(c *Config) (links []*link, err error) {
 			return links, err
 		}
 		l.reset.after(name)
+		if err := c.Carriage.works(l.port.Info()); err != nil {
+			return links, err
+		}
 		l.config.Groups = nil // the program lets them in from now on
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
@@ -153,6 +165,7 @@ func (l *link) got() {
 	i, queues := l.port.Info(), l.port.Queues()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.index = i.Index
 	l.status.Queues, l.status.QueuesWhy = len(queues), afxdp.Describe(queues)
 	l.status.Merged = i.Merged
 	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
@@ -186,6 +199,13 @@ func (l *link) state() LinkStatus {
 		s.Configured = l.configured
 	}
 	return s
+}
+
+// current returns the interface's index and MTU, as they were when it was last opened or looked at.
+func (l *link) current() (index, mtu int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.index, l.status.MTU
 }
 
 // linkStatus describes the interfaces.

@@ -166,6 +166,7 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 			}
 		}
 	})
+	d.placeJobs()
 	for i, ch := range changes {
 		if i == tellPeers {
 			d.cfg.Logger.Info(fmt.Sprintf("and %d more peers", len(changes)-i))

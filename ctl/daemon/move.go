@@ -58,7 +58,7 @@ func (c *connection) arrive(message []byte) error {
 func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	j, err := d.groupOf(c, r)
+	j, err := d.groupOf(c, r, false)
 	if err != nil {
 		return nil, err
 	}

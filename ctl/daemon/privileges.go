@@ -78,8 +78,8 @@ func CanDrop() error {
 // returns ErrCGo in a program with cgo.
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 
-// drop drops all capabilities but one.
-func drop(but int) error {
+// drop drops all capabilities but some.
+func drop(but ...int) error {
 	all := func(what string, trap, a1, a2, a3, a4 uintptr) error {
 		_, _, e := syscall.AllThreadsSyscall6(trap, a1, a2, a3, a4, 0, 0)
 		if e == syscall.ENOTSUP {
@@ -113,7 +113,11 @@ func drop(but int) error {
 	}
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var left [2]unix.CapUserData
-	left[0].Effective = data[0].Effective & (1 << but)
-	left[0].Permitted = left[0].Effective
+	for _, c := range but {
+		left[c/32].Effective |= data[c/32].Effective & (1 << (c % 32))
+	}
+	for i := range left {
+		left[i].Permitted = left[i].Effective
+	}
 	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&left[0])), 0, 0)
 }

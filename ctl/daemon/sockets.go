@@ -10,9 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
-	"os/signal"
 	"sync"
 	"time"
 
@@ -28,34 +25,17 @@ type SocketMaker struct {
 // makeWithin bounds the time for making a socket.
 const makeWithin = 10 * time.Second
 
-// socketFD is the descriptor of its end.
-const socketFD = 3
+// helperFD is the descriptor of the connection that a process has which startSelf started.
+const helperFD = 3
 
 // StartSocketMaker starts this program anew with these arguments, where it calls MakeSockets, in the network
 // namespace of the calling thread.
 func StartSocketMaker(args ...string) (*SocketMaker, error) {
-	fail := func(err error) (*SocketMaker, error) {
+	conn, err := startSelf(args)
+	if err != nil {
 		return nil, fmt.Errorf("starting the process that makes sockets: %w", err)
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fail(err)
-	}
-	its, ours := os.NewFile(uintptr(pair[1]), "sockets"), os.NewFile(uintptr(pair[0]), "sockets")
-	defer its.Close()
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return fail(err)
-	}
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Args[0], cmd.Stderr, cmd.ExtraFiles = os.Args[0], os.Stderr, []*os.File{its}
-	if err := cmd.Start(); err != nil {
-		conn.Close()
-		return fail(err)
-	}
-	go func() { _ = cmd.Wait() }() // whoever asks it for a socket notices
-	return &SocketMaker{conn: conn.(*net.UnixConn)}, nil
+	return &SocketMaker{conn: conn}, nil
 }
 
 // Close ends the process.
@@ -100,19 +80,12 @@ func (m *SocketMaker) ask() (int, error) {
 
 // MakeSockets is the whole life of the process, until its parent ends. It keeps CAP_NET_RAW and nothing else.
 func MakeSockets() error {
-	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // which go to the daemon too, whose end is this one's
-	if err := drop(unix.CAP_NET_RAW); err != nil {
-		return err
-	}
-	f := os.NewFile(socketFD, "sockets")
-	conn, err := net.FileConn(f)
+	unixConn, err := inherited()
 	if err != nil {
 		return fmt.Errorf("making sockets: %w; funid starts this by itself", err)
 	}
-	f.Close()
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		return errors.New("making sockets: not a socket of funid; it starts this by itself")
+	if err := drop(unix.CAP_NET_RAW); err != nil {
+		return err
 	}
 	for asked := make([]byte, 1); ; {
 		if _, err := unixConn.Read(asked); err != nil {

@@ -22,8 +22,9 @@ type Status struct {
 	Connections int             `json:"connections"` // this one included
 	Jobs        []JobCounted    `json:"jobs"`
 	Contexts    []ContextStatus `json:"contexts"`
-	LeftOut     int             `json:"left_out"` // jobs and contexts for which the answer has no room
-	Bytes       int64           `json:"bytes"`    // of memory that processes share with the card
+	Ports       []PortStatus    `json:"ports,omitempty"` // direct ones
+	LeftOut     int             `json:"left_out"`        // jobs and contexts for which the answer has no room
+	Bytes       int64           `json:"bytes"`           // of memory that processes share with the card
 	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind. MemoryLocked says that all
 	// of it is locked, and MemoryFaults counts the contexts that ended because memory failed or had holes.
 	Memory       string `json:"memory"`
@@ -58,6 +59,7 @@ type JobStatus struct {
 	Attached int    `json:"attached"` // on this card
 	// Absent are the first mostAbsent nodes on this card that have not attached since the job was made.
 	Absent []uint16 `json:"absent,omitempty"`
+	Direct bool     `json:"direct,omitempty"` // its nodes have direct ports
 }
 
 // JobCounted is a job with what its processes on this card have moved since it was made, those that have ended as well.
@@ -83,13 +85,14 @@ type ContextStatus struct {
 }
 
 // statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes that of jobRoom, and a context with
-// remote memory that of remoteRoom. missingRoom is
+// remote memory that of remoteRoom, a direct port that of portRoom. missingRoom is
 // how many ways, at less than 600; hello.go bounds peers and faults, keys.go keys. 6 KB are left for the counters and the interfaces with
 // their reasons.
 const (
 	statusRoom  = 180
 	jobRoom     = 4
 	remoteRoom  = 6
+	portRoom    = 3
 	missingRoom = 16
 )
 
@@ -118,7 +121,7 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	for _, j := range d.jobs {
 		if mine(j.peer.account) {
 			jobs = append(jobs, j)
-			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members), Absent: j.absent(d.cfg.Card)}})
+			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members), Absent: j.absent(d.cfg.Card), Direct: j.direct}})
 		}
 	}
 	d.mu.Unlock()
@@ -158,18 +161,22 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	slices.SortFunc(s.Contexts, func(a, b ContextStatus) int {
 		return cmp.Or(cmp.Compare(a.GID, b.GID), cmp.Compare(a.Node, b.Node))
 	})
+	ports := 0
+	s.Ports, ports = d.portStatus(mine)
 	s.crop()
+	s.LeftOut += ports
 	return s
 }
 
 // crop leaves as many jobs and contexts as there is room for: jobs have half of it, and what contexts do not need.
 func (s *Status) crop() {
+	room := statusRoom - portRoom*len(s.Ports)
 	need := 0
 	for i := range s.Contexts {
 		need += s.Contexts[i].room()
 	}
-	jobs := min(len(s.Jobs), max(statusRoom/2, statusRoom-need)/jobRoom)
-	contexts, left := 0, statusRoom-jobRoom*jobs
+	jobs := min(len(s.Jobs), max(room/2, room-need)/jobRoom)
+	contexts, left := 0, room-jobRoom*jobs
 	for ; contexts < len(s.Contexts) && left >= s.Contexts[contexts].room(); contexts++ {
 		left -= s.Contexts[contexts].room()
 	}

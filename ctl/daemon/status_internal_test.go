@@ -16,7 +16,7 @@ import (
 func TestStatusRoom(t *testing.T) {
 	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64, ReceivedBytes: math.MaxUint64,
 		Retried: math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}
-	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16, slices.Repeat([]uint16{math.MaxUint16}, mostAbsent)}, most, Faults{engine.Faults{Missed: math.MaxUint64, Refused: math.MaxUint64, NoRoute: math.MaxUint64}, math.MaxUint64}}
+	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16, slices.Repeat([]uint16{math.MaxUint16}, mostAbsent), true}, most, Faults{engine.Faults{Missed: math.MaxUint64, Refused: math.MaxUint64, NoRoute: math.MaxUint64}, math.MaxUint64}}
 	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64, math.MaxInt64, false, nil}
 	const most16, most64 = 1 << 16, math.MaxUint64
 	remote := engine.RemoteUse{KeySlots: most16, KeySlotsOpen: most16, Areas: most16, AreasOpen: most16, Notifications: most16, Credit: most16, Unread: most16, Notified: most64, Operations: most64, RequestsOpen: most16, Completed: most64, Failed: most64, Chains: 64,

@@ -31,6 +31,8 @@ var completed = usage.Completed{
 	"--bind":        bindWord,
 	"--encap":       usage.Words(named(cluster.Encaps...)...),
 	"--card":        usage.Words("auto", "daemon", "embedded"),
+	"run --card":    usage.Words(cardDaemon, cardDirect),
+	"--carriage":    usage.Words(cardDaemon, cardDirect),
 	"--polling":     usage.Words(named(daemon.Adaptive, daemon.Spin, daemon.Sleep)...),
 	"--iface":       usage.Interfaces,
 	"--profile":     profiles.OrFiles(),

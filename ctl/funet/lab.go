@@ -58,7 +58,7 @@ func labUp() *cobra.Command {
 	var topology string
 	var asJSON, daemons, router bool
 	var made program.Flags
-	var polling string
+	var polling, carriage string
 	c := &cobra.Command{
 		Use:     "up [NAME]",
 		Example: "  funet lab up\n  funet lab up wide --hosts 8 --topology mesh\n  funet lab up --daemons; funet run -n 4 --lab -- ./program; funet lab down",
@@ -76,11 +76,11 @@ func labUp() *cobra.Command {
 			if daemons {
 				least = arctic.MinMTU
 			}
-			if err := cmp.Or(program.InRange("--mtu", o.MTU, least, lab.MaxMTU), program.InRange("--queues", o.Queues, 1, lab.MaxQueues), checkDaemons(c, &made, daemons, polling)); err != nil {
+			if err := cmp.Or(program.InRange("--mtu", o.MTU, least, lab.MaxMTU), program.InRange("--queues", o.Queues, 1, lab.MaxQueues), checkDaemons(c, &made, daemons, polling, carriage)); err != nil {
 				return err
 			}
 			if daemons {
-				o.Prepare = func(l *lab.Lab) error { return startDaemons(c.Context(), l, &made, polling) }
+				o.Prepare = func(l *lab.Lab) error { return startDaemons(c.Context(), l, &made, polling, carriage == cardDirect) }
 			}
 			told := output.Begin("making lab "+o.Name, 0)
 			l, err := lab.Up(o)
@@ -109,16 +109,20 @@ func labUp() *cobra.Command {
 	c.Flags().StringVar(&made.Mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
 	c.Flags().StringVar(&made.Bind, "bind", "auto", "of the daemons: copy or zero-copy; auto takes the mode that the XDP mode was measured with")
 	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
+	c.Flags().StringVar(&carriage, "carriage", cardDaemon, "of the daemons: direct gives direct ports (funet run --card direct), and takes native mode")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
 
 // checkDaemons refuses what no daemon can be, and flags of daemons where there are to be none.
-func checkDaemons(c *cobra.Command, f *program.Flags, daemons bool, polling string) error {
-	for _, flag := range []string{"xdp", "bind", "polling"} {
+func checkDaemons(c *cobra.Command, f *program.Flags, daemons bool, polling, carriage string) error {
+	for _, flag := range []string{"xdp", "bind", "polling", "carriage"} {
 		if c.Flags().Changed(flag) && !daemons {
 			return fmt.Errorf("--%s is that of the daemons; add --daemons, or leave it out", flag)
 		}
+	}
+	if carriage != cardDaemon && carriage != cardDirect {
+		return fmt.Errorf("--carriage %s: use %s or %s", carriage, cardDaemon, cardDirect)
 	}
 	_, err := program.ParseAttach(f.Mode)
 	if err == nil {

@@ -77,7 +77,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(), usage.Man("8"))
+	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(), makePortsCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
 	usage.Versioned(c)
 	p := c.Flags()
@@ -120,6 +120,19 @@ func makeSocketsCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return daemon.MakeSockets() },
+	}
+}
+
+// portsCommand is the command that funid starts to make direct ports.
+const portsCommand = "make-ports"
+
+func makePortsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    portsCommand,
+		Short:  "Make direct ports for funid",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return daemon.MakePorts() },
 	}
 }
 
@@ -173,6 +186,12 @@ func (f *flags) run(c *cobra.Command) error {
 		}
 		defer maker.Close()
 		cfg.MakeSocket = maker.Socket
+	}
+	if cfg.Carriage == daemon.DirectCarriage {
+		if cfg.Ports, err = daemon.StartPorts(portsCommand); err != nil {
+			return err
+		}
+		defer cfg.Ports.Close()
 	}
 	d, err := daemon.Open(cfg)
 	if err != nil {

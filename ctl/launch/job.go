@@ -13,15 +13,16 @@ import (
 // daemon offers another each time.
 const attempts = 64
 
-// makeJob makes a group of n nodes, node i on host i modulo their number. gid 0 leaves the
+// makeJob makes the group that r asks for, of n nodes, node i on host i modulo their number. GID 0 leaves the
 // choice to the first host. On failure nothing is left. Errors: ErrHosts, those of package
 // attach as the daemons gave them.
-func makeJob(hosts []host, n int, gid uint16, token attach.Token, profile string) (uint16, error) {
+func makeJob(hosts []host, n int, r attach.JobRequest, profile string) (uint16, error) {
 	cards, err := cardsOf(hosts, profile)
 	if err != nil {
 		return 0, err
 	}
-	r := attach.JobRequest{GID: gid, Token: token, Cards: make([]uint16, n)}
+	gid := r.GID
+	r.Cards = make([]uint16, n)
 	for i := range r.Cards {
 		r.Cards[i] = cards[i%len(cards)]
 	}

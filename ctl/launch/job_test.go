@@ -30,7 +30,7 @@ func (d *desk) info() (attach.Info, error) {
 }
 
 func (d *desk) job(r attach.JobRequest) (uint16, error) {
-	d.asked = append(d.asked, attach.JobRequest{GID: r.GID, Token: r.Token, Cards: slices.Clone(r.Cards)})
+	d.asked = append(d.asked, attach.JobRequest{GID: r.GID, Direct: r.Direct, Token: r.Token, Cards: slices.Clone(r.Cards)})
 	if d.refuse != nil {
 		return 0, d.refuse
 	}
@@ -64,7 +64,7 @@ func TestMakeJob(t *testing.T) {
 	b := &desk{name: "b", card: 2, profile: "native", taken: map[uint16]bool{2: true}}
 	c := &desk{name: "c", card: 9, profile: "native", taken: map[uint16]bool{4: true, 5: true}}
 	token := attach.NewToken()
-	gid, err := makeJob([]host{a, b, c}, 5, 0, token, "native")
+	gid, err := makeJob([]host{a, b, c}, 5, attach.JobRequest{Token: token, Direct: true}, "native")
 	if err != nil || gid != 6 {
 		t.Fatalf("group %d, %v, want 6", gid, err)
 	}
@@ -97,7 +97,7 @@ func TestMakeJobRefused(t *testing.T) {
 		{"another profile", &desk{name: "b", card: 1, profile: "sbus-arctic"}, 0, "native", ErrHosts, "funet profile set native"},
 	} {
 		a := &desk{name: "a", profile: "native"}
-		_, err := makeJob([]host{a, c.b}, 2, c.gid, attach.Token{1}, c.profile)
+		_, err := makeJob([]host{a, c.b}, 2, attach.JobRequest{GID: c.gid, Token: attach.Token{1}}, c.profile)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v", c.why, err)
 		}

@@ -353,7 +353,7 @@ func (r *remote) info() (attach.Info, error) {
 }
 
 func (r *remote) job(j attach.JobRequest) (uint16, error) {
-	a, err := r.ask(order{Job: &jobOrder{j.GID, j.Token.Text(), j.Cards}})
+	a, err := r.ask(order{Job: &jobOrder{j.GID, j.Token.Text(), j.Cards, j.Direct}})
 	return a.GID, err
 }
 

@@ -29,6 +29,7 @@ type Options struct {
 	// Socket is the socket of the daemon on each of Hosts; "" is its default.
 	Socket string
 	GID    uint16 // 0: any that is free
+	Direct bool   // the processes have direct ports, and not contexts on the daemons' cards
 	// User is the user that root runs the program as; nil: the user of this process. Round trips of such programs
 	// are shorter if this process has no terminal (OnTerminal): each agent then needs no session of its own.
 	User    *User
@@ -122,7 +123,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		}
 	}
 	token := attach.NewToken()
-	gid, err := makeJob(hosts, o.Nodes, o.GID, token, o.Profile)
+	gid, err := makeJob(hosts, o.Nodes, attach.JobRequest{GID: o.GID, Direct: o.Direct, Token: token}, o.Profile)
 	if err != nil {
 		return 0, err
 	}

@@ -59,9 +59,10 @@ type order struct {
 }
 
 type jobOrder struct {
-	GID   uint16   `json:"gid"`
-	Token string   `json:"token"`
-	Cards []uint16 `json:"cards"`
+	GID    uint16   `json:"gid"`
+	Token  string   `json:"token"`
+	Cards  []uint16 `json:"cards"`
+	Direct bool     `json:"direct,omitempty"`
 }
 
 // findOrder names the program of the job. Handed is the path of the program that the launcher handed over open, or "".

@@ -97,6 +97,9 @@ func (n *Node) Where() Place {
 			why = append(why, i.Interface+": "+i.Why)
 		}
 	}
+	if n.Own.Direct() {
+		return Place{Node: n.Endpoint.Node(), Carrier: "direct", XDPMode: same(x), BindMode: same(b), Profile: NativeProfile}
+	}
 	return Place{Node: n.Endpoint.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Why: strings.Join(why, "; "), Profile: n.Profile.Name, Host: n.host()}
 }
 

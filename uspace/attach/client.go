@@ -127,24 +127,10 @@ const succession = 5 * time.Second
 // the descriptors that came.
 func (c *Client) enter(cfg *Config) ([]int, error) {
 	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Remote: cfg.Remote, Token: cfg.Token}
-	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		message, got, err := c.ask(request.Encode(), AttachDescriptors)
-		if err != nil {
-			return nil, err
-		}
-		if c.answer, err = DecodeAttachAnswer(message); err == nil {
-			return got, nil
-		}
-		CloseDescriptors(got)
-		if cfg.Life == 0 || !errors.Is(err, ErrTaken) || time.Since(begun) > succession {
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-c.ctx.Done():
-			return nil, context.Cause(c.ctx)
-		}
-	}
+	return c.persist(cfg, request.Encode(), AttachDescriptors, func(message []byte) (err error) {
+		c.answer, err = DecodeAttachAnswer(message)
+		return err
+	})
 }
 
 // newClient returns a client without a connection, with defaults filled in.

@@ -39,6 +39,7 @@ const (
 	KindLeave                     // move the context to another card, and hand out its image
 	KindImage                     // a part of the image for a context that arrives
 	KindWhither                   // where the daemon asks the process to move, or why it did not, in JSON
+	KindPort                      // a direct port of the process's own, instead of a context
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000

@@ -298,11 +298,12 @@ func DecodeDetachRequest(b []byte) (DetachRequest, error) {
 
 // JobRequest asks for a group: node n lives on card Cards[n].
 //
-//	u16 gid@16, u16 0@18, u32 nodes@20, token@24, nodes times u16 card@56
+//	u16 gid@16, u16 direct@18 (0 or 1), u32 nodes@20, token@24, nodes times u16 card@56
 type JobRequest struct {
-	GID   uint16   // 0: a free one that the user may have
-	Token Token    // that its members show
-	Cards []uint16 // 1 to MaxNodes
+	GID    uint16   // 0: a free one that the user may have
+	Direct bool     // its nodes have direct ports (KindPort)
+	Token  Token    // that its members show
+	Cards  []uint16 // 1 to MaxNodes
 }
 
 // Encode composes the message. Cards must not be more than MaxNodes: ErrMalformed; nor the
@@ -316,6 +317,9 @@ func (r JobRequest) Encode() ([]byte, error) {
 	}
 	b := encode(KindJob, Done, jobRequestSize+2*len(r.Cards))
 	binary.LittleEndian.PutUint16(b[16:], r.GID)
+	if r.Direct {
+		b[18] = 1
+	}
 	binary.LittleEndian.PutUint32(b[20:], uint32(len(r.Cards)))
 	copy(b[24:], r.Token[:])
 	for i, c := range r.Cards {
@@ -339,13 +343,14 @@ func DecodeJobRequest(b []byte) (JobRequest, error) {
 	if nodes == 0 || uint64(len(b)) != jobRequestSize+2*uint64(nodes) {
 		return JobRequest{}, malformed(what, "nodes", uint64(nodes))
 	}
-	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
-		return JobRequest{}, malformed(what, "reserved word", uint64(v))
+	direct := binary.LittleEndian.Uint16(b[18:])
+	if direct > 1 {
+		return JobRequest{}, malformed(what, "direct", uint64(direct))
 	}
 	if Token(b[24:56]).Zero() {
 		return JobRequest{}, fmt.Errorf("reading a job request: %w", ErrNoToken)
 	}
-	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Token: Token(b[24:56]), Cards: make([]uint16, nodes)}
+	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Direct: direct == 1, Token: Token(b[24:56]), Cards: make([]uint16, nodes)}
 	for i := range r.Cards {
 		r.Cards[i] = binary.LittleEndian.Uint16(b[jobRequestSize+2*i:])
 	}

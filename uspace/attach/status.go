@@ -73,6 +73,10 @@ const (
 	ErrHost
 	// ErrKey: a card of the list has another key than this one, or only one of the two has one.
 	ErrKey
+	// ErrCarriage: the processes of the job have direct ports, and no contexts on the card, or the other way round.
+	ErrCarriage
+	// ErrNoPort: the daemon gives no direct ports, or not for such a job.
+	ErrNoPort
 
 	statuses
 )
@@ -105,6 +109,8 @@ var statusText = [statuses]string{
 	ErrInterface:       "an interface of the card cannot be used; `funet status` says how it is",
 	ErrHost:            "the peers file does not let the group live there (groups); take another GID, or another host",
 	ErrKey:             "the two hosts exchange nothing because their keys differ; `funet doctor` with that card's number says what to do",
+	ErrCarriage:        "the job has the other kind of cards: direct ports or contexts of the daemon; start it again with the same version of FUNet on all hosts",
+	ErrNoPort:          "the daemon gives no direct ports; leave out --card direct, or have the administrator configure carriage: direct on all hosts",
 }
 
 // Error returns what the number means and what to do about it.

@@ -45,11 +45,14 @@ func (k *Card) plugDirect(d *Direct, cfg *engine.Config) error {
 
 // unminded is a minder without a thread.
 func (k *Card) unminded() {
-	m := &minder{card: k, ended: make(chan struct{})}
+	m := &minder{card: k, ended: make(chan struct{}), faults: make([]error, len(k.ports))}
 	close(m.ended)
 	m.until, m.end = context.WithCancel(context.Background())
 	k.minder = m
 }
+
+// Direct reports whether the card is on a direct port.
+func (k *Card) Direct() bool { return k.place != nil }
 
 // Lose tells the card that the place in the job, which it has from a daemon, is the process's no more, and why: calls of the program fail
 // from then on (funi.ErrDetached). Any goroutine may call it, once.

@@ -162,6 +162,9 @@ func (o *Options) attached(until context.Context, cfg attach.Config) (Carrier, P
 		cfg.Remote = o.Remote
 	}
 	c, err := attach.Open(cfg)
+	if errors.Is(err, attach.ErrCarriage) {
+		return o.direct(until, cfg)
+	}
 	if err != nil {
 		return nil, Place{}, err
 	}

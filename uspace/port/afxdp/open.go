@@ -66,6 +66,7 @@ type Config struct {
 // Info describes what was opened.
 type Info struct {
 	Interface string
+	Index     int // of the interface in its network namespace; 0: a direct port's, which is another's
 	MAC       [6]byte
 	MTU       int // bytes
 	FrameSize int // bytes of the longest frame
@@ -127,7 +128,7 @@ func Open(c Config) (_ *Port, err error) {
 		return nil, fmt.Errorf("opening interface %s for queue %d: %w: it has queues 0 to %d; take one of these, or `ethtool -L %s combined %d`",
 			c.Interface, *c.Queue, xdp.ErrQueueRange, n-1, c.Interface, *c.Queue+1)
 	}
-	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)}, info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
+	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)}, info: Info{Interface: c.Interface, Index: ifc.Index, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

@@ -1,0 +1,335 @@
+package daemon_test
+
+// This file tests direct ports: what a process gets, and what it costs whom, until it is gone.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/xdp"
+)
+
+// helper starts a helper on a host, as funid does, in a thread instead of a process.
+func (b *bed) helper(host int) *ports.Client {
+	b.t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "ports")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		ends[i] = c.(*net.UnixConn)
+	}
+	ended := make(chan error, 1)
+	err = b.lab.Do(host, func() error {
+		h, err := ports.New(8)
+		if err != nil {
+			return err
+		}
+		here, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			return errors.Join(err, h.Close())
+		}
+		go func() {
+			runtime.LockOSThread() // which ends
+			defer here.Close()
+			ended <- errors.Join(unix.Setns(int(here.Fd()), unix.CLONE_NEWNET), h.Serve(ends[1]))
+		}()
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	c := ports.NewClient(ends[0])
+	b.t.Cleanup(func() {
+		c.Close()
+		if err := <-ended; err != nil {
+			b.t.Error(err)
+		}
+	})
+	return c
+}
+
+// direct starts a daemon that gives direct ports, with rules.
+func (b *bed) direct(host int, rules ...daemon.Rule) *running {
+	b.t.Helper()
+	c := b.helper(host)
+	return b.start(host, func(cfg *daemon.Config) {
+		cfg.Attach, cfg.Carriage, cfg.Ports, cfg.Rules = xdp.AttachNative, daemon.DirectCarriage, c, rules
+	})
+}
+
+// directJob makes a job of direct ports.
+func directJob(t *testing.T, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
+	t.Helper()
+	token = attach.NewToken()
+	for _, d := range daemons {
+		k := dial(t, d.socket)
+		got, err := k.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: cards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gid, owners = got, append(owners, k)
+	}
+	return gid, token, owners
+}
+
+// portsOf returns what the status says of ports, and the bytes of their memory.
+func portsOf(t *testing.T, d *running) (s daemon.Status) {
+	t.Helper()
+	answer, _ := dial(t, d.socket).ask(must(attach.EncodeBody(attach.KindStatus, nil)), 0)
+	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
+	if err == nil {
+		err = json.Unmarshal(body, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Rule: the processes of a direct job, on two hosts and on one, have cards of their own, which the status shows; nothing goes through the
+// daemon's card, and nothing stays counted.
+func TestDirectJob(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.direct(0), b.direct(1)}
+	gid, token, _ := directJob(t, daemons, 0, 1, 1)
+	var nodes []*funet.Endpoint
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for node, host := range []int{0, 1, 1} {
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[host].socket, GID: gid, Node: uint16(node), Token: token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, e)
+		if err := e.Serve(1, func(m *funet.Message) ([]byte, error) { return append(bytes.Clone(m.Bytes), byte(node)), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := portsOf(t, daemons[1]).Counters.FramesSent
+	served, serve := context.WithCancel(ctx)
+	defer serve()
+	done := make(chan error)
+	for _, e := range nodes[1:] {
+		go func() { done <- e.Run(served) }()
+	}
+	for size := range 20 {
+		for to := 1; to < 3; to++ {
+			ask := bytes.Repeat([]byte{byte(to)}, 97*size)
+			got, err := nodes[0].Call(ctx, to, 1, ask)
+			if err != nil || !bytes.Equal(got, append(ask, byte(to))) {
+				t.Fatalf("a call of %d bytes of node %d: %d bytes, %v", len(ask), to, len(got), err)
+			}
+		}
+	}
+	s := portsOf(t, daemons[1])
+	if len(s.Ports) != 2 || s.Ports[0].Node != 1 || s.Ports[1].Node != 2 || s.Ports[0].Frames.Sent == 0 || s.Bytes == 0 ||
+		len(s.Jobs) != 1 || !s.Jobs[0].Direct || s.Jobs[0].Attached != 2 {
+		t.Errorf("the status has ports %+v, %d bytes, jobs %+v", s.Ports, s.Bytes, s.Jobs)
+	}
+	if n := s.Counters.FramesSent - before; n > 100 { // it says hello
+		t.Errorf("the daemon's card has sent %d frames", n)
+	}
+	serve()
+	for range nodes[1:] {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for i, e := range nodes {
+		if err := e.Close(ctx); err != nil {
+			t.Errorf("node %d: %v", i, err)
+		}
+	}
+	for until := time.Now().Add(patience); ; {
+		if s := portsOf(t, daemons[1]); s.Bytes == 0 && len(s.Ports) == 0 {
+			break
+		} else if time.Now().After(until) {
+			t.Fatalf("%d bytes and ports %+v stay", s.Bytes, s.Ports)
+		}
+	}
+}
+
+// Rule: a process of a direct job hears when the job has ended, and why, in the middle of a wait.
+func TestDirectJobEnds(t *testing.T) {
+	b := newBed(t)
+	d := b.direct(0)
+	for _, how := range []string{"the launcher", "the daemon"} {
+		gid, token, owners := directJob(t, []*running{d}, 0, 0)
+		e, err := funet.Open(t.Context(), funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: 1, Token: token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error)
+		go func() { waited <- e.Wait(t.Context(), func() bool { return false }) }()
+		if how == "the launcher" {
+			owners[0].close()
+		} else {
+			d.stop(t)
+		}
+		select {
+		case err := <-waited:
+			if !errors.Is(err, funi.ErrDetached) {
+				t.Errorf("%s ends: %v", how, err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s ended, and nobody said so", how)
+		}
+		_ = e.Close(t.Context())
+	}
+}
+
+// Rule: who asks for a port shows what he would show for a context; a job has either ports or contexts; and a daemon without a helper has
+// no ports.
+func TestPortsRefused(t *testing.T) {
+	b := newBed(t)
+	rule := daemon.DefaultRule()
+	rule.Contexts = 2
+	d, without := b.direct(0, rule), b.start(1, nil)
+	gid, token, _ := directJob(t, []*running{d}, 0, 1, 0)
+	other, others, _ := directJob(t, []*running{d}, 0)
+	ordinary := dial(t, d.socket)
+	third, err := ordinary.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(gid, node uint16, token attach.Token) error {
+		p, err := attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Node: node, Token: token})
+		if err == nil {
+			t.Cleanup(func() {
+				p.Memory.Close()
+				unix.Close(p.Socket)
+				p.Close()
+			})
+		}
+		return err
+	}
+	_, none := dial(t, without.socket).job(attach.JobRequest{Direct: true, Token: token, Cards: []uint16{1}})
+	for _, c := range []struct {
+		what      string
+		got, want error
+	}{
+		{"its own", open(gid, 0, token), nil},
+		{"the same again", open(gid, 0, token), attach.ErrTaken},
+		{"another token", open(gid, 2, others), attach.ErrToken},
+		{"a node of another host", open(gid, 1, token), attach.ErrNode},
+		{"no such node", open(gid, 9, token), attach.ErrNode},
+		{"no such job", open(2000, 0, token), attach.ErrGroup},
+		{"a job of contexts", open(third, 0, token), attach.ErrCarriage},
+		{"a context in a job of ports", dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 2, Token: token}), attach.ErrCarriage},
+		{"as many as the rule allows", open(gid, 2, token), nil},
+		{"one more", open(other, 0, others), attach.ErrQuota},
+		{"a daemon without ports", none, attach.ErrNoPort},
+	} {
+		if !errors.Is(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
+		}
+	}
+	k := dial(t, d.socket)
+	for range 2 { // also when it has been refused
+		answer, _ := k.ask(attach.AttachRequest{GID: gid, Node: 2, Slots: 64, Token: token}.EncodePort(), attach.PortDescriptors)
+		if _, err := attach.DecodePortAnswer(answer); !errors.Is(err, attach.ErrMalformed) {
+			t.Errorf("a port with slots: %v", err)
+		}
+		k = dial(t, d.socket)
+	}
+}
+
+// Rule: what a process keeps counts for it: memory and place count until nobody has the socket, also when the connection has ended.
+func TestPortCountsWhileKept(t *testing.T) {
+	b := newBed(t)
+	rule := daemon.DefaultRule()
+	rule.Contexts = 1
+	d := b.direct(0, rule)
+	gid, token, _ := directJob(t, []*running{d}, 0)
+	open := func() (*attach.Port, error) {
+		return attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Token: token})
+	}
+	p, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(patience)
+	for len(portsOf(t, d).Ports) > 0 {
+		if time.Now().After(until) {
+			t.Fatal("the port does not end with its connection")
+		}
+	}
+	if s := portsOf(t, d); s.Bytes == 0 {
+		t.Error("what the process keeps counts for nobody")
+	}
+	if _, err := open(); !errors.Is(err, attach.ErrQuota) {
+		t.Errorf("another port: %v", err)
+	}
+	unix.Close(p.Socket)
+	p.Memory.Close()
+	for portsOf(t, d).Bytes > 0 {
+		if time.Now().After(until) {
+			t.Fatal("it counts when it is gone")
+		}
+	}
+	if p, err = open(); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(p.Socket)
+	p.Memory.Close()
+	p.Close()
+}
+
+// Rule: direct ports are not configured where frames cannot have them.
+func TestCarriageIsChecked(t *testing.T) {
+	b := newBed(t)
+	for what, tune := range map[string]func(*daemon.Config){
+		"vlan":  func(c *daemon.Config) { c.VLAN = 5 },
+		"jumbo": func(c *daemon.Config) { c.Jumbo = true },
+		"generic on veth": func(c *daemon.Config) {
+			c.Ports = b.helper(0)
+		},
+	} {
+		c := b.config(0)
+		c.Carriage = daemon.DirectCarriage
+		tune(&c)
+		err := b.lab.Do(0, func() error {
+			d, err := daemon.Open(c)
+			if err == nil {
+				err = fmt.Errorf("it starts, and %w", d.Abandon())
+			}
+			return err
+		})
+		if !errors.Is(err, daemon.ErrConfig) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package funet
+
+// This file is a place in a job of direct ports: the daemon admits the process, which then has a card of its own.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/port/afxdp"
+)
+
+// direct opens a card on a port of the daemon's. The program may pass it on between threads, as it may a daemon's.
+func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Place, error) {
+	p, err := attach.OpenPort(cfg)
+	if err != nil {
+		return nil, Place{}, err
+	}
+	defer p.Memory.Close() // the port has mapped it
+	a := p.Answer
+	c := card.Config{GID: cfg.GID, Token: cfg.Token, Node: cfg.Node, Slots: cfg.Slots, Remote: cfg.Remote, CPU: -1, AnyThread: true, Context: until,
+		Direct: &card.Direct{Direct: afxdp.Direct{FD: p.Socket, Memory: p.Memory, Geometry: a.Geometry, MTU: int(a.MTU)}, Close: p.Close}}
+	for node := range a.Nodes {
+		c.Peers = append(c.Peers, card.Peer{Node: uint16(node)})
+	}
+	k, err := card.Open(c)
+	if err != nil {
+		return nil, Place{}, errors.Join(fmt.Errorf("opening a card on a direct port: %w", err), p.Close())
+	}
+	go p.Watch(k.Lose)
+	return k, Place{Node: int(cfg.Node), Nodes: int(a.Nodes), Life: cfg.Life, GID: cfg.GID, Token: cfg.Token}, nil
+}
