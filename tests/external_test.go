@@ -103,7 +103,7 @@ func TestProgramsOnCards(t *testing.T) {
 	s := daemons(t)
 	for name, program := range allToAllPrograms(t) {
 		t.Run(name, func(t *testing.T) {
-			s := &service{t, s.name, s.sockets}
+			s := &service{t, s.name, s.sockets, "daemon"}
 			allToAll(t, s.run(append([]string{"-n", "3", "--"}, program("5000", "20")...)...).ok(), "[0] ", 3, 20)
 			s.free()
 			p := s.run(append([]string{"-n", "3", "--"}, program("5000", "1000000000")...)...)

@@ -28,16 +28,19 @@ func ofNode(mark string, node int) (pids []int) {
 // TestRejoin: of four nodes that verify every message one is killed ten times, and twice another one together with it; each is
 // started again and joins its job. Nothing that was promised is lost, every call that returned was executed
 // once, and the nodes that live on learn each end and each beginning once and in this order.
-func TestRejoin(t *testing.T) {
-	const kills, others = 10, 2
-	s := daemons(t)
+func TestRejoin(t *testing.T) { rejoin(daemons(t), 10) }
+
+// rejoin kills so many times.
+func rejoin(s *service, kills int) {
+	const others = 2
+	t := s.t
 	path := file(t, "")
 	end, program := path+".end", filepath.Join(filepath.Dir(path), "rejoin")
 	build := exec.Command("go", "build", "-o", program, "./rejoin")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "4", fmt.Sprintf("--restart=%d", kills), "--", program, end))
+	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", fmt.Sprintf("--restart=%d", kills), "--", program, end))
 	var out growing
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)

@@ -27,23 +27,35 @@ type service struct {
 	t       *testing.T
 	name    string
 	sockets []string
+	card    string // of the processes, as funet run has it
 }
 
 // daemons makes a lab with daemons that goes down with the test.
 func daemons(t *testing.T, args ...string) *service {
 	t.Helper()
-	name, _ := namedLab(t, append([]string{"--daemons", "--xdp", "generic"}, args...)...)
+	return serviceOf(t, "daemon", append([]string{"--xdp", "generic"}, args...))
+}
+
+// directs makes one whose processes have direct ports.
+func directs(t *testing.T, args ...string) *service {
+	t.Helper()
+	return serviceOf(t, "direct", append([]string{"--carriage", "direct"}, args...))
+}
+
+func serviceOf(t *testing.T, card string, args []string) *service {
+	t.Helper()
+	name, _ := namedLab(t, append([]string{"--daemons"}, args...)...)
 	sockets, err := lab.Sockets(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &service{t, name, sockets}
+	return &service{t, name, sockets, card}
 }
 
 // run starts `funet run` as nobody on the lab.
 func (s *service) run(args ...string) *process {
 	s.t.Helper()
-	cmd := nobody(exec.Command(command, append([]string{"run", "--lab=" + s.name}, args...)...))
+	cmd := nobody(exec.Command(command, append([]string{"run", "--lab=" + s.name, "--card", s.card}, args...)...))
 	return start(s.t, cmd, nil)
 }
 
@@ -98,8 +110,11 @@ func TestRunPingPong(t *testing.T) {
 
 // TestRunPrograms: the programs of funet verify their data through daemons, also with more
 // nodes than hosts.
-func TestRunPrograms(t *testing.T) {
-	s := daemons(t, "--hosts", "3")
+func TestRunPrograms(t *testing.T) { runPrograms(daemons(t, "--hosts", "3"), "generic") }
+
+// runPrograms runs the programs as an ordinary user.
+func runPrograms(s *service, mode string) {
+	t := s.t
 	for _, c := range [][]string{
 		{"-n", "5", "--", "funet", "matmul", "--size", "60", "--json"},
 		{"-n", "2", "--", "funet", "cmam", "--rounds", "2", "--json"},
@@ -127,7 +142,7 @@ func TestRunPrograms(t *testing.T) {
 				Twice    int    `json:"duplicated"`
 				Damaged  int    `json:"damaged"`
 			}](t, byNode[n].String())
-			if r.Node != n || r.Card != "daemon" || r.XDPMode != "generic" || r.Lost+r.Twice+r.Damaged != 0 || n == 0 && r.Verified != nil && !*r.Verified {
+			if r.Node != n || r.Card != s.card || r.XDPMode != mode || r.Lost+r.Twice+r.Damaged != 0 || n == 0 && r.Verified != nil && !*r.Verified {
 				t.Errorf("%v: node %d reports %+v", c, n, r)
 			}
 		}

@@ -116,7 +116,8 @@ func inherited() (*net.UnixConn, error) {
 }
 
 // MakePorts is the whole life of the process, until its parent ends. It keeps what ports need: links are made and guards attached with
-// CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON.
+// CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of
+// ports go beyond RLIMIT_MEMLOCK.
 func MakePorts() error {
 	conn, err := inherited()
 	if err != nil {
@@ -126,7 +127,7 @@ func MakePorts() error {
 	if err != nil {
 		return err
 	}
-	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON); err != nil {
+	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK); err != nil {
 		return errors.Join(err, host.Close())
 	}
 	return host.Serve(conn)

@@ -26,6 +26,7 @@ import (
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/xdp"
 )
 
 // throughDaemons measures a ping-pong of two processes through the daemons of two hosts; all
@@ -33,6 +34,17 @@ import (
 func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo}
 	o := launch.Options{Nodes: 2, Label: true, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
+	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
+}
+
+// directly measures a ping-pong of two processes of an ordinary user with direct ports.
+func directly(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
+	user, err := launch.Ordinary()
+	if err != nil {
+		return bench.Sample{}, err
+	}
+	d := lab.DaemonOptions{XDP: xdp.AttachNative.String(), Bind: f.Bind, More: "carriage: direct\n"} // veth needs native mode
+	o := launch.Options{Nodes: 2, Label: true, Direct: true, User: user, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
 	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 

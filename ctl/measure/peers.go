@@ -26,6 +26,9 @@ func peers() *cobra.Command {
 	o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 		return throughDaemons(ctx, &f.Flags, l, exchanges())
 	}
+	o.Direct = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+		return directly(ctx, &f.Flags, l, exchanges())
+	}
 	o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 		return twoContexts(ctx, &f.Flags, l, o.Exchanges)
 	}

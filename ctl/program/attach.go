@@ -103,6 +103,18 @@ func (n *Node) Where() Place {
 	return Place{Node: n.Endpoint.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Why: strings.Join(why, "; "), Profile: n.Profile.Name, Host: n.host()}
 }
 
+// placeOf returns a node's place for programs without an endpoint.
+func (n *Node) placeOf(c funet.Carrier, node int, f *Flags) Place {
+	p := Place{Node: node, Profile: f.profile, Carrier: "embedded", XDPMode: f.Mode, BindMode: f.Bind}
+	if n.with != nil {
+		p.Carrier, p.XDPMode, p.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
+	}
+	if k, own := c.(*card.Card); own && k.Direct() {
+		p.Carrier = "direct"
+	}
+	return p
+}
+
 // frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the
 // daemon knows.
 func (n *Node) frameSize() int {

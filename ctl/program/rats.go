@@ -168,10 +168,7 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 	if err != nil {
 		return nil, err
 	}
-	r = &RatsResult{Place: Place{Node: place.Node, Profile: f.profile, Carrier: "embedded", XDPMode: f.Mode, BindMode: f.Bind}}
-	if n.with != nil {
-		r.Carrier, r.XDPMode, r.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
-	}
+	r = &RatsResult{Place: n.placeOf(carrier, place.Node, f)}
 	if place.Node > 1 {
 		return r, nil
 	}

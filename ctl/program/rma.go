@@ -151,10 +151,7 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, carrier.Close(linger)) }()
-	r = &RMAResult{Place: Place{Node: place.Node, Profile: f.profile, Carrier: "embedded", XDPMode: f.Mode, BindMode: f.Bind}}
-	if n.with != nil {
-		r.Carrier, r.XDPMode, r.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
-	}
+	r = &RMAResult{Place: n.placeOf(carrier, place.Node, f)}
 	if place.Node > 1 {
 		return r, nil
 	}

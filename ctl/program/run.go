@@ -17,7 +17,7 @@ import (
 // Place says which node a result is of, and how its frames went.
 type Place struct {
 	Node     int    `json:"node"`
-	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"
+	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"; "direct": the process's own, on a port of a daemon's
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
 	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
@@ -29,8 +29,11 @@ func (p Place) where() Place { return p }
 
 // Modes are those of XDP and AF_XDP, and whose card it is, for people.
 func (p Place) Modes() string {
-	if p.Carrier == "daemon" {
+	switch p.Carrier {
+	case "daemon":
 		return p.XDPMode + ", " + p.BindMode + "; card of a daemon"
+	case "direct":
+		return p.XDPMode + ", " + p.BindMode + "; own card on a direct port"
 	}
 	return p.XDPMode + ", " + p.BindMode
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
 )
 
 // message is a type of message: decode reads one and encodes it again.
@@ -41,6 +42,8 @@ var messages = []message{
 	})},
 	{"job answer", again(attach.DecodeJobAnswer, attach.JobAnswer.Encode)},
 	{"detach", again(attach.DecodeDetachRequest, attach.DetachRequest.Encode)},
+	{"port", again(attach.DecodePortRequest, attach.AttachRequest.EncodePort)},
+	{"port answer", again(attach.DecodePortAnswer, attach.PortAnswer.Encode)},
 }
 
 func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
@@ -52,6 +55,8 @@ func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]
 		return encode(v), nil
 	}
 }
+
+var geometry = port.Geometry{FrameSize: 2048, Frames: 1024, RxSize: 2048, TxSize: 512, FillSize: 512, CompletionSize: 512}
 
 // samples is one message of each type, in the order of messages.
 func samples() [][]byte {
@@ -65,6 +70,8 @@ func samples() [][]byte {
 		attach.UnsegmentRequest{Base: 0x1000}.Encode(),
 		job, attach.JobAnswer{GID: 5}.Encode(),
 		attach.DetachRequest{Linger: 2 * time.Second}.Encode(),
+		attach.AttachRequest{GID: 5, Node: 1, Token: token}.EncodePort(),
+		attach.PortAnswer{GID: 5, Node: 1, Nodes: 3, MTU: 1500, Geometry: geometry}.Encode(),
 	}
 }
 
@@ -92,7 +99,13 @@ func TestMessagesComeBack(t *testing.T) {
 		same(t, s, s.EncodeAnswer(), attach.DecodeSegmentAnswer)
 		same(t, attach.UnsegmentRequest{Base: s.Base}, attach.UnsegmentRequest{Base: s.Base}.Encode(), attach.DecodeUnsegmentRequest)
 
-		j := attach.JobRequest{GID: r.GID, Token: token, Cards: rapid.SliceOfN(u16, 1, 300).Draw(t, "cards")}
+		r.Slots = 0
+		same(t, r, r.EncodePort(), attach.DecodePortRequest)
+		p := attach.PortAnswer{GID: r.GID, Node: a.Node, Nodes: nodes, MTU: u32.Draw(t, "mtu"), Geometry: port.Geometry{FrameSize: u32.Draw(t, "frame size"),
+			Frames: u32.Draw(t, "frames"), RxSize: u32.Draw(t, "rx"), TxSize: u32.Draw(t, "tx"), FillSize: u32.Draw(t, "fill"), CompletionSize: u32.Draw(t, "completion")}}
+		same(t, p, p.Encode(), attach.DecodePortAnswer)
+
+		j := attach.JobRequest{GID: r.GID, Direct: rapid.Bool().Draw(t, "direct"), Token: token, Cards: rapid.SliceOfN(u16, 1, 300).Draw(t, "cards")}
 		b, err := j.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -129,6 +142,8 @@ func TestMessageLayout(t *testing.T) {
 	}{
 		{"attach", attach.AttachRequest{GID: 0x0102, Node: 0x0304, Slots: 0x05060708, Token: attach.Token{0xaa, 31: 0xbb}}.Encode(),
 			"46554e4901000100" + "4000000000000000" + "0201040308070605" + "0000000000000000" + "aa" + strings.Repeat("00", 30) + "bb"},
+		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500, Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6}}.Encode(),
+			"46554e4901001080" + "3400000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" + "0300000004000000" + "06000000"},
 		{"attach answer", attach.AttachAnswer{ABI: funi.ABI, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64, Memory: 53248, Incarnation: 6}.Encode(),
 			"46554e4901000180" + "3800000000000000" + "0200000002000000" + "0300040005000000" + "4000000000000000" + "00d0000000000000" + "0600000000000000"},
 		{"segment", attach.SegmentRequest{Base: 0x1000, Rights: 3, Bytes: 0x2000}.Encode(),
@@ -220,11 +235,15 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"answer: reserved at the end", 1, 52, 1, attach.ErrMalformed},
 		{"segment: rights", 2, 20, 8, attach.ErrMalformed},
 		{"unsegment: reserved", 4, 20, 1, attach.ErrMalformed},
-		{"job: reserved", 5, 18, 1, attach.ErrMalformed},
+		{"job: direct", 5, 18, 2, attach.ErrMalformed},
 		{"job: nodes", 5, 20, 4, attach.ErrMalformed},
 		{"job: 2^31 nodes", 5, 23, 0x80, attach.ErrMalformed},
 		{"job answer: reserved", 6, 18, 1, attach.ErrMalformed},
 		{"detach: reserved", 7, 20, 1, attach.ErrMalformed},
+		{"port: slots", 8, 20, 64, attach.ErrMalformed},
+		{"port: remote memory", 8, 24, 3, attach.ErrMalformed},
+		{"port answer: no such node", 9, 18, 3, attach.ErrMalformed},
+		{"port answer: too many nodes", 9, 22, 2, attach.ErrMalformed},
 	} {
 		b := samples()[c.message]
 		b[c.at] = c.value

@@ -1,0 +1,127 @@
+package tests
+
+// This file tests direct ports: the processes of an ordinary user have cards of their own.
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// bare waits until a lab's hosts have no links of ports.
+func bare(t *testing.T, name string) {
+	t.Helper()
+	l, err := lab.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for host := range l.Hosts() {
+		eventually(t, "the links of ports are gone", func() bool {
+			var links []netlink.Link
+			if err := l.Do(host, func() (err error) {
+				links, err = netlink.LinkList()
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range links {
+				if strings.HasPrefix(k.Attrs().Name, "fup") {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestDirectPrograms: programs verify their data with direct ports, also with several nodes on a host; no capability is needed,
+// and nothing is left.
+func TestDirectPrograms(t *testing.T) {
+	s := directs(t, "--hosts", "3")
+	runPrograms(s, "native")
+	out := s.run("-n", "4", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
+	for _, want := range []string{"500 exchanges, every one verified", "native, copy; own card on a direct port"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it did not print %q: %s", want, out)
+		}
+	}
+	s.free()
+	bare(t, s.name)
+}
+
+// TestDirectRejoin is TestRejoin with direct ports.
+func TestDirectRejoin(t *testing.T) {
+	s := directs(t)
+	rejoin(s, 8)
+	bare(t, s.name)
+}
+
+// TestDirectOnOccasion: root has a lab made for a run with direct ports.
+func TestDirectOnOccasion(t *testing.T) {
+	out := funet(t, "run", "-n", "2", "--lab", "--card", "direct", "--", "funet", "pingpong", "--exchanges", "300", "--warm-up", "10").ok()
+	if !strings.Contains(out, "300 exchanges, every one verified") || !strings.Contains(out, "own card on a direct port") {
+		t.Errorf("it printed %s", out)
+	}
+}
+
+// TestDirectKilled: a node, the launcher, and a daemon with all that it gave: each is killed in the middle of a run. The others end, and
+// say why; the daemons that live have nothing of the job, and no link is left.
+func TestDirectKilled(t *testing.T) {
+	s := directs(t)
+	run := func() *process {
+		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
+		eventually(t, "both nodes have their ports", func() bool {
+			n := 0
+			for _, socket := range s.sockets {
+				n += strings.Count(funet(t, "status", "--socket", socket, "--json").ok(), `"sent":`)
+			}
+			return n == 2
+		})
+		return p
+	}
+	p := run()
+	signalAll(t, ofNode(p.mark, 1), syscall.SIGKILL)
+	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "node 1") || !strings.Contains(p.stderr.String(), "killed") {
+		t.Errorf("a node was killed: exit code %d, %s", code, p.stderr.String())
+	}
+	s.free()
+	bare(t, s.name)
+
+	p = run()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
+	s.free()
+	bare(t, s.name)
+
+	p = run()
+	pids, err := exec.Command("pgrep", "-f", "--", "--config "+lab.DaemonDir(s.name)+"/host-1.yaml").Output()
+	if err != nil {
+		t.Fatalf("finding the daemon: %v", err)
+	}
+	if out, err := exec.Command("kill", append([]string{"-9"}, strings.Fields(string(pids))...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if code := p.wait(); code == 0 {
+		t.Error("the job went on without a daemon")
+	}
+	bare(t, s.name)
+}
+
+// TestDirectRefused: what has no direct ports says so in a line.
+func TestDirectRefused(t *testing.T) {
+	s := daemons(t)
+	s.card = "direct"
+	s.run("-n", "2", "--", "funet", "pingpong").fails("gives no direct ports", "carriage: direct")
+	funet(t, "run", "--card", "own", "--", "true").fails("--card own: use daemon or direct")
+	funet(t, "lab", "up", "x", "--carriage", "direct").fails("--carriage is that of the daemons; add --daemons")
+	funet(t, "lab", "up", "x", "--daemons", "--carriage", "direct", "--xdp", "generic").fails("--xdp generic", "native")
+}
