@@ -165,7 +165,27 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if err := writeJobs(w, r.Jobs); err != nil {
 		return err
 	}
+	if err := writePorts(w, r.Ports); err != nil {
+		return err
+	}
 	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
+}
+
+// writePorts writes the direct ports, if there are some, and what became of the frames of their processes.
+func writePorts(w io.Writer, ports []daemon.PortStatus) error {
+	if len(ports) == 0 {
+		return nil
+	}
+	rows := [][]string{{"direct port of GID", "node", "user", "process", "bytes", "frames to hosts", "here", "dropped"}}
+	for _, p := range ports {
+		sent, here, dropped := "-", "-", "-"
+		if n := p.Frames; n != nil {
+			sent, here = fmt.Sprint(n.Sent), fmt.Sprint(n.Local)
+			dropped = fmt.Sprint(n.Short + n.BadVersion + n.Forged + n.BadLength + n.NoNode + n.TooLong)
+		}
+		rows = append(rows, []string{fmt.Sprint(p.GID), fmt.Sprint(p.Node), output.UserName(p.UID), fmt.Sprint(p.PID), fmt.Sprint(p.Bytes), sent, here, dropped})
+	}
+	return output.Table(w, rows...)
 }
 
 // writeJobs writes the jobs with what their processes have moved.
@@ -173,8 +193,13 @@ func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here", "packets out, in", "bytes out, in", "retried", "returned", "refused"}}
 	for _, j := range jobs {
 		t := &j.Traffic
-		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached),
-			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes), fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)})
+		row := []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)}
+		if j.Direct { // the daemon sees no packet of it
+			rows = append(rows, append(row, "direct ports", "-", "-", "-", "-"))
+			continue
+		}
+		rows = append(rows, append(row,
+			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes), fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)))
 	}
 	if err := output.Table(w, rows...); err != nil {
 		return err
