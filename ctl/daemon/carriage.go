@@ -8,11 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
@@ -63,19 +61,6 @@ func (c Carriage) works(i afxdp.Info) error {
 	return fmt.Errorf("carriage direct: interface %s is a veth in generic mode; use xdp: native, or leave carriage out: %w", i.Interface, ErrConfig)
 }
 
-// mostDirectPorts is how many ports a host has.
-const mostDirectPorts = 4096
-
-// StartPorts starts this program anew with these arguments, where it calls MakePorts, in the network namespace of the
-// calling thread. The process ends with the client.
-func StartPorts(args ...string) (*ports.Client, error) {
-	conn, err := startSelf(args)
-	if err != nil {
-		return nil, fmt.Errorf("starting the process that makes ports: %w", err)
-	}
-	return ports.NewClient(conn), nil
-}
-
 // startSelf starts this program anew, and returns a connection with what it inherits.
 func startSelf(args []string) (*net.UnixConn, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -97,38 +82,4 @@ func startSelf(args []string) (*net.UnixConn, error) {
 	}
 	go func() { _ = cmd.Wait() }() // whoever asks it for something notices
 	return conn.(*net.UnixConn), nil
-}
-
-// inherited returns the connection of a process that startSelf started, which ends with its parent.
-func inherited() (*net.UnixConn, error) {
-	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // which go to the daemon too, whose end is this one's
-	f := os.NewFile(helperFD, "helper")
-	defer f.Close()
-	conn, err := net.FileConn(f)
-	if err != nil {
-		return nil, err
-	}
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return nil, errors.New("not a socket of funid")
-	}
-	return c, nil
-}
-
-// MakePorts is the whole life of the process, until its parent ends. It keeps what ports need: links are made and guards attached with
-// CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of
-// ports go beyond RLIMIT_MEMLOCK.
-func MakePorts() error {
-	conn, err := inherited()
-	if err != nil {
-		return fmt.Errorf("making ports: %w; funid starts this by itself", err)
-	}
-	host, err := ports.New(mostDirectPorts)
-	if err != nil {
-		return err
-	}
-	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK); err != nil {
-		return errors.Join(err, host.Close())
-	}
-	return host.Serve(conn)
 }

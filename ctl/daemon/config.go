@@ -129,7 +129,7 @@ type Config struct {
 	// Carriage says whether jobs may have direct ports, which Ports then makes (StartPorts). They need frames with FUNet's own
 	// EtherType, without VLAN, and not Jumbo.
 	Carriage Carriage
-	Ports    *ports.Client `json:"-"`
+	Ports    *ports.Client `json:"-"` // the daemon's from Open on
 }
 
 // Who names users and groups, by number.

@@ -105,7 +105,7 @@ var errGone = errors.New("the process takes no answer")
 // carryOut carries out one request and answers it. After an error the caller answers with a
 // refusal, and the process's state is as before.
 func (c *connection) carryOut(k attach.Kind, message []byte) error {
-	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort) {
+	if c.d.stopping.Load() && (k <= attach.KindJob || k == attach.KindPort || k == attach.KindResume) {
 		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
 	}
 	switch k {
@@ -136,6 +136,8 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.whither(message)
 	case attach.KindPort:
 		return c.givePort(message)
+	case attach.KindResume:
+		return c.resume(message)
 	case attach.KindCapture:
 		return c.capture(message)
 	case attach.KindTrace:

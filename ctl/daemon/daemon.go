@@ -67,6 +67,7 @@ type Daemon struct {
 	replacing   bool           // the card, with another profile: no group is made
 	capturing   *peer          // the process that captures; nil: none
 	tracing     map[uint32]int // traces that go on, by account
+	heirs       heirs
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
@@ -105,6 +106,9 @@ func Open(c Config) (_ *Daemon, err error) {
 		if d.metrics, err = d.listenMetrics(c.Metrics); err != nil {
 			return nil, err
 		}
+	}
+	if err := d.inherit(); err != nil {
+		return nil, err
 	}
 	if d.memory, err = newMemory(c.Memory); err != nil {
 		return nil, err
@@ -195,6 +199,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	d.follower.follow()
 	go d.introduce()
 	go d.followPeers()
+	go d.disinherit()
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
@@ -307,6 +312,9 @@ func (d *Daemon) release() error {
 		errs = append(errs, d.loop.close())
 	}
 	errs = append(errs, closeLinks(d.links, d.cfg.Log))
+	if d.cfg.Ports != nil {
+		errs = append(errs, d.cfg.Ports.Close())
+	}
 	return errors.Join(errs...)
 }
 

@@ -165,7 +165,7 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.peer.uid, attach.ErrForbidden)
 		case !lives.allow(gid):
 			return fmt.Errorf("making a job with GID %d, which has a node on card %d, whose groups are %v: %w", gid, lives.refuses(gid).Node, lives.refuses(gid).Groups, attach.ErrHost)
-		case d.jobs[gid] != nil:
+		case d.jobs[gid] != nil || d.heirs.others(gid, arctic.JobTag(j.token[:], gid)):
 			return fmt.Errorf("making a job with GID %d: %w", gid, attach.ErrTaken)
 		}
 		j.gid = gid
@@ -184,7 +184,7 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 			continue
 		}
 		placed = true
-		if d.jobs[d.nextGID] == nil {
+		if d.jobs[d.nextGID] == nil && !d.heirs.others(d.nextGID, arctic.JobTag(j.token[:], d.nextGID)) {
 			j.gid = d.nextGID
 			d.jobs[j.gid] = j
 			return nil
@@ -308,7 +308,7 @@ func (d *Daemon) endJob(j *job, why string) {
 	signs := j.signs
 	j.signs = nil
 	d.mu.Unlock()
-	if j.direct {
+	if j.direct && !d.stopping.Load() { // else it is for the next daemon
 		_ = d.cfg.Ports.RemoveJob(j.key()) // without a helper there is none
 	}
 	_ = j.conn.onCard(nil, func() { // a thread that has ended has no groups

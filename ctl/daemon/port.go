@@ -6,6 +6,7 @@ package daemon
 // Memory and context count for the user until nobody has the port's socket any more: the kernel keeps the memory as long.
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,11 +21,10 @@ import (
 
 // directPort is a port that a process has. connection.mu guards it.
 type directPort struct {
-	job    *job
-	node   uint16
-	id     uint32 // at the helper
-	memory *region
-	use    usage
+	job  *job
+	node uint16
+	id   uint32 // at the helper, which keeps the memory
+	use  usage
 }
 
 // key names the job at the switch.
@@ -56,8 +56,10 @@ func (d *Daemon) portMTU() int {
 
 // openJob tells the switch of a direct job and where its nodes are.
 func (d *Daemon) openJob(j *job) error {
-	if err := d.cfg.Ports.AddJob(j.key(), len(j.cards)); err != nil {
-		return err
+	if !d.takeJob(j) {
+		if err := d.cfg.Ports.AddJob(j.key(), len(j.cards)); err != nil {
+			return err
+		}
 	}
 	return d.place(j)
 }
@@ -109,61 +111,69 @@ func (c *connection) givePort(message []byte) error {
 	if err != nil {
 		return err
 	}
-	p, socket, mtu, err := c.newPort(&r)
+	answer, memory, socket, err := c.newPort(&r)
 	if err != nil {
 		return fmt.Errorf("making the port of node %d of group %d: %w", r.Node, r.GID, err)
 	}
 	defer closeFD(socket)
-	return c.send(attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(p.job.cards)), MTU: uint32(mtu), Geometry: afxdp.GeometryFor(mtu)}.Encode(),
-		p.memory.fd, socket)
+	defer memory.close()
+	return c.send(answer.Encode(), memory.fd, socket)
 }
 
-// newPort makes the connection's port.
-func (c *connection) newPort(r *attach.AttachRequest) (_ *directPort, socket, mtu int, err error) {
+// newPort makes the connection's port. Memory and socket are the caller's.
+func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memory *region, socket int, err error) {
 	d := c.d
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.attachment != nil || c.job != nil || c.port != nil {
-		return nil, -1, 0, attach.ErrAttached
+		return a, nil, -1, attach.ErrAttached
 	}
 	c.freeKept()
 	j, err := d.join(c, r, true)
 	if err != nil {
-		return nil, -1, 0, err
+		return a, nil, -1, err
 	}
-	mtu = d.portMTU()
+	mtu := d.portMTU()
 	g := afxdp.GeometryFor(mtu)
 	p := &directPort{job: j, node: r.Node, use: usage{contexts: 1, pieces: 1, bytes: pages(g.Bytes())}}
-	if err = d.take(c.peer.account, c.rule, p.use); err != nil {
-		d.leave(j, r.Node)
-		return nil, -1, 0, err
+	if err = d.vacate(place{r.GID, r.Node}); err == nil {
+		err = d.take(c.peer.account, c.rule, p.use)
 	}
+	if err != nil {
+		d.leave(j, r.Node)
+		return a, nil, -1, err
+	}
+	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g}
+	_, _ = rand.Read(a.Ticket[:]) // it never fails
 	var made ports.Made
-	if p.memory, err = d.memory.make("port", g.Bytes(), nil); err != nil {
+	if memory, err = d.memory.make("port", g.Bytes(), nil); err != nil {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
-	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node}, p.memory.fd, g, mtu); errors.Is(err, ports.ErrFull) {
+	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node}, ports.Ticket(a.Ticket), memory.fd, g, mtu); errors.Is(err, ports.ErrFull) {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
 	c.spent += made.Spent
 	if err != nil {
-		if p.memory != nil {
-			p.memory.close()
+		if memory != nil {
+			memory.close()
 		}
 		d.give(c.peer.account, c.rule, p.use)
 		d.leave(j, r.Node)
-		return nil, -1, 0, err
+		return a, nil, -1, err
 	}
 	p.id, c.port = made.ID, p
-	return p, made.FD, mtu, nil
+	return a, memory, made.FD, nil
 }
 
-// endPort ends the connection's port, if it has one. The caller holds mu.
+// endPort ends the connection's port, if it has one; when the daemon stops, the port is for the next. The caller holds mu.
 func (c *connection) endPort() {
 	p, d := c.port, c.d
 	if p == nil {
 		return
 	}
 	c.port = nil
+	if d.stopping.Load() {
+		return
+	}
 	spent, err := d.cfg.Ports.End(p.id)
 	c.spent += spent
 	d.leave(p.job, p.node)
@@ -173,8 +183,6 @@ func (c *connection) endPort() {
 	account, rule := c.peer.account, c.rule
 	go func() { // of as many as his rule allows
 		d.awaitGone(p.id)
-		p.memory.erase(0)
-		p.memory.close()
 		d.give(account, rule, p.use)
 	}()
 }
@@ -196,7 +204,7 @@ func (d *Daemon) awaitGone(id uint32) {
 
 // detachPort ends the connection's port because its job has ended, and tells the process why. The caller holds mu.
 func (c *connection) detachPort(j *job) {
-	if c.port == nil || c.port.job != j {
+	if c.port == nil || c.port.job != j || c.d.stopping.Load() {
 		return
 	}
 	c.endPort()

@@ -24,8 +24,51 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// helper starts a helper on a host, as funid does, in a thread instead of a process.
-func (b *bed) helper(host int) *ports.Client {
+// helper starts a helper on a host, as funid does, in a thread instead of a process, and returns what connects to it.
+func (b *bed) helper(host int) (connect func() *ports.Client) {
+	b.t.Helper()
+	conns, ended := make(chan *net.UnixConn, 8), make(chan error, 1)
+	err := b.lab.Do(host, func() error {
+		made, err := ports.New(8)
+		if err != nil {
+			return err
+		}
+		here, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			return errors.Join(err, made.Close())
+		}
+		go func() {
+			runtime.LockOSThread() // which ends
+			defer here.Close()
+			err := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET)
+			h := ports.NewHelper(made)
+			for c := range conns {
+				err = errors.Join(err, h.Serve(c))
+			}
+			ended <- errors.Join(err, h.Close())
+		}()
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		close(conns)
+		if err := <-ended; err != nil {
+			b.t.Error(err)
+		}
+	})
+	return func() *ports.Client {
+		mine, its := b.pair()
+		conns <- its
+		c := ports.NewClient(mine)
+		b.t.Cleanup(func() { c.Close() })
+		return c
+	}
+}
+
+// pair is a connection between a daemon and its helper.
+func (b *bed) pair() (_, _ *net.UnixConn) {
 	b.t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -41,42 +84,20 @@ func (b *bed) helper(host int) *ports.Client {
 		}
 		ends[i] = c.(*net.UnixConn)
 	}
-	ended := make(chan error, 1)
-	err = b.lab.Do(host, func() error {
-		h, err := ports.New(8)
-		if err != nil {
-			return err
-		}
-		here, err := os.Open("/proc/thread-self/ns/net")
-		if err != nil {
-			return errors.Join(err, h.Close())
-		}
-		go func() {
-			runtime.LockOSThread() // which ends
-			defer here.Close()
-			ended <- errors.Join(unix.Setns(int(here.Fd()), unix.CLONE_NEWNET), h.Serve(ends[1]))
-		}()
-		return nil
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	c := ports.NewClient(ends[0])
-	b.t.Cleanup(func() {
-		c.Close()
-		if err := <-ended; err != nil {
-			b.t.Error(err)
-		}
-	})
-	return c
+	return ends[0], ends[1]
 }
 
 // direct starts a daemon that gives direct ports, with rules.
 func (b *bed) direct(host int, rules ...daemon.Rule) *running {
 	b.t.Helper()
-	c := b.helper(host)
+	return b.directWith(host, b.helper(host), rules...)
+}
+
+// directWith starts one with a helper that there is.
+func (b *bed) directWith(host int, connect func() *ports.Client, rules ...daemon.Rule) *running {
+	b.t.Helper()
 	return b.start(host, func(cfg *daemon.Config) {
-		cfg.Attach, cfg.Carriage, cfg.Ports, cfg.Rules = xdp.AttachNative, daemon.DirectCarriage, c, rules
+		cfg.Attach, cfg.Carriage, cfg.Ports, cfg.Rules = xdp.AttachNative, daemon.DirectCarriage, connect(), rules
 	})
 }
 
@@ -183,28 +204,129 @@ func TestDirectJob(t *testing.T) {
 func TestDirectJobEnds(t *testing.T) {
 	b := newBed(t)
 	d := b.direct(0)
-	for _, how := range []string{"the launcher", "the daemon"} {
-		gid, token, owners := directJob(t, []*running{d}, 0, 0)
-		e, err := funet.Open(t.Context(), funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: 1, Token: token}})
+	gid, token, owners := directJob(t, []*running{d}, 0, 0)
+	e, err := funet.Open(t.Context(), funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: 1, Token: token}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error)
+	go func() { waited <- e.Wait(t.Context(), func() bool { return false }) }()
+	owners[0].close()
+	select {
+	case err := <-waited:
+		if !errors.Is(err, funi.ErrDetached) {
+			t.Errorf("the launcher ends: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the launcher ended, and nobody said so")
+	}
+	_ = e.Close(t.Context())
+}
+
+// Rule (resume.go): a daemon ends, cleanly or not, and another takes its place: processes go on and lose nothing, and count for their user
+// again; nobody else gets the job or a port; and what nobody asks for is not there.
+func TestDirectJobGoesOn(t *testing.T) {
+	b := newBed(t)
+	connect := b.helper(0)
+	d := b.directWith(0, connect)
+	gid, token, owners := directJob(t, []*running{d}, 0, 0, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	var nodes [2]*funet.Endpoint
+	for node := range nodes {
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Token: token}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		waited := make(chan error)
-		go func() { waited <- e.Wait(t.Context(), func() bool { return false }) }()
-		if how == "the launcher" {
-			owners[0].close()
-		} else {
-			d.stop(t)
-		}
-		select {
-		case err := <-waited:
-			if !errors.Is(err, funi.ErrDetached) {
-				t.Errorf("%s ends: %v", how, err)
+		nodes[node] = e
+	}
+	served := 0
+	if err := nodes[1].Serve(1, func(m *funet.Message) ([]byte, error) { served++; return bytes.Clone(m.Bytes), nil }); err != nil {
+		t.Fatal(err)
+	}
+	serving, end := context.WithCancel(ctx)
+	done, calls, stop := make(chan error), 0, make(chan struct{})
+	go func() { done <- nodes[1].Run(serving) }()
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
 			}
-		case <-time.After(patience):
-			t.Fatalf("%s ended, and nobody said so", how)
+			ask := fmt.Appendf(nil, "call %d", calls)
+			got, err := nodes[0].Call(ctx, 1, 1, ask)
+			if err != nil || !bytes.Equal(got, ask) {
+				done <- fmt.Errorf("call %d: %q, %w", calls, got, err)
+				return
+			}
+			calls++
 		}
-		_ = e.Close(t.Context())
+	}()
+	// A third process has a port and ends while there is no daemon.
+	third, err := attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Node: 2, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		d.stop(t)
+		d = b.directWith(0, connect)
+		if third != nil {
+			unix.Close(third.Socket)
+			third.Memory.Close()
+			third.Close()
+			third = nil
+		}
+		k := dial(t, d.socket)
+		if _, err := k.job(attach.JobRequest{GID: gid, Direct: true, Token: attach.NewToken(), Cards: []uint16{0, 0, 0}}); !errors.Is(err, attach.ErrTaken) {
+			t.Errorf("somebody else's job with the GID: %v", err)
+		}
+		owners[0] = dial(t, d.socket)
+		if got, err := owners[0].job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0, 0}}); err != nil || got != gid {
+			t.Fatalf("the job again: %d, %v", got, err)
+		}
+		answer, _ := dial(t, d.socket).ask(attach.ResumeRequest{GID: gid, Node: 2, Ticket: attach.Ticket{1}, Token: token}.Encode(), 0)
+		if _, err := attach.DecodeBody(answer, attach.KindResume|attach.AnswerBit); !errors.Is(err, attach.ErrNode) {
+			t.Errorf("another ticket: %v", err)
+		}
+		for until := time.Now().Add(patience); len(portsOf(t, d).Ports) < 2; {
+			if time.Now().After(until) {
+				t.Fatalf("the processes do not come: %+v", portsOf(t, d).Ports)
+			}
+		}
+		if s := portsOf(t, d); s.Bytes == 0 || s.Jobs[0].Attached != 2 {
+			t.Errorf("%d bytes count, and %d are attached", s.Bytes, s.Jobs[0].Attached)
+		}
+		p, err := attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Node: 2, Token: token}) // in the place of the third
+		if err != nil {
+			t.Fatal(err)
+		}
+		third = p
+	}
+	unix.Close(third.Socket)
+	third.Memory.Close()
+	third.Close()
+	close(stop)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if served != calls || calls == 0 {
+		t.Errorf("%d calls were executed %d times", calls, served)
+	}
+	for _, e := range nodes {
+		if err := e.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	for until := time.Now().Add(patience); portsOf(t, d).Bytes > 0; {
+		if time.Now().After(until) {
+			t.Fatal("something stays counted")
+		}
 	}
 }
 
@@ -315,7 +437,7 @@ func TestCarriageIsChecked(t *testing.T) {
 		"vlan":  func(c *daemon.Config) { c.VLAN = 5 },
 		"jumbo": func(c *daemon.Config) { c.Jumbo = true },
 		"generic on veth": func(c *daemon.Config) {
-			c.Ports = b.helper(0)
+			c.Ports = b.helper(0)()
 		},
 	} {
 		c := b.config(0)

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
 	"sync"
 	"time"
 
@@ -80,12 +82,19 @@ func (m *SocketMaker) ask() (int, error) {
 
 // MakeSockets is the whole life of the process, until its parent ends. It keeps CAP_NET_RAW and nothing else.
 func MakeSockets() error {
-	unixConn, err := inherited()
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // which go to the daemon too, whose end is this one's
+	if err := drop(unix.CAP_NET_RAW); err != nil {
+		return err
+	}
+	f := os.NewFile(helperFD, "sockets")
+	conn, err := net.FileConn(f)
 	if err != nil {
 		return fmt.Errorf("making sockets: %w; funid starts this by itself", err)
 	}
-	if err := drop(unix.CAP_NET_RAW); err != nil {
-		return err
+	f.Close()
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return errors.New("making sockets: not a socket of funid; it starts this by itself")
 	}
 	for asked := make([]byte, 1); ; {
 		if _, err := unixConn.Read(asked); err != nil {

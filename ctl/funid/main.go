@@ -128,11 +128,11 @@ const portsCommand = "make-ports"
 
 func makePortsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    portsCommand,
-		Short:  "Make direct ports for funid",
+		Use:    portsCommand + " SOCKET",
+		Short:  "Make direct ports for funid, with a socket of its own",
 		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return daemon.MakePorts() },
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(_ *cobra.Command, args []string) error { return daemon.MakePorts(args[0]) },
 	}
 }
 
@@ -188,10 +188,9 @@ func (f *flags) run(c *cobra.Command) error {
 		cfg.MakeSocket = maker.Socket
 	}
 	if cfg.Carriage == daemon.DirectCarriage {
-		if cfg.Ports, err = daemon.StartPorts(portsCommand); err != nil {
+		if cfg.Ports, err = daemon.StartPorts(c.Context(), cfg.Socket, portsCommand); err != nil {
 			return err
 		}
-		defer cfg.Ports.Close()
 	}
 	d, err := daemon.Open(cfg)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,14 +26,17 @@ const answerWithin = 10 * time.Second
 // local is this machine, or a host of a lab on it.
 type local struct {
 	socket string
-	user   string        // whose agent this is; "": the launcher's user's
-	handed *os.File      // the program that was handed over; nil: none was
-	path   string        // its path
-	script bool          // it is a script
-	notes  []raw         // for the user of funet, with the next answer
+	user   string   // whose agent this is; "": the launcher's user's
+	handed *os.File // the program that was handed over; nil: none was
+	path   string   // its path
+	script bool     // it is a script
+	notes  []raw    // for the user of funet, with the next answer
+
+	talk   sync.Mutex    // guards what follows: one asks the daemon at a time
 	conn   *net.UnixConn // the job lives as long as it
 	gid    uint16        // of the job
 	buffer []byte
+	kept   chan struct{} // closed when a job of direct ports need not be kept any more; nil: there is none (keep.go)
 
 	mu        sync.Mutex // guards processes and ending, and is held while one starts: signals and burials come from outside
 	processes []*process // those that have not been waited for
@@ -84,8 +88,14 @@ func (l *local) connect() error {
 	return fmt.Errorf("connecting to the daemon: %w", err)
 }
 
-// ask sends a request and receives the answer.
+// ask sends a request and returns a copy of the answer.
 func (l *local) ask(request []byte) ([]byte, error) {
+	l.talk.Lock()
+	defer l.talk.Unlock()
+	return l.askLocked(request)
+}
+
+func (l *local) askLocked(request []byte) ([]byte, error) {
 	if err := l.connect(); err != nil {
 		return nil, err
 	}
@@ -100,7 +110,7 @@ func (l *local) ask(request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", l, err)
 	}
-	return answer, nil
+	return slices.Clone(answer), nil
 }
 
 func (l *local) info() (i attach.Info, err error) {
@@ -135,7 +145,13 @@ func (l *local) job(r attach.JobRequest) (uint16, error) {
 		return 0, err
 	}
 	a, err := attach.DecodeJobAnswer(answer)
+	l.talk.Lock()
+	defer l.talk.Unlock()
 	l.gid = a.GID
+	if err == nil && r.Direct {
+		r.GID = a.GID
+		l.keep(r)
+	}
 	return a.GID, err
 }
 
@@ -169,6 +185,12 @@ func (l *local) absent() (nodes []int, attached int, err error) {
 }
 
 func (l *local) free() {
+	l.talk.Lock()
+	defer l.talk.Unlock()
+	if l.kept != nil {
+		close(l.kept)
+		l.kept = nil
+	}
 	if l.conn != nil {
 		l.conn.Close()
 		l.conn = nil

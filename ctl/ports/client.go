@@ -34,7 +34,7 @@ func NewClient(conn *net.UnixConn) *Client {
 	return &Client{conn: conn, buffer: make([]byte, attach.MaxMessage)}
 }
 
-// Close ends the helper and all ports.
+// Close ends the connection; the helper keeps what there is.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // ask has a request carried out, and returns the answer with its descriptors.
@@ -115,9 +115,10 @@ type Made struct {
 	Spent time.Duration // processor time of the helper
 }
 
-// Make makes a port as Host.Make does, on the memory of a descriptor, and places its node.
-func (c *Client) Make(of bpf.Port, memory int, g port.Geometry, mtu int) (Made, error) {
-	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Geometry: g, MTU: mtu}, 1, memory)
+// Make makes a port as Host.Make does, on the memory of a descriptor, of which the helper keeps a copy until the port is gone, and
+// places its node.
+func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int) (Made, error) {
+	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Ticket: ticket, Geometry: g, MTU: mtu}, 1, memory)
 	if err != nil {
 		return Made{}, err
 	}
@@ -128,6 +129,24 @@ func (c *Client) Make(of bpf.Port, memory int, g port.Geometry, mtu int) (Made, 
 func (c *Client) End(id uint32) (time.Duration, error) {
 	a, _, err := c.ask(&request{Op: opEnd, ID: id}, 0)
 	return time.Duration(a.SpentNs), err
+}
+
+// Held returns the jobs and ports that a funid before this one had.
+func (c *Client) Held() (jobs []Job, ports []Held, err error) {
+	for more := true; more; {
+		a, _, err := c.ask(&request{Op: opHeld, From: max(len(jobs), len(ports))}, 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		jobs, ports, more = append(jobs, a.Jobs...), append(ports, a.Ports...), a.More
+	}
+	return jobs, ports, nil
+}
+
+// Alive reports whether somebody has the socket of a port.
+func (c *Client) Alive(id uint32) (bool, error) {
+	a, _, err := c.ask(&request{Op: opAlive, ID: id}, 0)
+	return !a.Gone, err
 }
 
 // Gone reports whether nobody has the socket of a port any more that has ended; then it must not be asked again.

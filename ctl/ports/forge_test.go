@@ -86,7 +86,7 @@ func TestForgedFrames(t *testing.T) {
 		t.Helper()
 		mem := memory(t)
 		g := afxdp.GeometryFor(mtu)
-		m, err := h.Make(bpf.Port{Job: of, Node: node}, int(mem.Fd()), g, mtu)
+		m, err := h.Make(bpf.Port{Job: of, Node: node}, Ticket{}, int(mem.Fd()), g, mtu)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,14 +1,16 @@
 package ports
 
-// This file is the helper: it serves one funid, and ends with it.
+// This file is the helper: it serves one funid after the other, and keeps ports and jobs in between, so that processes go on.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,98 +19,226 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// helper is what it has.
-type helper struct {
+// lookEvery is how often a helper looks whether ports are gone that no funid asks for.
+const lookEvery = time.Second
+
+// Helper is the ports of a host with what they are kept by. One goroutine at a time calls its methods, on a thread in the network
+// namespace of the NICs.
+type Helper struct {
 	host   *Host
 	conn   *net.UnixConn
-	ports  map[uint32]*Port
-	ended  map[uint32]*Port // and may not be gone
+	jobs   map[bpf.Job]int // nodes
+	ports  map[uint32]*kept
+	ended  map[uint32]*kept // and may not be gone
 	lastID uint32
+	lost   []*kept // those that have ended and that a funid before this one had
 }
 
-// Serve carries out the requests of a funid until its connection ends, and then ends all ports. The host becomes its.
-func (h *Host) Serve(conn *net.UnixConn) error {
+// kept is a port with what is kept of it.
+type kept struct {
+	*Port
+	memory *os.File
+	bytes  int64
+	ticket Ticket
+}
+
+// NewHelper makes a helper. The host becomes its.
+func NewHelper(h *Host) *Helper {
+	return &Helper{host: h, jobs: map[bpf.Job]int{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}}
+}
+
+// Serve carries out the requests of a funid until its connection ends.
+func (s *Helper) Serve(conn *net.UnixConn) error {
 	runtime.LockOSThread() // whose processor time is measured
 	defer runtime.UnlockOSThread()
-	s := &helper{host: h, conn: conn, ports: map[uint32]*Port{}, ended: map[uint32]*Port{}}
+	s.conn = conn
+	defer conn.Close()
 	buffer := make([]byte, attach.MaxMessage)
 	var err error
 	for err == nil {
 		var r request
 		var got []int
-		if got, err = receive(conn, buffer, &r, 1); err == nil {
+		if err = conn.SetReadDeadline(time.Now().Add(lookEvery)); err != nil {
+			break
+		}
+		got, err = receive(conn, buffer, &r, 1)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = s.bury()
+			continue
+		}
+		if err == nil {
 			err = s.carryOut(&r, got)
 		}
+	}
+	for id, p := range s.ended { // whoever asked for them has ended
+		s.lost = append(s.lost, p)
+		delete(s.ended, id)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil // funid has ended
 	}
+	return err
+}
+
+// bury looks at the ports that nobody asks for.
+func (s *Helper) bury() error {
+	var errs []error
+	s.lost = slices.DeleteFunc(s.lost, func(p *kept) bool {
+		gone, err := s.gone(p)
+		errs = append(errs, err)
+		return gone
+	})
+	return errors.Join(errs...)
+}
+
+// gone reports whether nobody has a port's socket any more that has ended, and then gives its memory back.
+func (s *Helper) gone(p *kept) (bool, error) {
+	gone, err := s.host.Gone(p.Port)
+	if gone {
+		err = errors.Join(err, p.erase())
+	}
+	return gone, err
+}
+
+// Idle reports whether no process has a port, while no funid is there.
+func (s *Helper) Idle() (bool, error) {
+	if err := s.bury(); err != nil {
+		return false, err
+	}
 	for _, p := range s.ports {
-		err = errors.Join(err, h.End(p))
-		h.remove(p)
+		if alive, err := s.host.alive(p.Port); alive || err != nil {
+			return false, err
+		}
 	}
-	for _, p := range s.ended {
-		h.remove(p)
+	return len(s.lost) == 0, nil
+}
+
+// Close ends all ports, whoever has them.
+func (s *Helper) Close() error {
+	var errs []error
+	for _, p := range s.ports {
+		errs = append(errs, s.host.End(p.Port))
+		s.host.remove(p.Port)
+		errs = append(errs, p.erase())
 	}
-	return errors.Join(err, h.Close())
+	for _, p := range s.lost {
+		s.host.remove(p.Port)
+		errs = append(errs, p.erase())
+	}
+	return errors.Join(append(errs, s.host.Close())...)
+}
+
+// erase takes the pages of the memory away, which a process may keep otherwise without that anybody counts them. The file is immutable
+// (package daemon, memory.go).
+func (p *kept) erase() error {
+	raw, err := p.memory.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return errors.Join(raw.Control(func(fd uintptr) {
+		if unix.IoctlSetPointerInt(int(fd), unix.FS_IOC_SETFLAGS, 0) == nil { // else it never was
+			_ = unix.Fallocate(int(fd), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, p.bytes)
+		}
+	}), p.memory.Close())
 }
 
 // carryOut carries out a request and answers it. The error is of the connection.
-func (s *helper) carryOut(r *request, got []int) error {
+func (s *Helper) carryOut(r *request, got []int) error {
 	defer attach.CloseDescriptors(got)
 	begin, a := threadTime(), answer{}
 	var out []int
+	var made *kept
 	sw := s.host.sw
 	switch r.Op {
 	case opSwitch:
 		fds := sw.Shared().FDs()
 		out = fds[:]
 	case opAddJob:
-		a.fail(sw.AddJob(r.Job, r.Nodes))
+		err := sw.AddJob(r.Job, r.Nodes)
+		if err == nil {
+			s.jobs[r.Job] = r.Nodes
+		}
+		a.fail(err)
 	case opRemoveJob:
+		delete(s.jobs, r.Job)
 		a.fail(sw.RemoveJob(r.Job))
 	case opPlace:
 		a.fail(s.place(r))
+	case opHeld:
+		s.held(r.From, &a)
 	case opMake:
-		p, err := s.make(r, got)
+		var err error
+		made, err = s.make(r, got)
 		a.fail(err)
 		if err == nil {
 			s.lastID++
 			a.ID = s.lastID
-			s.ports[a.ID] = p
-			out = []int{p.FD}
-		}
-	case opEnd, opCounters:
-		p := s.ports[r.ID]
-		switch {
-		case p == nil:
-			a.fail(fmt.Errorf("there is no port %d", r.ID))
-		case r.Op == opCounters:
-			var err error
-			a.Counters, err = sw.PortCounters(p.Outer)
-			a.fail(err)
-		default:
-			delete(s.ports, r.ID)
-			s.ended[r.ID] = p
-			a.fail(s.host.End(p))
+			s.ports[a.ID] = made
+			out = []int{made.FD}
 		}
 	case opGone:
 		p, err := s.ended[r.ID], error(nil)
 		if p == nil {
 			err = fmt.Errorf("no port %d has ended", r.ID)
-		} else if a.Gone, err = s.host.Gone(p); a.Gone {
+		} else if a.Gone, err = s.gone(p); a.Gone {
 			delete(s.ended, r.ID)
 		}
 		a.fail(err)
 	default:
-		a.fail(fmt.Errorf("the helper does not know the request %q; run the same funid", r.Op))
+		s.aboutPort(r, &a)
 	}
 	a.SpentNs = int64(threadTime() - begin)
-	return send(s.conn, a, out...)
+	err := send(s.conn, a, out...)
+	if made != nil { // the process has the socket, and nobody else
+		err = errors.Join(err, made.letGo())
+	}
+	return err
+}
+
+// aboutPort carries out a request about a port that there is.
+func (s *Helper) aboutPort(r *request, a *answer) {
+	p, err := s.ports[r.ID], error(nil)
+	switch {
+	case p == nil && (r.Op == opEnd || r.Op == opCounters || r.Op == opAlive):
+		err = fmt.Errorf("there is no port %d", r.ID)
+	case r.Op == opCounters:
+		a.Counters, err = s.host.sw.PortCounters(p.Outer)
+	case r.Op == opAlive:
+		alive := false
+		alive, err = s.host.alive(p.Port)
+		a.Gone = !alive && err == nil
+	case r.Op == opEnd:
+		delete(s.ports, r.ID)
+		s.ended[r.ID] = p
+		err = s.host.End(p.Port)
+	default:
+		err = fmt.Errorf("the helper does not know the request %q; run the same funid", r.Op)
+	}
+	a.fail(err)
+}
+
+// held lists what there is, from a place on.
+func (s *Helper) held(from int, a *answer) {
+	var ports []Held
+	for id, p := range s.ports {
+		ports = append(ports, Held{id, p.of, p.ticket, p.bytes})
+	}
+	slices.SortFunc(ports, func(a, b Held) int { return cmp.Compare(a.ID, b.ID) })
+	var jobs []Job
+	for j, nodes := range s.jobs {
+		jobs = append(jobs, Job{j, nodes})
+	}
+	slices.SortFunc(jobs, func(a, b Job) int {
+		return cmp.Or(cmp.Compare(a.Job.GID, b.Job.GID), cmp.Compare(a.Job.Tag, b.Job.Tag))
+	})
+	till := from + heldAtOnce
+	a.Jobs = jobs[min(from, len(jobs)):min(till, len(jobs))]
+	a.Ports = ports[min(from, len(ports)):min(till, len(ports))]
+	a.More = till < max(len(jobs), len(ports))
 }
 
 // make makes a port, and says where it is.
-func (s *helper) make(r *request, got []int) (*Port, error) {
+func (s *Helper) make(r *request, got []int) (_ *kept, err error) {
 	if len(got) != 1 {
 		return nil, errors.New("no memory came with the request")
 	}
@@ -117,7 +247,11 @@ func (s *helper) make(r *request, got []int) (*Port, error) {
 		return nil, err
 	}
 	memory := os.NewFile(uintptr(fd), "the memory of a port")
-	defer memory.Close()
+	defer func() {
+		if err != nil {
+			memory.Close()
+		}
+	}()
 	p, err := s.host.Make(bpf.Port{Job: r.Job, Node: r.Node}, memory, r.Geometry, r.MTU)
 	if err != nil {
 		return nil, err
@@ -127,14 +261,14 @@ func (s *helper) make(r *request, got []int) (*Port, error) {
 		s.host.remove(p) // nobody has its socket
 		return nil, err
 	}
-	return p, nil
+	return &kept{p, memory, r.Geometry.Bytes(), r.Ticket}, nil
 }
 
 // ethernet is the bytes of an Ethernet header, which an MTU does not count.
 const ethernet = 14
 
 // place says where nodes are, but for those that have a port here.
-func (s *helper) place(r *request) error {
+func (s *Helper) place(r *request) error {
 	here := map[uint16]bool{}
 	for _, p := range s.ports {
 		if p.of.Job == r.Job {

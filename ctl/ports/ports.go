@@ -11,7 +11,7 @@
 //
 // Rules:
 //   - The helper is a process of its own, which keeps the capabilities that funid drops. Who asks it is funid alone, which
-//     has checked what processes ask for.
+//     has checked what processes ask for. It outlives funid: the next one finds jobs and ports there (Client.Held).
 //   - A Host's methods are called one at a time, by threads in the network namespace of the NICs: the kernel looks a link for
 //     the switch up in that of the caller (dev_map_update_elem, kernel/bpf/devmap.c).
 //   - End takes the node out of the switch first, then the port: an index that is used again is another port's.
@@ -105,7 +105,7 @@ func (h *Host) Switch() *bpf.Switch { return h.sw }
 
 // Port is a port that was made.
 type Port struct {
-	FD    int    // the socket, which the port keeps: the process gets a copy
+	FD    int    // the socket, until letGo
 	Outer uint32 // index of the outer end
 	Link  uint32 // place among the links of the switch
 	of    bpf.Port
@@ -220,8 +220,7 @@ func (p *Port) close() error {
 		errs = append(errs, p.to.Close())
 	}
 	if p.FD >= 0 {
-		errs = append(errs, unix.Close(p.FD))
-		p.FD = -1
+		errs = append(errs, p.letGo())
 	}
 	return errors.Join(errs...)
 }
@@ -241,16 +240,28 @@ func (h *Host) End(p *Port) error {
 
 // Gone reports whether nobody has the socket of a port any more that has ended, and then has its links deleted; it must not be asked again.
 func (h *Host) Gone(p *Port) (bool, error) {
-	taken := false
-	err := h.inner.do(func() (err error) {
-		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.name, UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1, CompletionSize: 1})
-		return err
-	})
-	if taken {
+	alive, err := h.alive(p)
+	if alive {
 		return false, nil
 	}
 	h.remove(p)
 	return true, err
+}
+
+// alive reports whether somebody has a port's socket.
+func (h *Host) alive(p *Port) (taken bool, err error) {
+	err = h.inner.do(func() (err error) {
+		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.name, UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1, CompletionSize: 1})
+		return err
+	})
+	return taken, err
+}
+
+// letGo closes the port's own descriptor of the socket, when its process has one.
+func (p *Port) letGo() error {
+	fd := p.FD
+	p.FD = -1
+	return unix.Close(fd)
 }
 
 // remove has the links of a port deleted.

@@ -72,7 +72,8 @@ func newBed(t *testing.T, ports, nodes int) *bed {
 			go func() { // a process of its own, but for the memory
 				runtime.LockOSThread() // which ends
 				defer here.Close()
-				b.ended[i] <- errors.Join(unix.Setns(int(here.Fd()), unix.CLONE_NEWNET), host.Serve(its))
+				h := NewHelper(host)
+				b.ended[i] <- errors.Join(unix.Setns(int(here.Fd()), unix.CLONE_NEWNET), h.Serve(its), h.Close())
 			}()
 			t.Cleanup(func() { b.end(i) })
 			shared, err := b.hosts[i].Switch()
@@ -172,7 +173,7 @@ func memory(t *testing.T) *os.File {
 
 // make makes the port of a node on a host, and tells the others where it is.
 func (b *bed) make(host int, node uint16, memory *os.File) (Made, error) {
-	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node}, int(memory.Fd()), afxdp.GeometryFor(mtu), mtu)
+	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node}, Ticket{}, int(memory.Fd()), afxdp.GeometryFor(mtu), mtu)
 	if err != nil {
 		return m, err
 	}
@@ -352,7 +353,7 @@ func TestHelperRefuses(t *testing.T) {
 	_, ended := h.End(9)
 	_, gone := h.Gone(9)
 	_, _, unknown := h.ask(&request{Op: "something"}, 0)
-	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu)
+	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu)
 	_, tooMany := b.make(0, 2, memory(t))
 	for what, err := range map[string]error{"a port that there is not ends": ended, "or is gone": gone, "an unknown request": unknown, "no such job": none,
 		"no such node": tooMany, "a job twice": h.AddJob(job, 2), "no such job's places": h.Place(bpf.Job{GID: 9}, []int{-1}, nil)} {

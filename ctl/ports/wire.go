@@ -20,14 +20,36 @@ const (
 	opAddJob    = "add_job"    // Job, Nodes
 	opRemoveJob = "remove_job" // Job
 	opPlace     = "place"      // Job, Node and those behind it: At, each an index into Places; -1: nowhere
-	opMake      = "make"       // Job, Node, Geometry, MTU, with the memory; the answer has the socket and ID
+	opMake      = "make"       // Job, Node, Geometry, MTU, Ticket, with the memory; the answer has the socket and ID
 	opEnd       = "end"        // ID
 	opGone      = "gone"       // ID, of a port that has ended; the answer says whether it is
 	opCounters  = "counters"   // ID
+	opHeld      = "held"       // From; the answer has the jobs and ports that are there from that place on, as many as fit
+	opAlive     = "alive"      // ID; the answer says Gone where nobody has its socket
 )
 
 // placesAtOnce is how many nodes a request of opPlace has at the most: it fits a packet.
 const placesAtOnce = 4096
+
+// heldAtOnce is how many jobs and ports an answer has at the most: it fits a packet.
+const heldAtOnce = 256
+
+// Ticket is what a process shows that has a port, to the funid after the one that gave it.
+type Ticket [16]byte
+
+// Job is a job that the switch has.
+type Job struct {
+	Job   bpf.Job `json:"job"`
+	Nodes int     `json:"nodes"`
+}
+
+// Held is a port that a helper has for the funid that is next.
+type Held struct {
+	ID     uint32   `json:"id"`
+	Of     bpf.Port `json:"of"`
+	Ticket Ticket   `json:"ticket"`
+	Bytes  int64    `json:"bytes"` // of its memory
+}
 
 type request struct {
 	Op       string        `json:"op"`
@@ -39,6 +61,8 @@ type request struct {
 	Geometry port.Geometry `json:"geometry"`
 	MTU      int           `json:"mtu,omitempty"`
 	ID       uint32        `json:"id,omitempty"`
+	Ticket   Ticket        `json:"ticket,omitzero"`
+	From     int           `json:"from,omitempty"`
 }
 
 type answer struct {
@@ -47,6 +71,9 @@ type answer struct {
 	ID       uint32           `json:"id,omitempty"`
 	Gone     bool             `json:"gone,omitempty"`
 	Counters bpf.PortCounters `json:"counters"`
+	Jobs     []Job            `json:"jobs,omitempty"`
+	Ports    []Held           `json:"ports,omitempty"`
+	More     bool             `json:"more,omitempty"`
 	SpentNs  int64            `json:"spent_ns"` // processor time of the request
 }
 

@@ -40,6 +40,7 @@ const (
 	KindImage                     // a part of the image for a context that arrives
 	KindWhither                   // where the daemon asks the process to move, or why it did not, in JSON
 	KindPort                      // a direct port of the process's own, instead of a context
+	KindResume                    // go on with the port that a daemon before this one gave
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000

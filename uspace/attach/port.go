@@ -4,18 +4,31 @@ package attach
 // its own instead of a context, and has a card of its own on it (package card). The connection is its place in the job.
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/funet/funet/uspace/port"
 )
 
-const portAnswerSize = 52
+const (
+	portAnswerSize    = 68
+	resumeRequestSize = 72
+
+	// TicketSize is the size of a ticket in bytes.
+	TicketSize = 16
+	// patience is how long a process waits for another daemon when the one has ended that gave its port.
+	patience = 30 * time.Second
+)
+
+// Ticket is what a process shows that goes on with its port.
+type Ticket [TicketSize]byte
 
 // EncodePort composes the request for the port of a node: slots and remote memory are the process's own business, and zero.
 func (r AttachRequest) EncodePort() []byte { return r.encode(KindPort) }
@@ -31,14 +44,16 @@ func DecodePortRequest(b []byte) (AttachRequest, error) {
 
 // PortAnswer says what was made. With it come PortDescriptors descriptors: the memory, and the socket.
 //
-//	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields
+//	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields, ticket@52
 //
-// While the connection lasts the place is the process's. What comes on it later is a refusal of this kind, which says why that has ended.
+// While the connection lasts the place is the process's. What comes on it later is a refusal of this kind, which says why that has
+// ended. When the connection ends without, the daemon has ended: the process has some time to show its ticket to the next one.
 type PortAnswer struct {
 	GID, Node uint16
 	Nodes     uint32 // members of the group
 	MTU       uint32 // of the port's link, in bytes
 	Geometry  port.Geometry
+	Ticket    Ticket
 }
 
 // The descriptors of an answer to a request for a port, in their order.
@@ -58,6 +73,7 @@ func (a PortAnswer) Encode() []byte {
 	for i, v := range a.fields() {
 		binary.LittleEndian.PutUint32(b[28+4*i:], *v)
 	}
+	copy(b[52:], a.Ticket[:])
 	return b
 }
 
@@ -76,10 +92,41 @@ func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 	for i, v := range a.fields() {
 		*v = binary.LittleEndian.Uint32(b[28+4*i:])
 	}
+	a.Ticket = Ticket(b[52:])
 	if uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16 {
 		return PortAnswer{}, malformed("an answer to a request for a port", "nodes", uint64(a.Nodes))
 	}
 	return a, nil
+}
+
+// ResumeRequest asks for the place that a process has by its port. The answer has no body (EncodeBody).
+//
+//	u16 gid@16, u16 node@18, u32 0@20, ticket@24, token@40
+type ResumeRequest struct {
+	GID, Node uint16
+	Ticket    Ticket
+	Token     Token
+}
+
+// Encode composes the message.
+func (r ResumeRequest) Encode() []byte {
+	b := encode(KindResume, Done, resumeRequestSize)
+	binary.LittleEndian.PutUint16(b[16:], r.GID)
+	binary.LittleEndian.PutUint16(b[18:], r.Node)
+	copy(b[24:], r.Ticket[:])
+	copy(b[40:], r.Token[:])
+	return b
+}
+
+// DecodeResumeRequest reads it.
+func DecodeResumeRequest(b []byte) (ResumeRequest, error) {
+	if err := fixed(b, KindResume, resumeRequestSize); err != nil {
+		return ResumeRequest{}, err
+	}
+	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
+		return ResumeRequest{}, malformed("a request to resume", "reserved word", uint64(v))
+	}
+	return ResumeRequest{GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]), Ticket: Ticket(b[24:]), Token: Token(b[40:])}, nil
 }
 
 // Port is what a process has of a daemon for a direct port.
@@ -87,8 +134,12 @@ type Port struct {
 	Answer PortAnswer
 	Memory *os.File // the caller's to close
 	Socket int      // the same, unless somebody takes it
-	conn   *net.UnixConn
-	buffer []byte
+	cfg    Config
+	done   context.Context // ends with Close
+	end    context.CancelFunc
+
+	mu   sync.Mutex
+	conn *net.UnixConn
 }
 
 // OpenPort connects to the daemon and asks for the port of a node. Slots, Remote and Spin of the configuration are not used. Errors are
@@ -104,7 +155,7 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
-	p := &Port{conn: c.conn, buffer: c.buffer}
+	p := &Port{conn: c.conn, cfg: cfg}
 	got, err := c.persist(&cfg, AttachRequest{GID: cfg.GID, Node: cfg.Node, Token: cfg.Token}.EncodePort(), PortDescriptors, func(message []byte) (err error) {
 		p.Answer, err = DecodePortAnswer(message)
 		return err
@@ -115,44 +166,114 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 	nodes := int(p.Answer.Nodes)
 	switch {
 	case len(got) != PortDescriptors:
-		CloseDescriptors(got)
-		return nil, fmt.Errorf("%d descriptors came, not %d: %w", len(got), PortDescriptors, ErrMemory)
+		err = fmt.Errorf("%d descriptors came, not %d: %w", len(got), PortDescriptors, ErrMemory)
 	case cfg.Nodes != 0 && cfg.Nodes != nodes:
-		CloseDescriptors(got)
-		return nil, fmt.Errorf("the group has %d nodes, and %d processes were started for it: %w", nodes, cfg.Nodes, ErrNode)
+		err = fmt.Errorf("the group has %d nodes, and %d processes were started for it: %w", nodes, cfg.Nodes, ErrNode)
+	default:
+		err = c.conn.SetDeadline(time.Time{})
 	}
-	if err := c.conn.SetDeadline(time.Time{}); err != nil {
+	if err != nil {
 		CloseDescriptors(got)
 		return nil, err
 	}
+	p.done, p.end = context.WithCancel(context.Background())
 	p.Memory, p.Socket = os.NewFile(uintptr(got[PortMemoryDescriptor]), "the memory of a port"), got[PortSocketDescriptor]
 	return p, nil
 }
 
-// Watch waits until the place is the process's no more, says why, unless Close was called before, and ends. A goroutine of its own calls it.
+// Watch waits until the place is the process's no more, says why, unless Close was called before, and ends. When the daemon has ended it
+// shows the ticket to the next one. A goroutine of its own calls it.
 func (p *Port) Watch(lose func(why error)) {
+	buffer := make([]byte, MaxMessage)
 	for {
-		message, _, err := Receive(p.conn, p.buffer, 0)
-		if err == nil {
-			_, err = DecodeBody(message, KindPort|AnswerBit)
+		err := p.listen(buffer)
+		var refused *Refusal
+		if !errors.As(err, &refused) && p.done.Err() == nil {
+			err = p.resume(buffer)
 		}
-		switch {
-		case err == nil: // nothing that this version knows
-			continue
-		case errors.Is(err, net.ErrClosed):
+		if p.done.Err() != nil {
 			return
 		}
-		var refused *Refusal
-		if !errors.As(err, &refused) {
-			err = fmt.Errorf("%w (%w)", ErrLost, err)
+		if err != nil {
+			lose(err)
+			return
 		}
-		lose(err)
-		return
 	}
 }
 
+// listen waits for the end of the connection, or for the daemon to say that the place is gone.
+func (p *Port) listen(buffer []byte) error {
+	for {
+		message, _, err := Receive(p.conn, buffer, 0)
+		if err == nil {
+			_, err = DecodeBody(message, KindPort|AnswerBit)
+		}
+		if err != nil {
+			return err // else it is nothing that this version knows
+		}
+	}
+}
+
+// resume shows the ticket to the daemon at the socket, and again while there is none, or it has yet to hear of the job.
+func (p *Port) resume(buffer []byte) error {
+	until := time.Now().Add(patience)
+	request := ResumeRequest{GID: p.cfg.GID, Node: p.cfg.Node, Ticket: p.Answer.Ticket, Token: p.cfg.Token}.Encode()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := p.show(request, buffer)
+		var refused *Refusal
+		if err == nil || errors.As(err, &refused) && !errors.Is(err, ErrGroup) && !errors.Is(err, ErrStopping) {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%w, and no other has taken its place for %v (%w)", ErrLost, patience, err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-p.done.Done():
+			return p.done.Err()
+		}
+	}
+}
+
+// show shows the ticket once.
+func (p *Port) show(request, buffer []byte) error {
+	conn, err := Dial(p.done, cmp.Or(p.cfg.Socket, DefaultSocket), DefaultTimeout)
+	if err != nil {
+		return err
+	}
+	if err = conn.SetDeadline(time.Now().Add(DefaultTimeout)); err == nil {
+		err = Send(conn, request)
+	}
+	var message []byte
+	if err == nil {
+		message, _, err = Receive(conn, buffer, 0)
+	}
+	if err == nil {
+		_, err = DecodeBody(message, KindResume|AnswerBit)
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn.Close()
+	p.conn = conn
+	if p.done.Err() != nil { // Close did not see it
+		conn.Close()
+	}
+	return nil
+}
+
 // Close gives the place back.
-func (p *Port) Close() error { return p.conn.Close() }
+func (p *Port) Close() error {
+	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn.Close()
+}
 
 // persist sends a request, and sends it again while this node's process before this one still has its place. It
 // returns the descriptors that came with the answer that decode has read.

@@ -1,0 +1,170 @@
+package daemon
+
+// This file starts the helper that makes direct ports (package ports), a process of its own: it outlives the daemon, so that
+// jobs of direct ports go on until there is another, and ends when nobody has a port any more.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/uspace/attach"
+)
+
+const (
+	// mostDirectPorts is how many ports a host has.
+	mostDirectPorts = 4096
+	// startWithin bounds the start of a helper.
+	startWithin = 20 * time.Second
+	// orphanage is how long a helper goes on without a daemon while processes have ports. They try as long (package attach).
+	orphanage = time.Minute
+	// lookForDaemons is the time between two looks of a helper without one.
+	lookForDaemons = 500 * time.Millisecond
+)
+
+// PortsSocket is the path of the socket of a daemon's helper.
+func PortsSocket(socket string) string { return socket + ".ports" }
+
+// StartPorts connects to the helper of the daemon with a socket, which it starts if there is none: this program, with these arguments and
+// the path of the helper's socket, where it calls MakePorts. The calling thread is in the network namespace of the interfaces.
+func StartPorts(ctx context.Context, socket string, args ...string) (_ *ports.Client, err error) {
+	if socket == "" {
+		socket = DefaultSocket
+	}
+	path := PortsSocket(socket)
+	ended := make(chan error, 1)
+	started := false
+	for until := time.Now().Add(startWithin); ; {
+		c, err := dialPorts(ctx, path)
+		if err == nil {
+			return c, nil
+		}
+		if !started {
+			cmd := exec.Command("/proc/self/exe", append(args, path)...)
+			cmd.Args[0], cmd.Stderr = os.Args[0], os.Stderr
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its life is its own
+			if err := cmd.Start(); err != nil {
+				return nil, fmt.Errorf("starting the process that makes ports: %w", err)
+			}
+			go func() { ended <- cmd.Wait() }()
+			started = true
+		}
+		select {
+		case why := <-ended:
+			return nil, fmt.Errorf("starting the process that makes ports: it ended: %w", errors.Join(why, err))
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("starting the process that makes ports: no answer at %s within %v: %w", path, startWithin, err)
+		}
+	}
+}
+
+// dialPorts connects to a helper that answers.
+func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
+	conn, err := attach.Dial(ctx, path, startWithin)
+	if err != nil {
+		return nil, err
+	}
+	c := ports.NewClient(conn)
+	if _, _, err := c.Held(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// MakePorts is the whole life of a helper with its socket at a path. It keeps what ports need: links are made and guards attached with
+// CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of
+// ports go beyond RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back.
+func MakePorts(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("making ports: %w", err)
+		}
+	}()
+	signal.Ignore(unix.SIGINT, unix.SIGHUP) // of whoever starts daemons
+	l, err := listenPorts(path)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	host, err := ports.New(mostDirectPorts)
+	if err != nil {
+		return err
+	}
+	h := ports.NewHelper(host)
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK, unix.CAP_LINUX_IMMUTABLE); err != nil {
+		return err
+	}
+	left, patience := time.Now(), startWithin // for the first one
+	for {
+		if err := l.SetDeadline(time.Now().Add(lookForDaemons)); err != nil {
+			return err
+		}
+		conn, err := l.AcceptUnix()
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			idle, err := h.Idle()
+			if err != nil || idle && (patience == orphanage || time.Since(left) > patience) || time.Since(left) > orphanage {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		if err := daemonsOwn(conn); err != nil {
+			fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err)
+			conn.Close()
+			continue
+		}
+		if err := h.Serve(conn); err != nil {
+			fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err)
+		}
+		left, patience = time.Now(), orphanage
+	}
+}
+
+// listenPorts takes the socket of a helper, which only root and the daemon's user may connect to.
+func listenPorts(path string) (*net.UnixListener, error) {
+	if c, err := net.Dial(attach.Network, path); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("another process makes ports at %s: %w", path, ErrSocket)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+	}
+	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network})
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// daemonsOwn refuses connections of other users.
+func daemonsOwn(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var p peer
+	controlled := raw.Control(func(fd uintptr) { p, err = credentials(int(fd)) })
+	if err = errors.Join(err, controlled); err == nil && p.uid != 0 && p.uid != uint32(os.Geteuid()) {
+		err = fmt.Errorf("user %d has connected, and may not", p.uid)
+	}
+	return err
+}
