@@ -108,6 +108,46 @@ func (a *Attachment) attach(prog *ebpf.Program, mode AttachMode) (err error) {
 	return err
 }
 
+// AttachOver puts prog in the place of the program that a link of somebody's has on the interface, without that a frame passes by it. The
+// descriptor of the link becomes the Attachment's, also if it fails: where the link is none of that interface and mode (ErrConfig), or the
+// kernel refuses. The program is detached when all descriptors of the link are closed. See Attach for the namespace.
+func AttachOver(prog *ebpf.Program, ifindex int, mode AttachMode, fd int) (_ *Attachment, err error) {
+	doing := fmt.Sprintf("replace XDP program of interface %d (%s)", ifindex, mode)
+	l, err := link.NewFromFD(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil, bpfFault(doing, err)
+	}
+	defer func() {
+		if err != nil {
+			l.Close()
+		}
+	}()
+	info, err := l.Info()
+	if err != nil {
+		return nil, bpfFault(doing, err)
+	}
+	there, err := attachedMode(ifindex)
+	if err != nil {
+		return nil, sysFault(doing, err)
+	}
+	if x := info.XDP(); x == nil || x.Ifindex != uint32(ifindex) || there != mode {
+		return nil, refuse(doing, "the link is of another interface or mode; attach")
+	}
+	if err := l.Update(prog); err != nil {
+		return nil, bpfFault(doing, err)
+	}
+	return &Attachment{link: l, ifindex: ifindex, mode: mode}, nil
+}
+
+// FD is the descriptor of the link, which stays the Attachment's; -1: the kernel gave none.
+func (a *Attachment) FD() int {
+	if l, ok := a.link.(interface{ FD() int }); ok {
+		return l.FD()
+	}
+	return -1
+}
+
 // attachedMode is the mode of the program that is attached to an interface, AttachAuto for none.
 func attachedMode(ifindex int) (AttachMode, error) {
 	l, err := netlink.LinkByIndex(ifindex)

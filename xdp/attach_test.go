@@ -55,6 +55,48 @@ func TestAttachAndDetach(t *testing.T) {
 	}
 }
 
+// Rule (AttachOver): a program takes the place of another by its link, and stays when the first owner has gone; a link of another
+// interface or mode is refused, and the program there stays.
+func TestAttachOver(t *testing.T) {
+	l := newLab(t, labOptions{})
+	var programs [2]*RedirectProgram
+	for i := range programs {
+		var err error
+		programs[i], err = NewRedirectProgram(RedirectConfig{Queues: 1})
+		must(t, err)
+		defer programs[i].Close()
+	}
+	for _, mode := range []AttachMode{AttachNative, AttachGeneric} {
+		var first, second *Attachment
+		var err error
+		l.in(0, func() { first, err = Attach(programs[0].Program, l.index[0], mode) })
+		must(t, err)
+		fd := func() int {
+			fd, err := unix.FcntlInt(uintptr(first.FD()), unix.F_DUPFD_CLOEXEC, 0)
+			must(t, err)
+			return fd
+		}
+		was, _ := l.attached(0)
+		l.in(0, func() { _, err = AttachOver(programs[1].Program, l.index[0], AttachNative+AttachGeneric-mode, fd()) })
+		wantError(t, err, ErrConfig)
+		l.in(1, func() { _, err = AttachOver(programs[1].Program, l.index[1], mode, fd()) })
+		wantError(t, err, ErrConfig)
+		if now, _ := l.attached(0); now != was {
+			t.Errorf("%s: program %d took the place of %d", mode, now, was)
+		}
+		l.in(0, func() { second, err = AttachOver(programs[1].Program, l.index[0], mode, fd()) })
+		must(t, err)
+		must(t, first.Close())
+		if now, got := l.attached(0); now == was || now == 0 || got != mode {
+			t.Errorf("%s: program %d is there in %s mode; before it was %d", mode, now, got, was)
+		}
+		must(t, second.Close())
+		if now, _ := l.attached(0); now != 0 {
+			t.Errorf("%s: program %d is still there", mode, now)
+		}
+	}
+}
+
 // AttachAuto says why it did not get native mode: veth allows no native program
 // when a frame of the peer would not fit into a page (veth_xdp_set), unless the
 // program takes frags.

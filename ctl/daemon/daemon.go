@@ -313,7 +313,7 @@ func (d *Daemon) release() error {
 	}
 	errs = append(errs, closeLinks(d.links, d.cfg.Log))
 	if d.cfg.Ports != nil {
-		errs = append(errs, d.cfg.Ports.Close())
+		errs = append(errs, d.cfg.Ports.Quit())
 	}
 	return errors.Join(errs...)
 }

@@ -27,6 +27,8 @@ const (
 	startWithin = 20 * time.Second
 	// orphanage is how long a helper goes on without a daemon while processes have ports. They try as long (package attach).
 	orphanage = time.Minute
+	// endsWithin is how long a helper waits for the end of one that has been told to end.
+	endsWithin = 5 * time.Second
 	// lookForDaemons is the time between two looks of a helper without one.
 	lookForDaemons = 500 * time.Millisecond
 )
@@ -132,15 +134,24 @@ func MakePorts(path string) (err error) {
 		if err := h.Serve(conn); err != nil {
 			fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err)
 		}
+		if h.Quit() {
+			return l.Close() // nobody is to wait for it
+		}
 		left, patience = time.Now(), orphanage
 	}
 }
 
 // listenPorts takes the socket of a helper, which only root and the daemon's user may connect to.
 func listenPorts(path string) (*net.UnixListener, error) {
-	if c, err := net.Dial(attach.Network, path); err == nil {
+	for until := time.Now().Add(endsWithin); ; time.Sleep(lookForDaemons / 100) {
+		c, err := net.Dial(attach.Network, path)
+		if err != nil {
+			break
+		}
 		c.Close()
-		return nil, fmt.Errorf("another process makes ports at %s: %w", path, ErrSocket)
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("another process makes ports at %s: %w", path, ErrSocket)
+		}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("taking the socket %s: %w", path, err)

@@ -129,6 +129,9 @@ func openLinks(c *Config) (links []*link, err error) {
 		}
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
 			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN, Queue: c.Queue, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
+		if c.Ports != nil {
+			l.config.AttachProgram = c.Ports.Attach
+		}
 		links = append(links, l)
 		l.reset.before(name)
 		if l.port, err = afxdp.Open(l.config); err != nil {

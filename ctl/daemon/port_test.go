@@ -44,6 +44,9 @@ func (b *bed) helper(host int) (connect func() *ports.Client) {
 			h := ports.NewHelper(made)
 			for c := range conns {
 				err = errors.Join(err, h.Serve(c))
+				if h.Quit() {
+					break
+				}
 			}
 			ended <- errors.Join(err, h.Close())
 		}()

@@ -9,9 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/xdp"
 )
 
 // ErrHelper: the helper has ended, or does not answer.
@@ -32,6 +35,41 @@ type Client struct {
 // NewClient takes a connection to a helper, which becomes its.
 func NewClient(conn *net.UnixConn) *Client {
 	return &Client{conn: conn, buffer: make([]byte, attach.MaxMessage)}
+}
+
+// Attach is xdp.Attach for NIC programs of direct ports: the helper keeps the link, so that frames go on to ports when funid has ended, and the
+// next funid's program takes the place of this one.
+func (c *Client) Attach(program *ebpf.Program, ifindex int, mode xdp.AttachMode) (*xdp.Attachment, error) {
+	_, got, err := c.ask(&request{Op: opKept, Index: ifindex}, 1)
+	if err == nil {
+		a, err := xdp.AttachOver(program, ifindex, mode, got[0])
+		if err == nil {
+			return a, nil
+		}
+		if _, _, err := c.ask(&request{Op: opRelease, Index: ifindex}, 0); err != nil {
+			return nil, err
+		}
+	} else if errors.Is(err, ErrHelper) {
+		return nil, err
+	}
+	a, err := xdp.Attach(program, ifindex, mode)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.ask(&request{Op: opKeep, Index: ifindex}, 0, a.FD()); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// Quit ends the helper, unless processes have ports that the next funid takes over, and the connection. With the helper the NIC programs
+// are gone that it keeps.
+func (c *Client) Quit() error {
+	_, _, err := c.ask(&request{Op: opQuit}, 0)
+	if errors.Is(err, ErrHelper) {
+		err = nil // it has ended
+	}
+	return errors.Join(err, c.Close())
 }
 
 // Close ends the connection; the helper keeps what there is.

@@ -31,7 +31,9 @@ type Helper struct {
 	ports  map[uint32]*kept
 	ended  map[uint32]*kept // and may not be gone
 	lastID uint32
-	lost   []*kept // those that have ended and that a funid before this one had
+	lost   []*kept     // those that have ended and that a funid before this one had
+	links  map[int]int // of NIC programs: descriptors by interface
+	quit   bool
 }
 
 // kept is a port with what is kept of it.
@@ -44,10 +46,13 @@ type kept struct {
 
 // NewHelper makes a helper. The host becomes its.
 func NewHelper(h *Host) *Helper {
-	return &Helper{host: h, jobs: map[bpf.Job]int{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}}
+	return &Helper{host: h, jobs: map[bpf.Job]int{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, links: map[int]int{}}
 }
 
-// Serve carries out the requests of a funid until its connection ends.
+// Quit reports whether a funid has asked the helper to end.
+func (s *Helper) Quit() bool { return s.quit }
+
+// Serve carries out the requests of a funid until its connection ends, or Quit.
 func (s *Helper) Serve(conn *net.UnixConn) error {
 	runtime.LockOSThread() // whose processor time is measured
 	defer runtime.UnlockOSThread()
@@ -55,7 +60,7 @@ func (s *Helper) Serve(conn *net.UnixConn) error {
 	defer conn.Close()
 	buffer := make([]byte, attach.MaxMessage)
 	var err error
-	for err == nil {
+	for err == nil && !s.quit {
 		var r request
 		var got []int
 		if err = conn.SetReadDeadline(time.Now().Add(lookEvery)); err != nil {
@@ -116,6 +121,7 @@ func (s *Helper) Idle() (bool, error) {
 // Close ends all ports, whoever has them.
 func (s *Helper) Close() error {
 	var errs []error
+	s.releaseAll()
 	for _, p := range s.ports {
 		errs = append(errs, s.host.End(p.Port))
 		s.host.remove(p.Port)
@@ -166,6 +172,20 @@ func (s *Helper) carryOut(r *request, got []int) error {
 		a.fail(s.place(r))
 	case opHeld:
 		s.held(r.From, &a)
+	case opKeep:
+		a.fail(s.keep(r.Index, got))
+	case opKept:
+		if fd, ok := s.links[r.Index]; ok {
+			out = []int{fd}
+		} else {
+			a.fail(fmt.Errorf("no program of interface %d is kept", r.Index))
+		}
+	case opRelease:
+		s.release(r.Index)
+	case opQuit:
+		if s.quit = len(s.ports) == 0; s.quit {
+			s.releaseAll()
+		}
 	case opMake:
 		var err error
 		made, err = s.make(r, got)
@@ -193,6 +213,33 @@ func (s *Helper) carryOut(r *request, got []int) error {
 		err = errors.Join(err, made.letGo())
 	}
 	return err
+}
+
+// keep keeps the link of a NIC program.
+func (s *Helper) keep(at int, got []int) error {
+	if len(got) != 1 {
+		return errors.New("no link came with the request")
+	}
+	fd, err := unix.FcntlInt(uintptr(got[0]), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	s.release(at)
+	s.links[at] = fd
+	return nil
+}
+
+func (s *Helper) releaseAll() {
+	for at := range s.links {
+		s.release(at)
+	}
+}
+
+func (s *Helper) release(at int) {
+	if fd, ok := s.links[at]; ok {
+		_ = unix.Close(fd) // it is a descriptor, and nothing is written to it
+		delete(s.links, at)
+	}
 }
 
 // aboutPort carries out a request about a port that there is.

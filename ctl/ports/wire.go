@@ -25,6 +25,10 @@ const (
 	opGone      = "gone"       // ID, of a port that has ended; the answer says whether it is
 	opCounters  = "counters"   // ID
 	opHeld      = "held"       // From; the answer has the jobs and ports that are there from that place on, as many as fit
+	opKeep      = "keep"       // Index, with the link of the NIC program there, which goes on when funid has ended
+	opKept      = "kept"       // Index; the answer has that link
+	opRelease   = "release"    // Index: the link is not kept any more
+	opQuit      = "quit"       // the helper lets go of all links and ends, if there is no port
 	opAlive     = "alive"      // ID; the answer says Gone where nobody has its socket
 )
 
@@ -62,6 +66,7 @@ type request struct {
 	MTU      int           `json:"mtu,omitempty"`
 	ID       uint32        `json:"id,omitempty"`
 	Ticket   Ticket        `json:"ticket,omitzero"`
+	Index    int           `json:"index,omitempty"`
 	From     int           `json:"from,omitempty"`
 }
 

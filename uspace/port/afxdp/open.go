@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
@@ -58,6 +60,8 @@ type Config struct {
 	// NIC is a program that was loaded before, for at least as many queues as the interface has. It lets in
 	// its own groups and those of Groups, and stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
+	// AttachProgram attaches the program; nil: xdp.Attach.
+	AttachProgram func(program *ebpf.Program, ifindex int, mode xdp.AttachMode) (*xdp.Attachment, error)
 	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With a NIC and this Open needs
 	// no capability.
 	Socket func() (int, error)
@@ -134,6 +138,9 @@ func Open(c Config) (_ *Port, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
+	if p.attachProgram = c.AttachProgram; p.attachProgram == nil {
+		p.attachProgram = xdp.Attach
+	}
 	load := bpf.Load{Queues: n, Frags: c.Jumbo, VLAN: c.VLAN}
 	p.vlan = c.VLAN
 	if c.UDP != nil {
@@ -230,7 +237,7 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 		}
 	}
 	if p.attach == nil {
-		if p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, r.attach); err != nil {
+		if p.attach, err = p.attachProgram(p.nic.Program(), ifc.Index, r.attach); err != nil {
 			return fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
 		}
 	}

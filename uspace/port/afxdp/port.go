@@ -50,23 +50,26 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/xdp"
 )
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu       sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
-	info     Info
-	ifindex  int
-	nic      *bpf.NIC
-	own      *bpf.NIC // to be closed with the port; nil: nic is another's
-	attach   *xdp.Attachment
-	watcher  watcher
-	told     bool          // Watch had nothing to mend, and said so
-	steering *xdp.Steering // nil: the NIC chooses the queues
-	umem     *xdp.UMEM
-	queues   []*queue
+	mu            sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
+	info          Info
+	ifindex       int
+	nic           *bpf.NIC
+	own           *bpf.NIC // to be closed with the port; nil: nic is another's
+	attachProgram func(*ebpf.Program, int, xdp.AttachMode) (*xdp.Attachment, error)
+	attach        *xdp.Attachment
+	watcher       watcher
+	told          bool          // Watch had nothing to mend, and said so
+	steering      *xdp.Steering // nil: the NIC chooses the queues
+	umem          *xdp.UMEM
+	queues        []*queue
 
 	// Receiving: the queue that lent frames, and which.
 	turn int

@@ -120,7 +120,7 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 		}
 		p.attach = nil
 	}
-	a, err := xdp.Attach(p.nic.Program(), p.ifindex, mode)
+	a, err := p.attachProgram(p.nic.Program(), p.ifindex, mode)
 	if err != nil {
 		return err
 	}
