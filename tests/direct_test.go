@@ -70,6 +70,20 @@ func TestDirectOnOccasion(t *testing.T) {
 	}
 }
 
+// TestDirectOnLab: commands that make a lab of their own run on direct ports there, and say so; what direct ports have not is refused.
+func TestDirectOnLab(t *testing.T) {
+	r := decode[struct {
+		Card string `json:"card_of"`
+	}](t, funet(t, "pingpong", "--lab", "3", "--card", "direct", "--exchanges", "300", "--json").ok())
+	if r.Card != "direct" {
+		t.Errorf("the card is %q", r.Card)
+	}
+	for _, args := range [][]string{{"--vlan", "5"}, {"--jumbo"}, {"--xdp", "generic"}, {"--alone"}} {
+		funet(t, append([]string{"matmul", "--lab", "2", "--card", "direct"}, args...)...).fails("direct")
+	}
+	funet(t, "pingpong", "--card", "direct").fails("--lab N", "funet run --card direct")
+}
+
 // TestDirectKilled: a node, the launcher, and a daemon with all that it gave: each is killed in the middle of a run. The others end, and
 // say why; the daemons that live have nothing of the job, and no link is left.
 func TestDirectKilled(t *testing.T) {

@@ -30,7 +30,7 @@ var completed = usage.Completed{
 	"--xdp":         attachWord,
 	"--bind":        bindWord,
 	"--encap":       usage.Words(named(cluster.Encaps...)...),
-	"--card":        usage.Words("auto", "daemon", "embedded"),
+	"--card":        usage.Words("auto", "daemon", "embedded", cardDirect),
 	"run --card":    usage.Words(cardDaemon, cardDirect),
 	"--carriage":    usage.Words(cardDaemon, cardDirect),
 	"--polling":     usage.Words(named(daemon.Adaptive, daemon.Spin, daemon.Sleep)...),

@@ -77,6 +77,7 @@ Go's scheduler, which does not spin; FUNet polls.`, bench.PayloadBytes),
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Calls(ctx, l, o) })
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "calls and exchanges of each and in each round")
 	f.number(c, &o.Messages, "messages", bench.CallsMessages, "messages one way in each round")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

@@ -3,7 +3,6 @@ package measure
 // This file is FUNet through daemons, as `funet bench peers` measures it beside embedded cards.
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,12 +10,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/lab"
@@ -26,14 +23,13 @@ import (
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
-	"github.com/funet/funet/xdp"
 )
 
 // throughDaemons measures a ping-pong of two processes through the daemons of two hosts; all
 // four share the processors.
 func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo}
-	o := launch.Options{Nodes: 2, Label: true, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
+	o := launch.Options{Nodes: 2, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
 	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 
@@ -43,9 +39,8 @@ func directly(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) 
 	if err != nil {
 		return bench.Sample{}, err
 	}
-	d := lab.DaemonOptions{XDP: xdp.AttachNative.String(), Bind: f.Bind, More: "carriage: direct\n"} // veth needs native mode
-	o := launch.Options{Nodes: 2, Label: true, Direct: true, User: user, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
-	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
+	o := launch.Options{Nodes: 2, Direct: true, User: user, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
+	return sampleOf(onDaemons[program.PingPongResult](ctx, l, program.DirectPorts(f.Bind), o))
 }
 
 // twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon
@@ -58,31 +53,11 @@ func twoContexts(ctx context.Context, f *program.Flags, l *lab.Lab, exchanges in
 
 // onDaemons runs a job on daemons started for it and reads what node 0 prints.
 func onDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (r R, err error) {
-	if err := l.StartDaemons(d); err != nil {
-		return r, errors.Join(err, l.StopDaemons())
-	}
-	defer func() { err = errors.Join(err, l.StopDaemons()) }()
-	if o.Sockets, err = l.Sockets(); err != nil {
-		return r, err
-	}
-	signals := make(chan os.Signal, 1)
-	defer context.AfterFunc(ctx, func() { signals <- unix.SIGTERM })()
-	var out, complaint bytes.Buffer
-	o.Stdout, o.Stderr, o.Signals = &out, &complaint, signals
-	code, err := launch.Run(ctx, o)
-	if err == nil && code != 0 {
-		err = errors.New(program.Complaint(complaint.String(), fmt.Errorf("exit code %d", code)))
-	}
+	printed, err := program.OnDaemons(ctx, l, d, o)
 	if err != nil {
 		return r, err
 	}
-	var document strings.Builder
-	for line := range strings.Lines(out.String()) {
-		if text, ok := strings.CutPrefix(line, "[0] "); ok || !o.Label {
-			document.WriteString(text)
-		}
-	}
-	if err := json.Unmarshal([]byte(document.String()), &r); err != nil {
+	if err := json.Unmarshal([]byte(printed[0]), &r); err != nil {
 		return r, fmt.Errorf("reading what node 0 printed: %w", err)
 	}
 	return r, nil

@@ -33,6 +33,7 @@ when one of them does: messages of %d words, as many in all. Every host runs a n
 either way. The two take turns; figures are medians over the rounds.`, bench.IncastWords),
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Incast(ctx, l, o) })
 	f.number(c, &o.Messages, "messages", bench.IncastMessages, "of all senders together, in each run")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 3, lab.MaxHosts, lab.MaxHosts)
 	return c
 }

@@ -37,6 +37,7 @@ received by recvmmsg(2), each end spinning on a processor of its own. The two ta
 turns; figures are medians over the rounds, counted where the messages arrive.`, bench.RateWords, bench.RateBatch),
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Rate(ctx, l, o) })
 	f.number(c, &o.Messages, "messages", bench.RateMessages, "FUNet's messages in a round; a tenth as many datagrams take about as long")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

@@ -60,6 +60,7 @@ and ratios medians of those in each round.`,
 		Example: "  funet bench rats --lab 2 --json",
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Rats(ctx, l, o) })
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips in each run; a tenth of them of long messages")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

@@ -81,6 +81,7 @@ rounds, and ratios medians of those in each round. Tools that are absent are nam
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.RMA(ctx, l, o) })
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips in each run; ten times as many writes one way, a hundredth of blocks")
 	c.Flags().BoolVar(&daemons, "daemons", false, "FUNet through the daemons of both hosts instead of embedded cards")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

@@ -64,6 +64,7 @@ rounds, and ratios medians of those in each round.`,
 	f.number(c, &o.Connections, "connections", bench.SocketConnections, "opened in each run")
 	f.number(c, &o.Idle, "idle", bench.SocketIdling, "connections that are open at once and not used")
 	f.number(c, &o.Megabytes, "megabytes", bench.SocketMegabytes, "of each bulk transfer, in units of 2^20 bytes")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

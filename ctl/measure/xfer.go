@@ -52,6 +52,7 @@ lacks its figures.`,
 	f.number(c, &o.Seconds, "seconds", bench.XferSeconds, "that each run takes, about")
 	f.number(c, &o.Block, "block", bench.XferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
 	f.number(c, &o.Depth, "depth", bench.XferDepth, "transfers under way at once")
+	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

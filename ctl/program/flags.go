@@ -43,7 +43,7 @@ type Flags struct {
 	Apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 	Alone    bool // node 0 makes do without the other nodes
 
-	card   string // "daemon", "embedded" or "auto", which "" is too
+	card   string // "daemon", "embedded", "direct" or "auto", which "" is too
 	socket string
 	ifaces []string
 	Node   int // of a real host; -1: not said
@@ -89,7 +89,7 @@ func (f *Flags) Register(c *cobra.Command) {
 	p.IntVar(&f.MTU, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
 	p.BoolVar(&f.Steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
 	p.IntVar(&f.queues, "queues", 1, fmt.Sprintf("of each interface of the lab, up to %d", lab.MaxQueues))
-	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; auto: a daemon's where funet run says which")
+	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; direct, on a lab: of this process, on a direct port; auto: a daemon's where funet run says which")
 	p.StringVar(&f.socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
 	p.IntVar(&f.Node, "node", -1, "on a real host: number of this node")
@@ -118,8 +118,13 @@ func (f *Flags) Register(c *cobra.Command) {
 // Check refuses flags that contradict each other, with an error of one line that names the flag and
 // says what it takes. It loads the profile, and opens nothing else.
 func (f *Flags) Check() error {
-	if f.card != "" && f.card != "auto" && f.card != "daemon" && f.card != "embedded" {
-		return fmt.Errorf("--card %s: use daemon, embedded or auto", f.card)
+	if f.card != "" && f.card != "auto" && f.card != "daemon" && f.card != "embedded" && f.card != cardDirect {
+		return fmt.Errorf("--card %s: use daemon, embedded, direct or auto", f.card)
+	}
+	if f.card == cardDirect {
+		if err := f.checkDirect(); err != nil {
+			return err
+		}
 	}
 	if err := f.checkNumbers(); err != nil {
 		return err
@@ -162,6 +167,27 @@ func (f *Flags) Check() error {
 		return fmt.Errorf("--profile: %w", err)
 	}
 	f.machine = p
+	return nil
+}
+
+// cardDirect is the value of --card for direct ports.
+const cardDirect = "direct"
+
+// RegisterCard adds --card alone, for commands that measure on a lab.
+func (f *Flags) RegisterCard(c *cobra.Command) {
+	c.Flags().StringVar(&f.card, "card", "embedded", "embedded: the processes are root's and have cards of their own; direct: they are an ordinary user's and have direct ports")
+}
+
+// checkDirect refuses what direct ports cannot have.
+func (f *Flags) checkDirect() error {
+	switch {
+	case f.Lab == 0:
+		return errors.New("--card direct: say where the lab is: --lab N; on hosts with daemons it is `funet run --card direct`")
+	case f.Alone, f.Jumbo, f.vlan != 0, f.key != "", f.Encap != "" && f.Encap != cluster.Ethernet.String(), f.modelled():
+		return errors.New("--card direct: leave out --alone, --jumbo, --vlan, --key, --encap and --profile, which direct ports have not")
+	case f.Mode == xdp.AttachGeneric.String():
+		return errors.New("--xdp generic: direct ports need native mode on a lab; leave it out")
+	}
 	return nil
 }
 

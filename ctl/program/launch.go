@@ -24,6 +24,7 @@ import (
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/xdp"
 )
 
 // LabOptions returns the lab that the flags ask for.
@@ -37,6 +38,9 @@ var RoleArgs = []string{"bench-role"}
 
 // MeasureMode replaces --xdp auto by the mode that is faster on the lab.
 func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
+	if f.card == cardDirect { // veth has no choice for it
+		f.Mode = xdp.AttachNative.String()
+	}
 	if f.Mode != "auto" || l.Options().Topology == lab.Router { // which frames that measure do not cross
 		return nil
 	}
@@ -74,8 +78,11 @@ func onLab[R any](ctx context.Context, f *Flags, program string, args []string) 
 }
 
 // RunNodes runs the program on all hosts of the lab, or with f.alone on host 0, and
-// decodes the JSON document of each node.
+// decodes the JSON document of each node. With --card direct they are processes of an ordinary user on direct ports.
 func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
+	if f.card == cardDirect {
+		return runDirect[R](ctx, f, l, program, args)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

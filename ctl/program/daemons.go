@@ -1,0 +1,81 @@
+package program
+
+// This file is running a program on daemons of a lab that are started for it: on their cards, or on direct ports of theirs.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/xdp"
+)
+
+// OnDaemons runs a job on daemons started for it, and returns what each node printed, or with o.Once what the program did.
+func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (printed []string, err error) {
+	if err := l.StartDaemons(d); err != nil {
+		return nil, errors.Join(err, l.StopDaemons())
+	}
+	defer func() { err = errors.Join(err, l.StopDaemons()) }()
+	if o.Sockets, err = l.Sockets(); err != nil {
+		return nil, err
+	}
+	signals := make(chan os.Signal, 1)
+	defer context.AfterFunc(ctx, func() { signals <- unix.SIGTERM })()
+	var out, complaint bytes.Buffer
+	o.Label = !o.Once
+	o.Stdout, o.Stderr, o.Signals = &out, &complaint, signals
+	code, err := launch.Run(ctx, o)
+	if err == nil && code != 0 {
+		err = errors.New(Complaint(complaint.String(), fmt.Errorf("exit code %d", code)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Once {
+		return []string{out.String()}, nil
+	}
+	texts := make([]strings.Builder, o.Nodes)
+	for line := range strings.Lines(out.String()) {
+		node := 0
+		if _, err := fmt.Sscanf(line, "[%d] ", &node); err == nil && node < len(texts) {
+			texts[node].WriteString(line[strings.Index(line, "] ")+2:])
+		}
+	}
+	for i := range texts {
+		printed = append(printed, texts[i].String())
+	}
+	return printed, nil
+}
+
+// DirectPorts is the configuration of daemons on a lab that give direct ports: its links are veth, which need native mode for that.
+func DirectPorts(bind string) lab.DaemonOptions {
+	return lab.DaemonOptions{XDP: xdp.AttachNative.String(), Bind: bind, More: "carriage: direct\n"}
+}
+
+// runDirect is RunNodes on direct ports: an ordinary user's processes.
+func runDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
+	user, err := launch.Ordinary()
+	if err != nil {
+		return nil, err
+	}
+	all := append([]string{program, "--json", "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String()}, args...)
+	printed, err := OnDaemons(ctx, l, DirectPorts(f.Bind), launch.Options{Nodes: len(l.Hosts()), Direct: true, User: user, Program: "funet", Args: all})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]R, len(printed))
+	for i := range results {
+		if err := json.Unmarshal([]byte(printed[i]), &results[i]); err != nil {
+			return nil, fmt.Errorf("reading what node %d printed: %w", i, err)
+		}
+	}
+	return results, nil
+}
