@@ -174,6 +174,9 @@ func (d *Daemon) routes(j *job) Routes {
 
 // setRoute places a node on another card. One that is attached here stays.
 func (d *Daemon) setRoute(j *job, m *Command) error {
+	if j.direct {
+		return fmt.Errorf("its nodes have direct ports, and stay where they are: %w", attach.ErrCommand)
+	}
 	if m.Node == nil || m.Card == nil {
 		return fmt.Errorf("which node, and on which card? say node and card: %w", attach.ErrCommand)
 	}

@@ -105,7 +105,8 @@ func MakePorts(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	h := ports.NewHelper(host)
+	tell := func(err error) { fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err) }
+	h := ports.NewHelper(host, tell)
 	defer func() { err = errors.Join(err, h.Close()) }()
 	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK, unix.CAP_LINUX_IMMUTABLE); err != nil {
 		return err
@@ -118,21 +119,21 @@ func MakePorts(path string) (err error) {
 		conn, err := l.AcceptUnix()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			idle, err := h.Idle()
-			if err != nil || idle && (patience == orphanage || time.Since(left) > patience) || time.Since(left) > orphanage {
-				return err
+			idle := h.Idle()
+			if idle && (patience == orphanage || time.Since(left) > patience) || time.Since(left) > orphanage {
+				return nil
 			}
 			continue
 		case err != nil:
 			return err
 		}
 		if err := daemonsOwn(conn); err != nil {
-			fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err)
+			tell(err)
 			conn.Close()
 			continue
 		}
 		if err := h.Serve(conn); err != nil {
-			fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err)
+			tell(err)
 		}
 		if h.Quit() {
 			return l.Close() // nobody is to wait for it

@@ -175,7 +175,7 @@ func (c *connection) endPort() {
 		return
 	}
 	spent, err := d.cfg.Ports.End(p.id)
-	c.spent += spent
+	d.pay(c.purse, costFactor*spent) // whoever's request it is in
 	d.leave(p.job, p.node)
 	if err != nil {
 		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.node, p.job.gid, err), "job", p.job.gid)

@@ -41,7 +41,7 @@ func (b *bed) helper(host int) (connect func() *ports.Client) {
 			runtime.LockOSThread() // which ends
 			defer here.Close()
 			err := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET)
-			h := ports.NewHelper(made)
+			h := ports.NewHelper(made, func(err error) { b.t.Error(err) })
 			for c := range conns {
 				err = errors.Join(err, h.Serve(c))
 				if h.Quit() {

@@ -54,7 +54,7 @@ func (d *Daemon) disinherit() {
 	d.heirs = heirs{map[uint16]ports.Job{}, map[place]ports.Held{}}
 	d.mu.Unlock()
 	for _, p := range left.ports {
-		d.endHeld(p)
+		go d.endHeld(p) // which waits for its process
 	}
 	for gid, j := range left.jobs {
 		if err := d.cfg.Ports.RemoveJob(j.Job); err != nil {

@@ -34,6 +34,7 @@ type Helper struct {
 	lost   []*kept     // those that have ended and that a funid before this one had
 	links  map[int]int // of NIC programs: descriptors by interface
 	quit   bool
+	tell   func(error) // what nobody waits for
 }
 
 // kept is a port with what is kept of it.
@@ -44,9 +45,9 @@ type kept struct {
 	ticket Ticket
 }
 
-// NewHelper makes a helper. The host becomes its.
-func NewHelper(h *Host) *Helper {
-	return &Helper{host: h, jobs: map[bpf.Job]int{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, links: map[int]int{}}
+// NewHelper makes a helper, which tells errors that are nobody's. The host becomes its.
+func NewHelper(h *Host, tell func(error)) *Helper {
+	return &Helper{host: h, tell: tell, jobs: map[bpf.Job]int{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, links: map[int]int{}}
 }
 
 // Quit reports whether a funid has asked the helper to end.
@@ -68,7 +69,8 @@ func (s *Helper) Serve(conn *net.UnixConn) error {
 		}
 		got, err = receive(conn, buffer, &r, 1)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = s.bury()
+			err = nil
+			s.bury()
 			continue
 		}
 		if err == nil {
@@ -86,14 +88,14 @@ func (s *Helper) Serve(conn *net.UnixConn) error {
 }
 
 // bury looks at the ports that nobody asks for.
-func (s *Helper) bury() error {
-	var errs []error
+func (s *Helper) bury() {
 	s.lost = slices.DeleteFunc(s.lost, func(p *kept) bool {
 		gone, err := s.gone(p)
-		errs = append(errs, err)
+		if err != nil {
+			s.tell(err)
+		}
 		return gone
 	})
-	return errors.Join(errs...)
 }
 
 // gone reports whether nobody has a port's socket any more that has ended, and then gives its memory back.
@@ -106,16 +108,18 @@ func (s *Helper) gone(p *kept) (bool, error) {
 }
 
 // Idle reports whether no process has a port, while no funid is there.
-func (s *Helper) Idle() (bool, error) {
-	if err := s.bury(); err != nil {
-		return false, err
-	}
+func (s *Helper) Idle() bool {
+	s.bury()
 	for _, p := range s.ports {
-		if alive, err := s.host.alive(p.Port); alive || err != nil {
-			return false, err
+		alive, err := s.host.alive(p.Port)
+		if err != nil {
+			s.tell(err)
+		}
+		if alive {
+			return false
 		}
 	}
-	return len(s.lost) == 0, nil
+	return len(s.lost) == 0
 }
 
 // Close ends all ports, whoever has them.

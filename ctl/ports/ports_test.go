@@ -72,7 +72,7 @@ func newBed(t *testing.T, ports, nodes int) *bed {
 			go func() { // a process of its own, but for the memory
 				runtime.LockOSThread() // which ends
 				defer here.Close()
-				h := NewHelper(host)
+				h := NewHelper(host, func(err error) { t.Error(err) })
 				b.ended[i] <- errors.Join(unix.Setns(int(here.Fd()), unix.CLONE_NEWNET), h.Serve(its), h.Close())
 			}()
 			t.Cleanup(func() { b.end(i) })

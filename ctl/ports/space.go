@@ -42,7 +42,7 @@ func newSpace() (*space, error) {
 
 func (s *space) prepare() (err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return err
+		return fmt.Errorf("%w; it takes CAP_SYS_ADMIN for a moment: run funid as root, or leave carriage out", err)
 	}
 	// Else inner ends send what IPv6 says by itself. A kernel without IPv6 has no such file.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
