@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
 # Packages in which goroutines or processes share memory.
-RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/figure ./ctl/daemon ./ctl/capture
+RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/rats ./uspace/rma ./uspace/socket ./uspace/funet ./uspace/wait ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/program ./ctl/figure ./ctl/daemon ./ctl/ports ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
