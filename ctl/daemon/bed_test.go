@@ -28,9 +28,10 @@ const patience = 30 * time.Second
 
 // bed is a lab of two hosts.
 type bed struct {
-	t   testing.TB
-	lab *lab.Lab
-	dir string
+	t     testing.TB
+	lab   *lab.Lab
+	dir   string
+	keyed string // file of the key of daemons that give direct ports; "": none
 }
 
 func newBed(t testing.TB) *bed { return newBedOf(t, lab.Options{Hosts: 2}) }

@@ -23,6 +23,7 @@ type job struct {
 	token  attach.Token
 	tag    uint64   // in every frame, from token and GID
 	cards  []uint16 // of the nodes
+	secret []byte   // of a direct job's key; nil: its hosts have none
 	direct bool     // its nodes have ports and no contexts (port.go)
 
 	// made is false until the card has its routes; guarded by Daemon.mu, as are the others.
@@ -59,8 +60,9 @@ func (c *connection) makeJob(message []byte) error {
 	if err := c.agreed(r.Cards); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
+	keyed := ""
 	if r.Direct {
-		if err := d.directly(r.Cards); err != nil {
+		if keyed, err = d.directly(r.Cards); err != nil {
 			return fmt.Errorf("making a job of direct ports: %w", err)
 		}
 	}
@@ -88,6 +90,9 @@ func (c *connection) makeJob(message []byte) error {
 		return err
 	}
 	j.tag = arctic.JobTag(j.token[:], j.gid)
+	if key, _ := d.cfg.keys.Load(keyed); key != nil { // complete has read it
+		j.secret = key.Job(j.gid, j.token[:])
+	}
 	if j.direct {
 		err = d.openJob(j)
 	} else {

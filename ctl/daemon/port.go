@@ -30,18 +30,24 @@ type directPort struct {
 // key names the job at the switch.
 func (j *job) key() bpf.Job { return bpf.Job{Tag: j.tag, GID: j.gid} }
 
-// directly refuses a job whose nodes cannot have ports: attach.ErrNoPort.
-func (d *Daemon) directly(cards []uint16) error {
+// directly refuses a job whose nodes cannot have ports: attach.ErrNoPort. It returns the file of the key that all of its hosts share; "": they have none.
+func (d *Daemon) directly(cards []uint16) (path string, err error) {
 	if d.cfg.Ports == nil {
-		return attach.ErrNoPort
+		return "", attach.ErrNoPort
 	}
-	peers := d.peers.Load()
+	peers, first := d.peers.Load(), true
 	for _, card := range cards {
-		if p := present(peers, int(card)); p != nil && card != d.cfg.Card && d.cfg.keyOf(peers, p) != "" {
-			return fmt.Errorf("the frames of card %d have a key, and those of ports have none yet: %w", card, attach.ErrNoPort)
+		p := present(peers, int(card))
+		if p == nil || card == d.cfg.Card {
+			continue
 		}
+		of := d.cfg.keyOf(peers, p)
+		if !first && of != path {
+			return "", fmt.Errorf("card %d has a key of its own with this host, and a job of direct ports has one key: %w", card, attach.ErrNoPort)
+		}
+		path, first = of, false
 	}
-	return nil
+	return path, nil
 }
 
 // portMTU returns the MTU of ports: what all interfaces have.
@@ -145,6 +151,9 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	}
 	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g}
 	_, _ = rand.Read(a.Ticket[:]) // it never fails
+	if j.secret != nil {
+		a.Key, a.Readable = j.secret, d.cfg.Readable
+	}
 	var made ports.Made
 	if memory, err = d.memory.make("port", g.Bytes(), nil); err != nil {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)

@@ -19,6 +19,8 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
@@ -100,6 +102,7 @@ func (b *bed) direct(host int, rules ...daemon.Rule) *running {
 func (b *bed) directWith(host int, connect func() *ports.Client, rules ...daemon.Rule) *running {
 	b.t.Helper()
 	return b.start(host, func(cfg *daemon.Config) {
+		cfg.Key = b.keyed
 		cfg.Attach, cfg.Carriage, cfg.Ports, cfg.Rules = xdp.AttachNative, daemon.DirectCarriage, connect(), rules
 	})
 }
@@ -141,9 +144,17 @@ func must(b []byte, err error) []byte {
 }
 
 // Rule: the processes of a direct job, on two hosts and on one, have cards of their own, which the status shows; nothing goes through the
-// daemon's card, and nothing stays counted.
+// daemon's card, and nothing stays counted. Where the hosts have a key the job has one of its own, which seals its frames.
 func TestDirectJob(t *testing.T) {
-	b := newBed(t)
+	t.Run("without a key", func(t *testing.T) { directJobWorks(t, newBed(t)) })
+	t.Run("with a key", func(t *testing.T) {
+		b := newBed(t)
+		b.keyed = b.key("key")
+		directJobWorks(t, b)
+	})
+}
+
+func directJobWorks(t *testing.T, b *bed) {
 	daemons := []*running{b.direct(0), b.direct(1)}
 	gid, token, _ := directJob(t, daemons, 0, 1, 1)
 	var nodes []*funet.Endpoint
@@ -174,6 +185,13 @@ func TestDirectJob(t *testing.T) {
 				t.Fatalf("a call of %d bytes of node %d: %d bytes, %v", len(ask), to, len(got), err)
 			}
 		}
+	}
+	want := link.Unkeyed
+	if b.keyed != "" {
+		want = link.Sealed
+	}
+	if s, ok := nodes[0].Carrier().(*card.Card).Engine().PeerState(1); !ok || s.Key != want {
+		t.Errorf("frames to node 1 have the key state %v, want %v", s.Key, want)
 	}
 	s := portsOf(t, daemons[1])
 	if len(s.Ports) != 2 || s.Ports[0].Node != 1 || s.Ports[1].Node != 2 || s.Ports[0].Frames.Sent == 0 || s.Bytes == 0 ||

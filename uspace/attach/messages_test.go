@@ -106,6 +106,10 @@ func TestMessagesComeBack(t *testing.T) {
 		p := attach.PortAnswer{GID: r.GID, Node: a.Node, Nodes: nodes, MTU: u32.Draw(t, "mtu"), Geometry: port.Geometry{FrameSize: u32.Draw(t, "frame size"),
 			Frames: u32.Draw(t, "frames"), RxSize: u32.Draw(t, "rx"), TxSize: u32.Draw(t, "tx"), FillSize: u32.Draw(t, "fill"), CompletionSize: u32.Draw(t, "completion")}}
 		p.Ticket = attach.Ticket(rapid.SliceOfN(rapid.Byte(), attach.TicketSize, attach.TicketSize).Draw(t, "ticket"))
+		p.Readable = rapid.Bool().Draw(t, "readable")
+		if rapid.Bool().Draw(t, "keyed") {
+			p.Key = rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "key")
+		}
 		same(t, p, p.Encode(), attach.DecodePortAnswer)
 		again := attach.ResumeRequest{GID: r.GID, Node: r.Node, Ticket: p.Ticket, Token: token}
 		same(t, again, again.Encode(), attach.DecodeResumeRequest)
@@ -147,8 +151,8 @@ func TestMessageLayout(t *testing.T) {
 	}{
 		{"attach", attach.AttachRequest{GID: 0x0102, Node: 0x0304, Slots: 0x05060708, Token: attach.Token{0xaa, 31: 0xbb}}.Encode(),
 			"46554e4901000100" + "4000000000000000" + "0201040308070605" + "0000000000000000" + "aa" + strings.Repeat("00", 30) + "bb"},
-		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500, Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6}, Ticket: attach.Ticket{0xcc, 15: 0xdd}}.Encode(),
-			"46554e4901001080" + "4400000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" + "0300000004000000" + "06000000" + "cc" + strings.Repeat("00", 14) + "dd"},
+		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500, Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6}, Ticket: attach.Ticket{0xcc, 15: 0xdd}, Key: append(make([]byte, 31), 0xee), Readable: true}.Encode(),
+			"46554e4901001080" + "6800000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" + "0300000004000000" + "06000000" + "cc" + strings.Repeat("00", 14) + "dd" + "03000000" + strings.Repeat("00", 31) + "ee"},
 		{"attach answer", attach.AttachAnswer{ABI: funi.ABI, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64, Memory: 53248, Incarnation: 6}.Encode(),
 			"46554e4901000180" + "3800000000000000" + "0200000002000000" + "0300040005000000" + "4000000000000000" + "00d0000000000000" + "0600000000000000"},
 		{"segment", attach.SegmentRequest{Base: 0x1000, Rights: 3, Bytes: 0x2000}.Encode(),
@@ -249,6 +253,8 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"port: remote memory", 8, 24, 3, attach.ErrMalformed},
 		{"port answer: no such node", 9, 18, 3, attach.ErrMalformed},
 		{"port answer: too many nodes", 9, 22, 2, attach.ErrMalformed},
+		{"port answer: flags", 9, 68, 4, attach.ErrMalformed},
+		{"port answer: a key that there is not", 9, 72, 1, attach.ErrMalformed},
 		{"resume: reserved", 10, 20, 1, attach.ErrMalformed},
 	} {
 		b := samples()[c.message]

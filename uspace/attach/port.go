@@ -4,6 +4,7 @@ package attach
 // its own instead of a context, and has a card of its own on it (package card). The connection is its place in the job.
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -18,7 +19,7 @@ import (
 )
 
 const (
-	portAnswerSize    = 68
+	portAnswerSize    = 104
 	resumeRequestSize = 72
 
 	// TicketSize is the size of a ticket in bytes.
@@ -44,7 +45,8 @@ func DecodePortRequest(b []byte) (AttachRequest, error) {
 
 // PortAnswer says what was made. With it come PortDescriptors descriptors: the memory, and the socket.
 //
-//	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields, ticket@52
+//	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields, ticket@52,
+//	u32 flags@68 (bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72
 //
 // While the connection lasts the place is the process's. What comes on it later is a refusal of this kind, which says why that has
 // ended. When the connection ends without, the daemon has ended: the process has some time to show its ticket to the next one.
@@ -54,7 +56,17 @@ type PortAnswer struct {
 	MTU       uint32 // of the port's link, in bytes
 	Geometry  port.Geometry
 	Ticket    Ticket
+	// Key is the secret of the job's own key, where hosts have keys; nil: frames are not authenticated. Readable: they need not be encrypted.
+	Key      []byte
+	Readable bool
 }
+
+// Flags of a PortAnswer, and the size of a key.
+const (
+	portKeyed    = 1
+	portReadable = 2
+	portKeySize  = 32
+)
 
 // The descriptors of an answer to a request for a port, in their order.
 const (
@@ -74,6 +86,13 @@ func (a PortAnswer) Encode() []byte {
 		binary.LittleEndian.PutUint32(b[28+4*i:], *v)
 	}
 	copy(b[52:], a.Ticket[:])
+	if a.Key != nil {
+		b[68] |= portKeyed
+		copy(b[72:], a.Key)
+	}
+	if a.Readable {
+		b[68] |= portReadable
+	}
 	return b
 }
 
@@ -93,8 +112,18 @@ func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 		*v = binary.LittleEndian.Uint32(b[28+4*i:])
 	}
 	a.Ticket = Ticket(b[52:])
+	const what = "an answer to a request for a port"
+	flags := binary.LittleEndian.Uint32(b[68:])
+	if flags&^(portKeyed|portReadable) != 0 {
+		return PortAnswer{}, malformed(what, "flags", uint64(flags))
+	}
+	if a.Readable = flags&portReadable != 0; flags&portKeyed != 0 {
+		a.Key = bytes.Clone(b[72 : 72+portKeySize])
+	} else if [portKeySize]byte(b[72:]) != [portKeySize]byte{} {
+		return PortAnswer{}, malformed(what, "a key", 0)
+	}
 	if uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16 {
-		return PortAnswer{}, malformed("an answer to a request for a port", "nodes", uint64(a.Nodes))
+		return PortAnswer{}, malformed(what, "nodes", uint64(a.Nodes))
 	}
 	return a, nil
 }

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/port/afxdp"
 )
 
@@ -25,7 +28,18 @@ func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Pla
 	for node := range a.Nodes {
 		c.Peers = append(c.Peers, card.Peer{Node: uint16(node)})
 	}
-	k, err := card.Open(c)
+	var k *card.Card
+	if a.Key != nil {
+		c.Key, err = link.NewKey(a.Key)
+		clear(a.Key)
+		c.Readable = a.Readable
+		if err != nil {
+			_ = unix.Close(p.Socket)
+		}
+	}
+	if err == nil {
+		k, err = card.Open(c)
+	}
 	if err != nil {
 		return nil, Place{}, errors.Join(fmt.Errorf("opening a card on a direct port: %w", err), p.Close())
 	}

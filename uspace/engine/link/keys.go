@@ -39,6 +39,7 @@ const (
 	sessionLabel  = "FUNet link 1 session"
 	keyLabel      = "FUNet link 1 key"
 	nextLabel     = "FUNet link 1 next"
+	jobLabel      = "FUNet link 1 job"
 )
 
 // Key holds what a card has of a secret that it shares with others. It shows itself to nobody: formatted, logged or
@@ -90,6 +91,13 @@ func (k *Key) GoString() string { return k.String() }
 
 // MarshalText is String.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Job returns the secret of a job's own key, of KeySize bytes: the same on all hosts that share the key, another for each GID and token, and
+// nothing follows from it about the key. Any goroutine may call it.
+func (k *Key) Job(gid uint16, token []byte) []byte {
+	info := binary.LittleEndian.AppendUint16([]byte(jobLabel), gid)
+	return expand(k.extracted, string(append(info, token...)), KeySize)
+}
 
 // SignGreeting authenticates the frame that arctic.PutGreeting has written to b, before arctic.Seal. It does not allocate.
 func (k *Key) SignGreeting(b []byte) {

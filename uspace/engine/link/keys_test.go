@@ -217,3 +217,28 @@ func TestGreetingAuthenticated(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// Rule (Key.Job): a job's secret is the same on hosts with the same key, and another for each key, GID and token; it is none of the key's own.
+func TestKeyOfAJob(t *testing.T) {
+	secret := bytes.Repeat([]byte{7}, KeySize)
+	key := func(b []byte) *Key {
+		k, err := NewKey(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k, token, other := key(secret), []byte("token"), []byte("Token")
+	job := k.Job(7, token)
+	if len(job) != KeySize || !bytes.Equal(job, key(secret).Job(7, token)) {
+		t.Errorf("%x, and on another host %x", job, key(secret).Job(7, token))
+	}
+	for what, b := range map[string][]byte{"another GID": k.Job(8, token), "another token": k.Job(7, other), "another key": key(job).Job(7, token), "the secret": secret} {
+		if bytes.Equal(job, b) {
+			t.Errorf("%s gives the same", what)
+		}
+	}
+	if key(job).Identity() == k.Identity() {
+		t.Error("it has the identity of the key")
+	}
+}
