@@ -77,7 +77,7 @@ func (r *replaceable) ports(n int) {
 			return false // it has yet to start
 		}
 		var s daemon.Status
-		if err := json.Unmarshal([]byte(p.stdout.String()), &s); err != nil {
+		if err := json.Unmarshal(p.stdout.Bytes(), &s); err != nil {
 			r.t.Fatal(err)
 		}
 		return len(s.Ports) == n
