@@ -81,6 +81,7 @@ install: build
 	umask 022; install -d $(DESTDIR)/etc/funet
 	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
 	umask 022; bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
+	umask 022; bin/funid unit --ports --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid-ports.service
 	@umask 022; for c in funet funid; do \
 		bin/$$c completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$c; \
 		bin/$$c completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_$$c; \

@@ -19,7 +19,7 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("make install: %v\n%s", err, out)
 	}
 	installed := filepath.Join(stage, "usr/local")
-	for _, name := range []string{"bin/funet", "bin/funid", "include/funi.h", "include/funet.h", "lib/systemd/system/funid.service", "share/man/man1/funet-pingpong.1", "share/man/man8/funid.8",
+	for _, name := range []string{"bin/funet", "bin/funid", "include/funi.h", "include/funet.h", "lib/systemd/system/funid.service", "lib/systemd/system/funid-ports.service", "share/man/man1/funet-pingpong.1", "share/man/man8/funid.8",
 		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet", "share/fish/vendor_completions.d/funid.fish"} {
 		if info, err := os.Stat(filepath.Join(installed, name)); err != nil || info.Size() == 0 || info.Mode()&0o044 != 0o044 {
 			t.Errorf("%s: %v, %+v", name, err, info)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -37,8 +38,12 @@ func (c Carriage) check(cfg *Config) error {
 		encap = *cfg.Encap
 	}
 	switch {
+	case c == DaemonCarriage && cfg.Helper != "":
+		return fmt.Errorf("helper %s is for direct ports only; add carriage: direct, or leave it out", cfg.Helper)
 	case c == DaemonCarriage:
 		return nil
+	case cfg.Helper != "" && !filepath.IsAbs(cfg.Helper):
+		return fmt.Errorf("helper %q is not an absolute path", cfg.Helper)
 	case encap == cluster.UDP:
 		return errors.New("with encap: udp all messages travel by the daemon; leave carriage out")
 	case cfg.VLAN != 0:

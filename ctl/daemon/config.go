@@ -130,6 +130,8 @@ type Config struct {
 	// EtherType, without VLAN, and not Jumbo.
 	Carriage Carriage
 	Ports    *ports.Client `json:"-"` // the daemon's from Open on
+	// Helper is the path of the socket of a helper with a life of its own (funid unit --ports); "": the daemon has one started beside its socket.
+	Helper string
 }
 
 // Who names users and groups, by number.

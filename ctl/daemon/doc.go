@@ -57,6 +57,7 @@
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
 //	carriage: daemon            # direct: jobs that ask for it have direct ports (port.go)
+//	helper: /run/funet-ports/socket   # that makes them, if it has a unit of its own; default: funid starts one
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
 //	refused_accesses: count     # count, suspend: have a window suspended that forbids what others of the job want; see accesses.go

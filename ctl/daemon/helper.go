@@ -4,6 +4,7 @@ package daemon
 // jobs of direct ports go on until there is another, and ends when nobody has a port any more.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,22 +28,22 @@ const (
 	startWithin = 20 * time.Second
 	// orphanage is how long a helper goes on without a daemon while processes have ports. They try as long (package attach).
 	orphanage = time.Minute
+	// lookForHelper is the time between two trials to reach a helper.
+	lookForHelper = 2 * time.Millisecond
 	// endsWithin is how long a helper waits for the end of one that has been told to end.
 	endsWithin = 5 * time.Second
 	// lookForDaemons is the time between two looks of a helper without one.
 	lookForDaemons = 500 * time.Millisecond
 )
 
-// PortsSocket is the path of the socket of a daemon's helper.
-func PortsSocket(socket string) string { return socket + ".ports" }
-
-// StartPorts connects to the helper of the daemon with a socket, which it starts if there is none: this program, with these arguments and
-// the path of the helper's socket, where it calls MakePorts. The calling thread is in the network namespace of the interfaces.
-func StartPorts(ctx context.Context, socket string, args ...string) (_ *ports.Client, err error) {
-	if socket == "" {
-		socket = DefaultSocket
+// StartPorts connects to the helper of a daemon. Without Config.Helper it starts one beside the daemon's socket, if there is none: this
+// program, with these arguments and the path of the helper's socket, where it calls MakePorts. The calling thread is in the network
+// namespace of the interfaces.
+func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Client, err error) {
+	path := cfg.Helper
+	if path == "" {
+		path = cmp.Or(cfg.Socket, DefaultSocket) + ".ports"
 	}
-	path := PortsSocket(socket)
 	ended := make(chan error, 1)
 	started := false
 	for until := time.Now().Add(startWithin); ; {
@@ -50,7 +51,10 @@ func StartPorts(ctx context.Context, socket string, args ...string) (_ *ports.Cl
 		if err == nil {
 			return c, nil
 		}
-		if !started {
+		if errors.Is(err, ports.ErrVersion) {
+			return nil, err
+		}
+		if !started && cfg.Helper == "" {
 			cmd := exec.Command("/proc/self/exe", append(args, path)...)
 			cmd.Args[0], cmd.Stderr = os.Args[0], os.Stderr
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its life is its own
@@ -63,12 +67,12 @@ func StartPorts(ctx context.Context, socket string, args ...string) (_ *ports.Cl
 		select {
 		case why := <-ended:
 			return nil, fmt.Errorf("starting the process that makes ports: it ended: %w", errors.Join(why, err))
-		case <-time.After(time.Millisecond):
+		case <-time.After(lookForHelper):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 		if time.Now().After(until) {
-			return nil, fmt.Errorf("starting the process that makes ports: no answer at %s within %v: %w", path, startWithin, err)
+			return nil, fmt.Errorf("connecting to the process that makes ports: no answer at %s within %v: %w", path, startWithin, err)
 		}
 	}
 }
@@ -88,8 +92,8 @@ func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 
 // MakePorts is the whole life of a helper with its socket at a path. It keeps what ports need: links are made and guards attached with
 // CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of
-// ports go beyond RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back.
-func MakePorts(path string) (err error) {
+// ports go beyond RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back. With stay it goes on when nobody has a port, as a service.
+func MakePorts(path string, stay bool) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("making ports: %w", err)
@@ -119,8 +123,9 @@ func MakePorts(path string) (err error) {
 		conn, err := l.AcceptUnix()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			idle := h.Idle()
-			if idle && (patience == orphanage || time.Since(left) > patience) || time.Since(left) > orphanage {
+			if idle := h.Idle(); stay {
+				continue // a service ends when it is told to
+			} else if idle && (patience == orphanage || time.Since(left) > patience) || time.Since(left) > orphanage {
 				return nil
 			}
 			continue
@@ -135,7 +140,7 @@ func MakePorts(path string) (err error) {
 		if err := h.Serve(conn); err != nil {
 			tell(err)
 		}
-		if h.Quit() {
+		if h.Quit() && !stay {
 			return l.Close() // nobody is to wait for it
 		}
 		left, patience = time.Now(), orphanage

@@ -455,8 +455,10 @@ func TestPortCountsWhileKept(t *testing.T) {
 func TestCarriageIsChecked(t *testing.T) {
 	b := newBed(t)
 	for what, tune := range map[string]func(*daemon.Config){
-		"vlan":  func(c *daemon.Config) { c.VLAN = 5 },
-		"jumbo": func(c *daemon.Config) { c.Jumbo = true },
+		"vlan":     func(c *daemon.Config) { c.VLAN = 5 },
+		"jumbo":    func(c *daemon.Config) { c.Jumbo = true },
+		"helper":   func(c *daemon.Config) { c.Carriage, c.Helper = daemon.DaemonCarriage, "/run/x" },
+		"relative": func(c *daemon.Config) { c.Helper = "x" },
 		"generic on veth": func(c *daemon.Config) {
 			c.Ports = b.helper(0)()
 		},

@@ -1,5 +1,5 @@
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-	systemctl disable --now funid.service
+	systemctl disable --now funid.service funid-ports.service
 fi

@@ -127,13 +127,16 @@ func makeSocketsCommand() *cobra.Command {
 const portsCommand = "make-ports"
 
 func makePortsCommand() *cobra.Command {
-	return &cobra.Command{
+	stay := false
+	c := &cobra.Command{
 		Use:    portsCommand + " SOCKET",
 		Short:  "Make direct ports for funid, with a socket of its own",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE:   func(_ *cobra.Command, args []string) error { return daemon.MakePorts(args[0]) },
+		RunE:   func(_ *cobra.Command, args []string) error { return daemon.MakePorts(args[0], stay) },
 	}
+	c.Flags().BoolVar(&stay, "stay", false, "go on when nobody has a port, as a service")
+	return c
 }
 
 // run is the daemon's life.
@@ -188,7 +191,7 @@ func (f *flags) run(c *cobra.Command) error {
 		cfg.MakeSocket = maker.Socket
 	}
 	if cfg.Carriage == daemon.DirectCarriage {
-		if cfg.Ports, err = daemon.StartPorts(c.Context(), cfg.Socket, portsCommand); err != nil {
+		if cfg.Ports, err = daemon.StartPorts(c.Context(), &cfg, portsCommand); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,11 @@ import (
 //go:embed funid.service
 var unit string
 
+// portsUnit is that of the process that makes direct ports.
+//
+//go:embed funid-ports.service
+var portsUnit string
+
 const (
 	unitProgram = "/usr/local/bin/funid"
 	unitConfig  = "/etc/funet/funid.yaml"
@@ -24,6 +29,7 @@ const (
 
 func unitCommand() *cobra.Command {
 	var program, config string
+	var ports bool
 	c := &cobra.Command{
 		Use:   "unit",
 		Short: "Print a unit file of systemd: funid as a user of its own, with no more than it needs",
@@ -32,6 +38,9 @@ func unitCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, err := unitFor(program, config)
+			if ports && err == nil {
+				text = strings.Replace(portsUnit, unitProgram+" ", program+" ", 1)
+			}
 			if err != nil {
 				return err
 			}
@@ -41,6 +50,7 @@ func unitCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&program, "program", unitProgram, "where funid is")
 	c.Flags().StringVar(&config, "config", unitConfig, "its configuration file")
+	c.Flags().BoolVar(&ports, "ports", false, "the unit of the process that makes direct ports, for carriage: direct")
 	return c
 }
 

@@ -72,3 +72,43 @@ func TestHelp(t *testing.T) {
 		t.Error(odd)
 	}
 }
+
+// Rule (funid-ports.service, ctl/daemon MakePorts): the unit of ports starts the helper where funid's configuration looks for it, as funid's user, with what the
+// helper keeps and, for its namespace, CAP_SYS_ADMIN.
+func TestPortsUnit(t *testing.T) {
+	c := unitCommand()
+	var out strings.Builder
+	c.SetOut(&out)
+	c.SetArgs([]string{"--ports", "--program", "/opt/funet/funid"})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	options, err := systemd.DeserializeOptions(strings.NewReader(out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := map[string]string{}
+	for _, o := range options {
+		if o.Section == "Service" {
+			service[o.Name] = o.Value
+		}
+	}
+	for name, want := range map[string]string{
+		"ExecStart":             "/opt/funet/funid " + portsCommand + " --stay /run/funet-ports/socket",
+		"User":                  "funet",
+		"RuntimeDirectory":      "funet-ports",
+		"RestrictNamespaces":    "net",
+		"CapabilityBoundingSet": service["AmbientCapabilities"],
+	} {
+		if service[name] != want {
+			t.Errorf("%s=%s, want %s", name, service[name], want)
+		}
+	}
+	want := append(daemon.Capabilities(), "CAP_LINUX_IMMUTABLE", "CAP_IPC_LOCK", "CAP_SYS_ADMIN")
+	got := strings.Fields(service["AmbientCapabilities"])
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, slices.Compact(want)) {
+		t.Errorf("capabilities %v, want %v", got, want)
+	}
+}

@@ -20,6 +20,9 @@ import (
 // ErrHelper: the helper has ended, or does not answer.
 var ErrHelper = errors.New("the process that makes ports does not answer; restart funid")
 
+// ErrVersion: the helper is of another release, with which this one cannot go on.
+var ErrVersion = errors.New("the process that makes ports is of another release; end it, which ends the direct jobs: systemctl restart funid-ports, or kill it")
+
 // answerWithin bounds how long a request may take.
 const answerWithin = 10 * time.Second
 
@@ -175,6 +178,9 @@ func (c *Client) Held() (jobs []Job, ports []Held, err error) {
 		a, _, err := c.ask(&request{Op: opHeld, From: max(len(jobs), len(ports))}, 0)
 		if err != nil {
 			return nil, nil, err
+		}
+		if a.Version != Version {
+			return nil, nil, fmt.Errorf("%w: it speaks version %d, and this program %d", ErrVersion, a.Version, Version)
 		}
 		jobs, ports, more = append(jobs, a.Jobs...), append(ports, a.Ports...), a.More
 	}

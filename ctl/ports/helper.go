@@ -57,7 +57,7 @@ func (s *Helper) Quit() bool { return s.quit }
 func (s *Helper) Serve(conn *net.UnixConn) error {
 	runtime.LockOSThread() // whose processor time is measured
 	defer runtime.UnlockOSThread()
-	s.conn = conn
+	s.conn, s.quit = conn, false
 	defer conn.Close()
 	buffer := make([]byte, attach.MaxMessage)
 	var err error
@@ -285,6 +285,7 @@ func (s *Helper) held(from int, a *answer) {
 	till := from + heldAtOnce
 	a.Jobs = jobs[min(from, len(jobs)):min(till, len(jobs))]
 	a.Ports = ports[min(from, len(ports)):min(till, len(ports))]
+	a.Version = Version
 	a.More = till < max(len(jobs), len(ports))
 }
 

@@ -1,7 +1,8 @@
 package ports
 
 // This file is what funid and its helper say to each other: a request in JSON and its answer, one packet each, with descriptors beside them (SCM_RIGHTS,
-// unix(7)). Both are the same program, in the same release.
+// unix(7)). A funid of another release may find a helper that outlived the one before: fields that one does not know it leaves out, and what
+// they cannot do without changes Version.
 
 import (
 	"encoding/json"
@@ -24,7 +25,7 @@ const (
 	opEnd       = "end"        // ID
 	opGone      = "gone"       // ID, of a port that has ended; the answer says whether it is
 	opCounters  = "counters"   // ID
-	opHeld      = "held"       // From; the answer has the jobs and ports that are there from that place on, as many as fit
+	opHeld      = "held"       // From; the answer has the Version too, the answer has the jobs and ports that are there from that place on, as many as fit
 	opKeep      = "keep"       // Index, with the link of the NIC program there, which goes on when funid has ended
 	opKept      = "kept"       // Index; the answer has that link
 	opRelease   = "release"    // Index: the link is not kept any more
@@ -34,6 +35,9 @@ const (
 
 // placesAtOnce is how many nodes a request of opPlace has at the most: it fits a packet.
 const placesAtOnce = 4096
+
+// Version is of what they say.
+const Version = 1
 
 // heldAtOnce is how many jobs and ports an answer has at the most: it fits a packet.
 const heldAtOnce = 256
@@ -79,6 +83,7 @@ type answer struct {
 	Jobs     []Job            `json:"jobs,omitempty"`
 	Ports    []Held           `json:"ports,omitempty"`
 	More     bool             `json:"more,omitempty"`
+	Version  int              `json:"version,omitempty"`
 	SpentNs  int64            `json:"spent_ns"` // processor time of the request
 }
 

@@ -144,6 +144,7 @@ inside() {
 		sleep 0.1
 	done
 	check "after SIGKILL it is started again" '^active$' "$(systemctl is-active funid)"
+	directly
 	systemctl stop funid
 	check "stopped" '^inactive$' "$(systemctl is-active funid || true)"
 	check "nothing is left" 'No such file' "$(ls /run/funet 2>&1 || true)"
@@ -159,6 +160,41 @@ inside() {
 	check "how exposed it is (systemd-analyze security)" 'OK|SAFE' "$(systemd-analyze security funid --no-pager | tail -1)"
 	[ -z "$wrong" ] || systemctl status funid --no-pager --lines=20
 	[ -z "$wrong" ]
+}
+
+# directly tries direct ports, by a helper with a unit of its own, with funid restarted and killed under a job.
+directly() {
+	mkdir -p /etc/systemd/system/funid.service.d
+	cp /etc/funet/funid.yaml /etc/funet/without.yaml
+	printf '%s\n' 'carriage: direct' 'helper: /run/funet-ports/socket' 'xdp: native' >> /etc/funet/funid.yaml
+	systemctl start funid-ports
+	systemctl restart funid
+	check "with direct ports" '^active active$' "$(echo $(systemctl is-active funid-ports) $(systemctl is-active funid))"
+	local pid
+	pid=$(systemctl show -p MainPID --value funid-ports)
+	check "what the helper keeps" '0000c000007200$' "$(grep '^CapEff' "/proc/$pid/status")"
+	check "a program on direct ports" 'own card on a direct port' "$(cd / && timeout 100 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 200 2>&1)"
+	local n m
+	(cd / && exec timeout 300 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 1000000 > /tmp/long 2>&1) &
+	m=$!
+	for n in $(seq 600); do
+		[ "$(funet status --json 2> /dev/null | grep -c '"local":')" = 2 ] && break
+		sleep 0.1
+	done
+	systemctl restart funid
+	sleep 1
+	systemctl kill -s KILL funid
+	check "the job goes on while funid is restarted and killed" '^$' "$(cat /tmp/long)"
+	wait $m || true
+	check "and ends well" 'every one verified' "$(cat /tmp/long)"
+	check "funid is there again" '^active$' "$(systemctl is-active funid)"
+	systemctl stop funid
+	check "no NIC program is left beside the helper" '^$' "$(ip link show fu0 | grep -o xdp || true)"
+	check "nor links" '^$' "$(ip -br link | grep fup || true)"
+	systemctl stop funid-ports
+	check "how exposed the helper is" 'OK|MEDIUM|SAFE' "$(systemd-analyze security funid-ports --no-pager | tail -1)"
+	mv /etc/funet/without.yaml /etc/funet/funid.yaml
+	systemctl start funid
 }
 
 try() {
