@@ -155,7 +155,7 @@ func (p *kept) erase() error {
 // carryOut carries out a request and answers it. The error is of the connection.
 func (s *Helper) carryOut(r *request, got []int) error {
 	defer attach.CloseDescriptors(got)
-	begin, a := threadTime(), answer{}
+	begin, a := s.spent(), answer{}
 	var out []int
 	var made *kept
 	sw := s.host.sw
@@ -211,7 +211,7 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	default:
 		s.aboutPort(r, &a)
 	}
-	a.SpentNs = int64(threadTime() - begin)
+	a.SpentNs = int64(s.spent() - begin)
 	err := send(s.conn, a, out...)
 	if made != nil { // the process has the socket, and nobody else
 		err = errors.Join(err, made.letGo())
@@ -245,6 +245,9 @@ func (s *Helper) release(at int) {
 		delete(s.links, at)
 	}
 }
+
+// spent is the processor time of requests so far: of this thread, and of that within the namespace.
+func (s *Helper) spent() time.Duration { return threadTime() + s.host.inner.spent }
 
 // aboutPort carries out a request about a port that there is.
 func (s *Helper) aboutPort(r *request, a *answer) {
@@ -341,13 +344,4 @@ func (s *Helper) place(r *request) error {
 		}
 	}
 	return nil
-}
-
-// threadTime returns the processor time that the calling thread has used (clock_gettime(2)).
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
-		return 0 // every kernel has it
-	}
-	return time.Duration(t.Nano())
 }

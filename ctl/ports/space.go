@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -18,6 +19,7 @@ type space struct {
 	file   *os.File
 	handle *netlink.Handle
 	work   chan func()
+	spent  time.Duration // processor time of the thread for what it was asked to do
 }
 
 // newSpace makes a namespace that nobody else is in.
@@ -65,10 +67,21 @@ func (s *space) do(f func() error) (err error) {
 	done := make(chan struct{})
 	s.work <- func() {
 		defer close(done)
+		begin := threadTime()
 		err = f()
+		s.spent += threadTime() - begin
 	}
 	<-done
 	return err
+}
+
+// threadTime returns the processor time that the calling thread has used (clock_gettime(2)).
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0 // every kernel has it
+	}
+	return time.Duration(t.Nano())
 }
 
 // close leaves the namespace, which ends with what is in it.
