@@ -22,6 +22,7 @@
 //	holes.go      memory that is taken away under the card
 //	readers.go    many groups of slow readers
 //	remote.go     memory of other processes: written, guessed at, operated on, missed
+//	direct.go     direct ports: flooded, forged, made and ended
 //	dials.go      initial requests, as dials of connections are
 //	requests.go   requests at the daemon's socket; Requests lists these
 //	tree.go       multicasts along a tree
@@ -53,6 +54,8 @@ type Attack struct {
 	Idle                   int // threads that run when nothing else wants the processor (SCHED_IDLE)
 	// Waits: its cards try again and again what its processes have sent at first, so that these have nothing more to do. Any other attack goes on.
 	Waits bool
+	// Direct: its groups are direct, and its processes have ports instead of contexts.
+	Direct bool
 
 	slots, segment int              // of each context; bytes of its segment, 0: none
 	remote         funi.RemoteSizes // of each context; zero: no remote memory
@@ -87,7 +90,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range append(append(Attacks(), Requests()...), sleepers()) {
+	for _, a := range append(append(append(Attacks(), Requests()...), Direct()...), sleepers()) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -129,6 +132,9 @@ type player struct {
 	did   atomic.Int64
 	start time.Time // of the rounds
 
+	gates  []*gate // of direct attacks
+	forged uint64  // frames
+
 	requested chan struct{} // for each round of an attack on requests
 
 	published atomic.Pointer[[]int] // descriptors for threads that punch holes
@@ -166,7 +172,14 @@ func Play(c Config, out io.Writer) error {
 	for _, g := range c.Groups {
 		for i := range a.Contexts {
 			s := &seat{group: g, index: i, node: uint16(c.Host*a.Contexts + i)}
-			if err := p.sit(s); err != nil {
+			sit := p.sit
+			if a.Direct {
+				sit = p.openGate
+			}
+			if a.Name == "ports_loop" { // which opens them all the time
+				sit = func(*seat) error { return nil }
+			}
+			if err := sit(s); err != nil {
 				return fmt.Errorf("attaching node %d of group %d: %w", s.node, g.GID, err)
 			}
 			p.seats = append(p.seats, s)
@@ -236,6 +249,9 @@ func (p *player) sit(s *seat) (err error) {
 // sitAgain attaches contexts again that the daemon has taken away, as soon as it allows it. It
 // reads nothing that is shared with the card, where there may be a hole.
 func (p *player) sitAgain() {
+	if p.Direct {
+		return // a port stays
+	}
 	for _, s := range p.seats {
 		if s.k != nil {
 			if !s.k.HungUp() {

@@ -43,7 +43,11 @@ func newBed(o *options) (b *bed, err error) {
 	if b.lab, err = lab.Up(lab.Options{Hosts: 2, MTU: o.MTU}); err != nil {
 		return nil, err
 	}
-	err = b.lab.StartDaemons(lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules})
+	d := lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules}
+	if o.Card == cardDirect {
+		d.More += "carriage: direct\n"
+	}
+	err = b.lab.StartDaemons(d)
 	if err == nil {
 		b.sockets, err = b.lab.Sockets()
 	}
@@ -63,7 +67,7 @@ type group struct {
 }
 
 // found makes a group whose nodes are on those cards. GIDs are used in turn.
-func (b *bed) found(cards []uint16) (g *group, err error) {
+func (b *bed) found(cards []uint16, direct bool) (g *group, err error) {
 	b.nextGID = b.nextGID%arctic.MaxGID + 1
 	token := attach.NewToken()
 	g = &group{Group: attack.Group{GID: b.nextGID, Token: token.Text()}}
@@ -71,7 +75,7 @@ func (b *bed) found(cards []uint16) (g *group, err error) {
 		k, err := client.Dial(socket)
 		if err == nil {
 			g.jobs = append(g.jobs, k)
-			_, err = k.Job(attach.JobRequest{GID: g.GID, Token: token, Cards: cards})
+			_, err = k.Job(attach.JobRequest{GID: g.GID, Direct: direct, Token: token, Cards: cards})
 		}
 		if err != nil {
 			g.end()
@@ -125,7 +129,7 @@ func (b *bed) attackers(a attack.Attack) beside {
 			}
 		}()
 		for n := range a.Sleepers {
-			g, err := c.found(attack.SleepersCards())
+			g, err := c.found(attack.SleepersCards(), false)
 			if err != nil {
 				return nil, err
 			}
@@ -135,7 +139,7 @@ func (b *bed) attackers(a attack.Attack) beside {
 		}
 		var groups []attack.Group
 		for range a.Groups {
-			g, err := c.found(a.Cards())
+			g, err := c.found(a.Cards(), a.Direct)
 			if err != nil {
 				return nil, err
 			}
@@ -149,8 +153,8 @@ func (b *bed) attackers(a attack.Attack) beside {
 }
 
 // found makes a group that ends with the company.
-func (c *company) found(cards []uint16) (attack.Group, error) {
-	g, err := c.b.found(cards)
+func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
+	g, err := c.b.found(cards, direct)
 	if err != nil {
 		return attack.Group{}, err
 	}

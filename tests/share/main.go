@@ -52,6 +52,7 @@ type options struct {
 	Only    []string
 	MTU     int
 	XDP     string
+	Card    string // of the victim
 	Funid   string
 	JSON    bool
 	From    []string // documents of earlier runs
@@ -100,15 +101,22 @@ func command() *cobra.Command {
 	p.StringSliceVar(&o.Only, "attacks", nil, "only these: "+strings.Join(names(), ", "))
 	p.IntVar(&o.MTU, "mtu", 9000, "of the lab's link, in bytes; frames are as long")
 	p.StringVar(&o.XDP, "xdp", "generic", "native or generic")
+	p.StringVar(&o.Card, "card", cardDaemon, "of the victim's processes: daemon, or direct, with a link of 1500 bytes and native mode, and attacks on direct ports besides")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print the README's table from the JSON documents of runs")
 	return c
 }
 
+// The values of --card.
+const (
+	cardDaemon = "daemon"
+	cardDirect = "direct"
+)
+
 // names lists the attacks.
 func names() (all []string) {
-	for _, a := range append(attack.Attacks(), attack.Requests()...) {
+	for _, a := range append(append(attack.Attacks(), attack.Requests()...), attack.Direct()...) {
 		all = append(all, a.Name)
 	}
 	return all
@@ -125,6 +133,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--xdp %q: use native or generic", o.XDP)
 	case o.MTU < lab.DefaultMTU || o.MTU > lab.MaxMTU:
 		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
+	case o.Card != cardDaemon && o.Card != cardDirect:
+		return fmt.Errorf("--card %q: use daemon or direct", o.Card)
 	case os.Geteuid() != 0:
 		return errors.New("network namespaces, AF_XDP and processes of several users need root; run it with sudo")
 	}
@@ -133,7 +143,11 @@ func (o *options) check() error {
 			return fmt.Errorf("--attacks %q: use some of %s", name, strings.Join(names(), ", "))
 		}
 	}
-	for _, a := range attack.Attacks() {
+	all := attack.Attacks()
+	if o.Card == cardDirect {
+		o.MTU, o.XDP, all = lab.DefaultMTU, "native", append(all, attack.Direct()...)
+	}
+	for _, a := range all {
 		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {
 			o.attacks = append(o.attacks, a)
 		}

@@ -30,7 +30,7 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := &run{options: o, bed: b, report: newReport(o)}
-	g, err := b.found([]uint16{0, 1})
+	g, err := b.found([]uint16{0, 1}, o.Card == cardDirect)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -55,7 +57,7 @@ type window struct {
 // victim is the role.
 type victim struct {
 	c     victimConfig
-	k     *attach.Client
+	k     funet.Carrier
 	iface *funi.Interface
 
 	number   uint32 // of the next request
@@ -72,7 +74,8 @@ func (v *victim) live() error {
 	if err != nil {
 		return err
 	}
-	if v.k, err = attach.Open(attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.c.Node, Token: token, Slots: 256, Timeout: patience}); err != nil {
+	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.c.Node, Token: token, Slots: 256, Timeout: patience}}
+	if v.k, _, err = o.Carrier(context.Background()); err != nil { // of the daemon, or on a direct port
 		return err
 	}
 	v.iface = v.k.Interface()

@@ -1,0 +1,148 @@
+package attack
+
+// This file is what a user does to others with direct ports: the links, the guard, the NIC, and the helper that makes ports are shared.
+
+import (
+	"encoding/binary"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/afxdp"
+)
+
+const (
+	// portsEach is how many ports a process of an attack has.
+	portsEach = 2
+	// floodFrame is the length of its frames in bytes.
+	floodFrame = 1000
+	// burst is how many frames leave between two looks.
+	burst = 64
+)
+
+// Direct lists the attacks of who has direct ports. Their groups are direct.
+func Direct() []Attack {
+	return []Attack{
+		{Name: "ports_flood", Does: "frames without end from two ports to two that nobody reads", Groups: 1, Contexts: portsEach, Direct: true,
+			round: func(p *player) int { return p.flood(func([]byte) int { return floodFrame }) }},
+		{Name: "ports_forged", Does: "frames in others' names, of other groups, jobs, versions and lengths, and for nobody", Groups: 1, Contexts: portsEach, Direct: true,
+			round: func(p *player) int { return p.flood(p.forge) }},
+		{Name: "ports_loop", Does: "ports, made and ended", Groups: 1, Contexts: 1, Direct: true, round: (*player).remake},
+	}
+}
+
+// gate is a direct port that the process has.
+type gate struct {
+	place *attach.Port
+	port  *afxdp.Port
+	tag   uint64
+	seat  *seat
+}
+
+// ask asks for the port of a seat.
+func (p *player) askPort(s *seat) (*attach.Port, attach.Token, error) {
+	token, err := attach.ParseToken(s.group.Token)
+	if err != nil {
+		return nil, token, err
+	}
+	place, err := attach.OpenPort(attach.Config{Socket: p.c.Socket, GID: s.group.GID, Node: s.node, Token: token})
+	return place, token, err
+}
+
+// openGate takes the port of a seat.
+func (p *player) openGate(s *seat) error {
+	place, token, err := p.askPort(s)
+	if err != nil {
+		return err
+	}
+	defer place.Memory.Close()
+	a := &place.Answer
+	g := &gate{place: place, seat: s, tag: arctic.JobTag(token[:], s.group.GID)}
+	if g.port, err = afxdp.OpenDirect(afxdp.Direct{FD: place.Socket, Memory: place.Memory, Geometry: a.Geometry, MTU: int(a.MTU)}); err != nil {
+		place.Close()
+		return err
+	}
+	p.gates = append(p.gates, g)
+	return nil
+}
+
+// Where fields lie in a frame, in bytes (package arctic).
+const (
+	versionAt     = 14
+	lengthAt      = 16
+	gidAt         = 18
+	sourceAt      = 24
+	destinationAt = 26
+	tagAt         = 68
+)
+
+// flood sends frames of all ports, as change makes them of right ones, which returns their length.
+func (p *player) flood(change func(b []byte) int) (sent int) {
+	for _, g := range p.gates {
+		for range burst {
+			b := g.port.Reserve()
+			if b == nil {
+				break
+			}
+			clear(b[:bpf.FrameMin])
+			binary.BigEndian.PutUint16(b[12:], bpf.EtherType)
+			b[versionAt] = bpf.VersionDirect
+			le := binary.LittleEndian
+			le.PutUint16(b[lengthAt:], floodFrame-arctic.EthernetSize)
+			le.PutUint16(b[gidAt:], g.seat.group.GID)
+			le.PutUint16(b[sourceAt:], g.seat.node)
+			le.PutUint16(b[destinationAt:], p.twin(g.seat))
+			le.PutUint64(b[tagAt:], g.tag)
+			g.port.Commit(change(b))
+			sent++
+		}
+		g.port.Flush()
+	}
+	return sent
+}
+
+// forge makes a frame one that may not be sent, in turn.
+func (p *player) forge(b []byte) int {
+	p.forged++
+	le := binary.LittleEndian
+	switch p.forged % 9 {
+	case 0:
+		b[versionAt] = bpf.Version
+	case 1:
+		b[versionAt] = bpf.VersionHello
+	case 2:
+		b[versionAt] = bpf.VersionProbe
+	case 3:
+		le.PutUint16(b[gidAt:], 1) // the victim's is among the first
+	case 4:
+		le.PutUint16(b[sourceAt:], le.Uint16(b[sourceAt:])^1)
+	case 5:
+		le.PutUint64(b[tagAt:], p.forged)
+	case 6:
+		le.PutUint16(b[destinationAt:], uint16(p.forged))
+		if p.forged%2 == 0 {
+			le.PutUint16(b[destinationAt:], 40000)
+		}
+	case 7:
+		return floodFrame / 2
+	case 8:
+		return bpf.FrameMin / 2
+	}
+	return floodFrame
+}
+
+// remake makes a port and ends it.
+func (p *player) remake() int {
+	place, _, err := p.askPort(p.seats[0])
+	if err != nil { // the one before is not gone yet
+		time.Sleep(time.Millisecond)
+		return 0
+	}
+	_ = unix.Close(place.Socket)
+	place.Memory.Close()
+	place.Close()
+	return 1
+}
