@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -149,6 +150,9 @@ func MakePorts(path string, stay bool) (err error) {
 
 // listenPorts takes the socket of a helper, which only root and the daemon's user may connect to.
 func listenPorts(path string) (*net.UnixListener, error) {
+	if err := makeFolders(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("making the folder of the socket %s: %w", path, err)
+	}
 	for until := time.Now().Add(endsWithin); ; time.Sleep(lookForDaemons / 100) {
 		c, err := net.Dial(attach.Network, path)
 		if err != nil {
