@@ -440,7 +440,9 @@ func (s *shares) measure(ctx context.Context, n int, r *SocketResult) {
 		sum, squares = sum+x, squares+x*x
 	}
 	r.Gbit = sum * 8 / float64(took.Nanoseconds())
-	r.Jain = sum * sum / squares / float64(n)
+	if squares > 0 { // else nothing has come, as on a machine that runs others, and nobody has a share
+		r.Jain = sum * sum / squares / float64(n)
+	}
 }
 
 // roundTrips sends messages that are sent back.

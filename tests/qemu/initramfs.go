@@ -89,7 +89,7 @@ func (i *image) build() (_ *os.File, err error) {
 		w.File("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n")),
 		w.File(peersPath[1:], 0o644, []byte(i.peers)))
 	for host, text := range i.funidYAML {
-		err = errors.Join(err, w.File(funidPath(host)[1:], 0o644, []byte(text)))
+		err = errors.Join(err, w.File(funidPath(host)[1:], 0o644, []byte(text)), w.File(funidDirectPath(host)[1:], 0o644, []byte(text+directly)))
 	}
 	for _, name := range applets {
 		err = errors.Join(err, w.Link("bin/"+name, "busybox"))
@@ -155,6 +155,9 @@ const peersPath = "/etc/peers.yaml"
 
 // funidPath is the path of funid's configuration in a guest.
 func funidPath(host int) string { return fmt.Sprintf("/etc/funid-%d.yaml", host) }
+
+// funidDirectPath is that of a configuration with direct ports.
+func funidDirectPath(host int) string { return fmt.Sprintf("/etc/funid-direct-%d.yaml", host) }
 
 // checkStatic refuses a program that asks for an interpreter.
 func checkStatic(path string) error {

@@ -383,7 +383,7 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 			return nil // it may have taken long, and so may the others
 		}
 	}
-	if !wanted(viaDaemons) && !o.faults(wanted) {
+	if !wanted(viaDaemons) && !wanted(viaPorts) && !o.faults(wanted) {
 		return nil
 	}
 	if err := p.startShells(ctx); err != nil {
@@ -398,6 +398,13 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 		if err != nil || b.Error != "" {
 			return err
 		}
+	}
+	if wanted(viaPorts) {
+		r, err := p.onPorts(ctx, o.Scale)
+		if err != nil {
+			return err
+		}
+		enter(r)
 	}
 	if !o.faults(wanted) {
 		return nil
@@ -442,3 +449,6 @@ func funidFiles(n nic) (files [2]string) {
 	}
 	return files
 }
+
+// directly makes one that of a daemon that gives direct ports.
+const directly = "carriage: direct\n"

@@ -147,7 +147,7 @@ func TestMarkdown(t *testing.T) {
 	if err := r.writeMarkdown(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| NIC | kernel | mode | pingpong |", "\n|---|---|", "\n| igb | 7.3.4 | native, zero-copy | 99 us |", "\n| igb | 6.12.107 | native,", "| NIC | kernel | mode | link_bounce | ring_change |", "| matmul | daemons | TCP bare |", "\nQEMU 10, tcg, two guests of one processor and 512 MB. `TCP bare`"} {
+	for _, want := range []string{"| NIC | kernel | mode | pingpong |", "\n|---|---|", "\n| igb | 7.3.4 | native, zero-copy | 99 us |", "\n| igb | 6.12.107 | native,", "| NIC | kernel | mode | link_bounce | ring_change |", "| matmul | daemons | direct | TCP bare |", "\nQEMU 10, tcg, two guests of one processor and 512 MB. `TCP bare`"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q in\n%s", want, page.String())
 		}

@@ -106,12 +106,15 @@ func pingpongArguments(scale float64) []string {
 // viaDaemons is the sixth: ping-pong by processes that attach to a funid on each host.
 const viaDaemons = "daemons"
 
+// viaPorts is the seventh: ping-pong by processes with direct ports.
+const viaPorts = "direct"
+
 // programNames lists them.
 func programNames() (names []string) {
 	for _, p := range programs {
 		names = append(names, p.Name)
 	}
-	return append(append(names, viaDaemons), faultNames()...)
+	return append(append(names, viaDaemons, viaPorts), faultNames()...)
 }
 
 func roundTrips(r *row, d [2]result, _ float64) error {
@@ -181,9 +184,12 @@ const (
 )
 
 // startDaemons starts them and waits until both answer.
-func (p pair) startDaemons(ctx context.Context) (d daemons, err error) {
+func (p pair) startDaemons(ctx context.Context) (daemons, error) { return p.startWith(ctx, funidPath) }
+
+// startWith starts them with configurations at paths.
+func (p pair) startWith(ctx context.Context, path func(host int) string) (d daemons, err error) {
 	for host, m := range p {
-		if d[host], err = m.begin(daemonsDeadline, "funid", "--config", funidPath(host)); err != nil {
+		if d[host], err = m.begin(daemonsDeadline, "funid", "--config", path(host)); err != nil {
 			return d, err
 		}
 	}
@@ -260,9 +266,30 @@ func (d daemons) stop(ctx context.Context) (log string, err error) {
 const daemonShare = 10
 
 // attached runs ping-pong through daemons, from host 0 and by ssh on host 1.
-func (p pair) attached(ctx context.Context, scale float64) (r row, err error) {
-	r.Program = viaDaemons
-	e, err := p[0].run(ctx, programDeadline, jobArguments("pingpong", pingpongArguments(scale/daemonShare)...)...)
+func (p pair) attached(ctx context.Context, scale float64) (row, error) {
+	return p.job(ctx, viaDaemons, scale, jobArguments("pingpong", pingpongArguments(scale/daemonShare)...))
+}
+
+// onPorts runs it on direct ports, of daemons that it starts for that.
+func (p pair) onPorts(ctx context.Context, scale float64) (r row, err error) {
+	d, err := p.startWith(ctx, funidDirectPath)
+	if err == nil {
+		args := jobArguments("pingpong", pingpongArguments(scale/daemonShare)...)
+		r, err = p.job(ctx, viaPorts, scale, append([]string{"funet", "run", "--card", "direct"}, args[2:]...))
+	}
+	_, stopped := d.stop(ctx)
+	if err = errors.Join(err, stopped); errors.Is(err, errDaemon) { // a result
+		r.Program = viaPorts
+		r.judge(err)
+		err = nil
+	}
+	return r, err
+}
+
+// job runs ping-pong by funet run.
+func (p pair) job(ctx context.Context, name string, scale float64, args []string) (r row, err error) {
+	r.Program = name
+	e, err := p[0].run(ctx, programDeadline, args...)
 	if err != nil {
 		return r, err
 	}

@@ -50,7 +50,7 @@ const (
 )
 
 // drivers are the kernel modules that guests load.
-var drivers = []string{"virtio_pci", "virtio_net", "e1000e", "igb", "vmxnet3"}
+var drivers = []string{"virtio_pci", "virtio_net", "e1000e", "igb", "vmxnet3", "veth", "sch_ingress", "cls_bpf"}
 
 // store is the cache.
 type store struct {
