@@ -20,7 +20,8 @@
 //	               the processor to others where users share it, fault.go handles
 //	               memory that fails under it, and panics
 //	accesses.go    what the card tells of its tables' misses and of accesses that they forbid: counted, or a window is suspended
-//	port.go        direct ports, for jobs whose processes have cards of their own
+//	port.go        direct ports, for jobs whose processes have cards of their own (carriage.go says whether there are some); helper.go
+//	               starts the process that makes them, and is its life; resume.go takes ports and jobs over from the daemon before
 //	share.go       gives groups turns, where the card has room for few contexts
 //
 //	links.go       the interfaces that the card is plugged into (package plug), and the jobs that need them;

@@ -29,6 +29,7 @@
 //   - A node that fails is started again on its host as often as Options.Restarts says, with FUNET_LIFE, the number of
 //     processes that were the node before, and FUNET_RESTARTS in the environment (lives.go). Only a failure after that
 //     counts as the node's. Standard input stays with the first process of node 0.
+//   - A job of direct ports outlives its daemons: the agent asks the next one for it again (keep.go).
 //   - The death of a host ends the job: its agent says twice a second that it lives, over any
 //     transport, and is given up when it has not been heard for Options.HostTimeout (pulse.go). One line names host and
 //     nodes, the other nodes are ended, and the exit code is HostLost, also if other nodes have failed before because of it.

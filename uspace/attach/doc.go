@@ -14,6 +14,9 @@
 // daemon then takes the place of the first's, at the same addresses. An administrator may ask for that (KindWhither): the register page says so, and
 // Drive sees it. A move that is refused leaves the context as it was; one that fails when the first card has let go ends it (ErrLost).
 //
+// In a job of direct ports a process gets memory and the socket of a port instead of a context (KindPort, port.go), and has a card of its
+// own on it. Its connection is its place in the job; when the daemon ends it shows a ticket to the next one (KindResume).
+//
 // A message is little-endian and starts with a header:
 //
 //	u32 magic 0x494e5546@0 ("FUNI"), u16 version@4, u16 kind@6,
