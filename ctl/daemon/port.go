@@ -189,20 +189,24 @@ func (c *connection) endPort() {
 	if err != nil {
 		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.node, p.job.gid, err), "job", p.job.gid)
 	}
-	account, rule := c.peer.account, c.rule
+	account, rule, purse := c.peer.account, c.rule, c.purse
 	go func() { // of as many as his rule allows
-		d.awaitGone(p.id)
+		d.awaitGone(p.id, purse)
 		d.give(account, rule, p.use)
 	}()
 }
 
 // firstAsk and lastAsk bound the time between two looks whether a port is gone.
-const firstAsk, lastAsk = time.Millisecond, time.Second
+const firstAsk, lastAsk = time.Millisecond, 5 * time.Second
 
-// awaitGone waits until nobody has a port's socket any more, or the daemon ends.
-func (d *Daemon) awaitGone(id uint32) {
+// awaitGone waits until nobody has a port's socket any more, or the daemon ends. Whose port it was pays for the looks; nil: nobody has taken it over.
+func (d *Daemon) awaitGone(id uint32, whose *purse) {
 	for pause := firstAsk; ; pause = min(2*pause, lastAsk) {
-		if gone, err := d.cfg.Ports.Gone(id); gone || err != nil {
+		gone, spent, err := d.cfg.Ports.Gone(id)
+		if whose != nil {
+			d.pay(whose, costFactor*spent)
+		}
+		if gone || err != nil {
 			return // without a helper there are no ports
 		}
 		if !d.sleep(pause) {

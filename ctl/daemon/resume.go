@@ -72,7 +72,7 @@ func (d *Daemon) endHeld(p ports.Held) {
 		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.Of.Node, p.Of.Job.GID, err), "job", p.Of.Job.GID)
 		return
 	}
-	d.awaitGone(p.ID)
+	d.awaitGone(p.ID, nil)
 }
 
 // takeJob takes a job over that the switch has already, and reports whether it did.

@@ -193,10 +193,11 @@ func (c *Client) Alive(id uint32) (bool, error) {
 	return !a.Gone, err
 }
 
-// Gone reports whether nobody has the socket of a port any more that has ended; then it must not be asked again.
-func (c *Client) Gone(id uint32) (bool, error) {
+// Gone reports whether nobody has the socket of a port any more that has ended; then it must not be asked again. spent is processor time of
+// the helper.
+func (c *Client) Gone(id uint32) (gone bool, spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opGone, ID: id}, 0)
-	return a.Gone, err
+	return a.Gone, time.Duration(a.SpentNs), err
 }
 
 // Counters returns what became of the frames of a port.

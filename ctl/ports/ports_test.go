@@ -315,7 +315,7 @@ func TestPortIsGone(t *testing.T) {
 	if _, err := h.End(m.ID); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := h.Gone(m.ID); gone || err != nil {
+	if gone, _, err := h.Gone(m.ID); gone || err != nil {
 		t.Fatalf("while the process has the socket: gone %v, %v", gone, err)
 	}
 	if _, err := b.make(0, 1, memory); !errors.Is(err, ErrFull) {
@@ -326,7 +326,7 @@ func TestPortIsGone(t *testing.T) {
 	}
 	until := time.Now().Add(patience)
 	for gone := false; !gone; { // the kernel takes the socket apart later
-		if gone, err = h.Gone(m.ID); err != nil || time.Now().After(until) {
+		if gone, _, err = h.Gone(m.ID); err != nil || time.Now().After(until) {
 			t.Fatalf("afterwards: gone %v, %v", gone, err)
 		}
 	}
@@ -351,7 +351,7 @@ func TestHelperRefuses(t *testing.T) {
 	b := newBed(t, 1, 2)
 	h := b.hosts[0]
 	_, ended := h.End(9)
-	_, gone := h.Gone(9)
+	_, _, gone := h.Gone(9)
 	_, _, unknown := h.ask(&request{Op: "something"}, 0)
 	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu)
 	_, tooMany := b.make(0, 2, memory(t))
