@@ -156,6 +156,10 @@ demo: root build
 	@echo
 	@cd / && $(CURDIR)/bin/funet run -n 2 --lab -- funet pingpong --exchanges 50000
 	@echo
+	@echo "By an ordinary user's processes, too, but with cards of their own on direct ports of the daemons:"
+	@echo
+	@cd / && $(CURDIR)/bin/funet pingpong --lab 2 --card direct
+	@echo
 	@echo "Done; nothing is left behind."
 
 test: root tools check unit race

@@ -5,7 +5,9 @@ package measure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +49,15 @@ long as the MTU allows (jumbo). The three take turns; figures are medians over t
 rounds, ratios are medians of those in each round. Without iperf3 the report says so and
 lacks its figures.`,
 		Example: "  funet bench xfer --lab 2 --mtu 1500,9000,65535",
-	}, func(ctx context.Context) (output.Report, error) { return bench.Xfer(ctx, o) })
+	}, func(ctx context.Context) (output.Report, error) {
+		if f.OnPorts() { // whose frames are no longer
+			o.MTUs = slices.DeleteFunc(slices.Clone(o.MTUs), func(mtu int) bool { return mtu > program.LongestDirect })
+			if len(o.MTUs) == 0 {
+				return nil, fmt.Errorf("--mtu: direct ports have up to %d on a lab", program.LongestDirect)
+			}
+		}
+		return bench.Xfer(ctx, o)
+	})
 	c.Flags().IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
 	f.number(c, &o.Seconds, "seconds", bench.XferSeconds, "that each run takes, about")
 	f.number(c, &o.Block, "block", bench.XferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")

@@ -178,6 +178,13 @@ func (f *Flags) RegisterCard(c *cobra.Command) {
 	c.Flags().StringVar(&f.card, "card", "embedded", "embedded: the processes are root's and have cards of their own; direct: they are an ordinary user's and have direct ports")
 }
 
+// LongestDirect is the greatest MTU of a lab's link for direct ports, in bytes: a page has to hold the frame, with room before and behind it, where
+// XDP is native.
+const LongestDirect = 3498
+
+// OnPorts reports whether the processes are to have direct ports.
+func (f *Flags) OnPorts() bool { return f.card == cardDirect }
+
 // checkDirect refuses what direct ports cannot have.
 func (f *Flags) checkDirect() error {
 	switch {
@@ -185,6 +192,8 @@ func (f *Flags) checkDirect() error {
 		return errors.New("--card direct: say where the lab is: --lab N; on hosts with daemons it is `funet run --card direct`")
 	case f.Alone, f.Jumbo, f.vlan != 0, f.key != "", f.Encap != "" && f.Encap != cluster.Ethernet.String(), f.modelled():
 		return errors.New("--card direct: leave out --alone, --jumbo, --vlan, --key, --encap and --profile, which direct ports have not")
+	case f.MTU > LongestDirect:
+		return fmt.Errorf("--mtu %d: direct ports have up to %d on a lab", f.MTU, LongestDirect)
 	case f.Mode == xdp.AttachGeneric.String():
 		return errors.New("--xdp generic: direct ports need native mode on a lab; leave it out")
 	}
