@@ -152,7 +152,7 @@ func (s *Switch) RemovePort(outer, link uint32) error {
 	return nil
 }
 
-// AddJob makes room for a job of so many nodes, of which none is anywhere yet.
+// AddJob makes room for a job of so many nodes. They are nowhere yet.
 func (s *Switch) AddJob(j Job, nodes int) error {
 	if nodes < 1 || nodes > 1<<16 || j.GID >= Groups {
 		return fmt.Errorf("add group %d of %d nodes to the switch: %w: a GID is 1 to %d, and a group has 1 to 65536 nodes", j.GID, nodes, ErrRange, Groups-1)

@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -184,13 +185,13 @@ func (d *Daemon) letIn(account uint32, w *door) {
 			d.sleep(wait)
 		}
 		runtime.LockOSThread() // to measure it
-		since := threadTime()
+		since := ports.ThreadTime()
 		if a.why == nil {
 			d.begin(&a)
 		} else {
 			refuse(a.fd, a.why)
 		}
-		d.pay(p, connectionFactor*(threadTime()-since))
+		d.pay(p, connectionFactor*(ports.ThreadTime()-since))
 		runtime.UnlockOSThread()
 		if a.why != nil {
 			d.mu.Lock()

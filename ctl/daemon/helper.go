@@ -85,6 +85,7 @@ func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 		return nil, err
 	}
 	c := ports.NewClient(conn)
+	defer context.AfterFunc(ctx, func() { c.Close() })() // another funid may have the helper, which does not answer then
 	if _, _, err := c.Held(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

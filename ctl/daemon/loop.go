@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/pin"
+	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
@@ -327,7 +328,7 @@ func (l *loop) obey() {
 		}
 		l.worked = true
 		l.wait.Found()
-		l.began = threadTime()
+		l.began = ports.ThreadTime()
 		l.doing.do()
 		l.finish(nil)
 	}
@@ -339,7 +340,7 @@ func (l *loop) finish(err error) {
 	if c == nil {
 		return
 	}
-	c.err, c.took = err, threadTime()-l.began
+	c.err, c.took = err, ports.ThreadTime()-l.began
 	l.now = l.clock()
 	l.mailbox.rest(c, l.now, int64(c.took), l.beside)
 	l.doing = nil

@@ -18,7 +18,8 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/uspace/attach"
 )
 
 const (
@@ -137,20 +138,11 @@ func (c *connection) exit() {
 func (c *connection) measure(so bool) {
 	if so {
 		runtime.LockOSThread()
-		c.since = threadTime()
+		c.since = ports.ThreadTime()
 		return
 	}
-	c.spent += threadTime() - c.since
+	c.spent += ports.ThreadTime() - c.since
 	runtime.UnlockOSThread()
-}
-
-// threadTime returns the processor time that the calling thread has used (clock_gettime(2)).
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
-		return 0 // every kernel has it
-	}
-	return time.Duration(t.Nano())
 }
 
 // endsWithin waits, and reports whether the process hung up, or the connection was closed,
@@ -160,7 +152,7 @@ func (c *connection) endsWithin(wait time.Duration) bool {
 	if err != nil || c.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
 		return true
 	}
-	err = raw.Read(func(fd uintptr) bool { return hungUp(int(fd)) }) // asked again whenever something happens
+	err = raw.Read(func(fd uintptr) bool { return attach.DescriptorHungUp(int(fd)) }) // asked again whenever something happens
 	return !errors.Is(err, os.ErrDeadlineExceeded) || c.conn.SetReadDeadline(time.Time{}) != nil
 }
 
@@ -168,11 +160,4 @@ func (c *connection) endsWithin(wait time.Duration) bool {
 func (c *connection) pause(wait time.Duration) (gone bool) {
 	c.exit()
 	return c.endsWithin(wait) || c.enter() != nil
-}
-
-// hungUp reports whether the process at the other end of a socket is gone.
-func hungUp(fd int) bool {
-	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-	n, _ := unix.Poll(p[:], 0)
-	return n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/ctl/ports"
 )
 
 // Rule: what a user's requests cost, however large they are, is at most the time that passes, a burst and the last of them;
@@ -62,7 +64,7 @@ func TestRequestsOfAnAccountTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.exit()
-	for begin := threadTime(); threadTime()-begin < time.Millisecond; {
+	for begin := ports.ThreadTime(); ports.ThreadTime()-begin < time.Millisecond; {
 		continue // the thread is the goroutine's
 	}
 	done <- "first"

@@ -4,10 +4,8 @@ package launch
 // next daemon takes the job over from the one before, when its launcher asks for it again (daemon/resume.go).
 
 import (
-	"net"
+	"context"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/attach"
 )
@@ -19,40 +17,45 @@ const (
 	keepFor = 30 * time.Second
 )
 
+// until is what ends a request that is under way. The caller holds talk.
+func (l *local) until() context.Context {
+	if l.asks != nil {
+		return l.asks
+	}
+	return context.Background()
+}
+
 // keep has the job asked for again when its connection ends. The caller holds talk.
 func (l *local) keep(r attach.JobRequest) {
 	request, err := r.Encode()
 	if err != nil {
 		return // it was encoded before
 	}
-	l.kept = make(chan struct{})
-	go l.keeping(request, l.kept)
+	l.asks, l.letGo = context.WithCancel(context.Background())
+	go l.keeping(l.asks, request)
 }
 
 // keeping looks at the connection until the job need not be kept any more, or nobody takes it over.
-func (l *local) keeping(request []byte, until <-chan struct{}) {
+func (l *local) keeping(until context.Context, request []byte) {
 	t := time.NewTicker(lookAtDaemon)
 	defer t.Stop()
 	for left := time.Now(); time.Since(left) < keepFor; {
 		select {
 		case <-t.C:
-		case <-until:
+		case <-until.Done():
 			return
 		}
-		if l.there(request) {
+		if l.there(until, request) {
 			left = time.Now()
 		}
 	}
 }
 
 // there reports whether the job's connection is there, or is again.
-func (l *local) there(request []byte) bool {
+func (l *local) there(until context.Context, request []byte) bool {
 	l.talk.Lock()
 	defer l.talk.Unlock()
-	if l.kept == nil {
-		return true // it is free
-	}
-	if l.conn != nil && !hungUp(l.conn) {
+	if until.Err() != nil || l.conn != nil && !attach.HungUp(l.conn) {
 		return true
 	}
 	if l.conn != nil {
@@ -68,18 +71,4 @@ func (l *local) there(request []byte) bool {
 		l.conn = nil
 	}
 	return err == nil
-}
-
-// hungUp reports whether the other end of a connection is gone.
-func hungUp(c *net.UnixConn) (gone bool) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return true
-	}
-	err = raw.Control(func(fd uintptr) {
-		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, _ := unix.Poll(p[:], 0)
-		gone = n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
-	})
-	return gone || err != nil
 }

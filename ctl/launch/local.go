@@ -36,7 +36,10 @@ type local struct {
 	conn   *net.UnixConn // the job lives as long as it
 	gid    uint16        // of the job
 	buffer []byte
-	kept   chan struct{} // closed when a job of direct ports need not be kept any more; nil: there is none (keep.go)
+	asks   context.Context // ends a request of keep.go when the job is freed; nil: none
+
+	// letGo ends the keeping of a job of direct ports (keep.go); nil: there is none. It belongs to the agent's goroutine.
+	letGo context.CancelFunc
 
 	mu        sync.Mutex // guards processes and ending, and is held while one starts: signals and burials come from outside
 	processes []*process // those that have not been waited for
@@ -76,7 +79,7 @@ func (l *local) connect() error {
 		return nil
 	}
 	var err error
-	l.conn, err = attach.Dial(context.Background(), l.socket, answerWithin)
+	l.conn, err = attach.Dial(l.until(), l.socket, answerWithin)
 	switch {
 	case err == nil:
 		return nil
@@ -99,7 +102,9 @@ func (l *local) askLocked(request []byte) ([]byte, error) {
 	if err := l.connect(); err != nil {
 		return nil, err
 	}
-	err := l.conn.SetDeadline(time.Now().Add(answerWithin))
+	conn := l.conn
+	err := conn.SetDeadline(time.Now().Add(answerWithin))
+	defer context.AfterFunc(l.until(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
 	if err == nil {
 		err = attach.Send(l.conn, request)
 	}
@@ -185,12 +190,13 @@ func (l *local) absent() (nodes []int, attached int, err error) {
 }
 
 func (l *local) free() {
+	if l.letGo != nil {
+		l.letGo() // first: a request may be under way
+		l.letGo = nil
+	}
 	l.talk.Lock()
 	defer l.talk.Unlock()
-	if l.kept != nil {
-		close(l.kept)
-		l.kept = nil
-	}
+	l.asks = nil
 	if l.conn != nil {
 		l.conn.Close()
 		l.conn = nil

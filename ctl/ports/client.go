@@ -156,8 +156,8 @@ type Made struct {
 	Spent time.Duration // processor time of the helper
 }
 
-// Make makes a port as Host.Make does, on the memory of a descriptor, of which the helper keeps a copy until the port is gone, and
-// places its node.
+// Make makes a port as Host.Make does, on the memory of a descriptor, and places its node.
+// The helper keeps a copy of the descriptor until the port is gone.
 func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int) (Made, error) {
 	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Ticket: ticket, Geometry: g, MTU: mtu}, 1, memory)
 	if err != nil {

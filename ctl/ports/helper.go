@@ -247,7 +247,7 @@ func (s *Helper) release(at int) {
 }
 
 // spent is the processor time of requests so far: of this thread, and of that within the namespace.
-func (s *Helper) spent() time.Duration { return threadTime() + s.host.inner.spent }
+func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spent }
 
 // aboutPort carries out a request about a port that there is.
 func (s *Helper) aboutPort(r *request, a *answer) {

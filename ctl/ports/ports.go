@@ -10,8 +10,8 @@
 // the process, which opens its port (package afxdp). AddJob and Place tell the switch where the nodes of a job are.
 //
 // Rules:
-//   - The helper is a process of its own, which keeps the capabilities that funid drops. Who asks it is funid alone, which
-//     has checked what processes ask for. It outlives funid: the next one finds jobs and ports there (Client.Held).
+//   - The helper is a process of its own, which keeps the capabilities that funid drops. Only funid asks
+//     it, and has checked what processes ask for. It outlives funid: the next one finds jobs and ports there (Client.Held).
 //   - A Host's methods are called one at a time, by threads in the network namespace of the NICs: the kernel looks a link for
 //     the switch up in that of the caller (dev_map_update_elem, kernel/bpf/devmap.c).
 //   - End takes the node out of the switch first, then the port: an index that is used again is another port's.

@@ -67,16 +67,16 @@ func (s *space) do(f func() error) (err error) {
 	done := make(chan struct{})
 	s.work <- func() {
 		defer close(done)
-		begin := threadTime()
+		begin := ThreadTime()
 		err = f()
-		s.spent += threadTime() - begin
+		s.spent += ThreadTime() - begin
 	}
 	<-done
 	return err
 }
 
-// threadTime returns the processor time that the calling thread has used (clock_gettime(2)).
-func threadTime() time.Duration {
+// ThreadTime returns the processor time that the calling thread has used (clock_gettime(2)).
+func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
 		return 0 // every kernel has it

@@ -80,6 +80,23 @@ func rights(oob []byte) (got []int, err error) {
 	return got, nil
 }
 
+// HungUp reports whether the other end of a connection is gone. Any goroutine may ask, also while another receives.
+func HungUp(c *net.UnixConn) (gone bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) { gone = DescriptorHungUp(int(fd)) })
+	return gone || err != nil
+}
+
+// DescriptorHungUp is HungUp of a connection's descriptor.
+func DescriptorHungUp(fd int) bool {
+	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, _ := unix.Poll(p[:], 0)
+	return n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+}
+
 // CloseDescriptors closes what Receive returned.
 func CloseDescriptors(fds []int) {
 	for _, fd := range fds {

@@ -48,8 +48,8 @@ func DecodePortRequest(b []byte) (AttachRequest, error) {
 //	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields, ticket@52,
 //	u32 flags@68 (bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72
 //
-// While the connection lasts the place is the process's. What comes on it later is a refusal of this kind, which says why that has
-// ended. When the connection ends without, the daemon has ended: the process has some time to show its ticket to the next one.
+// While the connection lasts the place is the process's. A message that comes later is a refusal of this kind, and says why
+// the place is lost. When the connection ends without, the daemon has ended: the process has some time to show its ticket to the next one.
 type PortAnswer struct {
 	GID, Node uint16
 	Nodes     uint32 // members of the group
@@ -270,6 +270,7 @@ func (p *Port) show(request, buffer []byte) error {
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(p.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
 	if err = conn.SetDeadline(time.Now().Add(DefaultTimeout)); err == nil {
 		err = Send(conn, request)
 	}
