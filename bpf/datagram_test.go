@@ -157,6 +157,7 @@ func TestDatagrams(t *testing.T) {
 				{"one filled up, of a foreign group", good(280, length(126), behind(126, 0), gid(foreignGroup)).bytes, foreign},
 				{"two frames", good(280, length(126), behind(126, Version)).bytes, merged},
 				{"a frame and the first byte of another", good(200, length(185), behind(185, Version)).bytes, merged},
+				{"a frame and a direct one", good(280, length(126), behind(126, VersionDirect)).bytes, merged},
 				{"a frame and a hello", good(280, length(126), behind(126, 255)).bytes, merged},
 				{"two of a foreign group", good(280, length(126), behind(126, Version), gid(foreignGroup)).bytes, merged},
 				{"a hello and more", good(200, version(255), length(66)).bytes, redirected},
@@ -368,7 +369,7 @@ func judgeDatagram(frame []byte, active map[uint16]bool) Counters {
 	inner = append(inner, udp[8:]...)
 	verdict := judge(inner, active)
 	if (verdict == redirected || verdict == foreign) && inner[14] == Version {
-		if end := 14 + int(binary.LittleEndian.Uint16(inner[16:])); end < len(inner) && (inner[end] == Version || inner[end] == 255) {
+		if end := 14 + int(binary.LittleEndian.Uint16(inner[16:])); end < len(inner) && (inner[end] == Version || inner[end] == VersionDirect || inner[end] == 255) {
 			return merged
 		}
 	}
@@ -388,7 +389,7 @@ func TestRandomDatagrams(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "another frame behind") && len(inner) > offsetLength+2 {
 				if n := int(binary.LittleEndian.Uint16(inner[offsetLength:])); n > 2 && offsetVersion+n < len(inner) {
-					behind(n, rapid.SampledFrom([]uint8{0, 1, Version, VersionHello}).Draw(t, "its version"))(inner)
+					behind(n, rapid.SampledFrom([]uint8{0, 1, Version, VersionDirect, VersionHello}).Draw(t, "its version"))(inner)
 				}
 			}
 			var tags []uint16

@@ -2,77 +2,247 @@
 
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
-/* guard.c: the guard of ports, a tc program at the ingress of their outer ends. It lets pass what the process of the port may send, to
+/* guard.c: the guard of ports, at the ingress of their outer ends. It lets pass what the process of the port may send, to
  * the node that it is for, with the addresses that lead there; everything else is dropped and counted. Nothing
- * reaches the kernel's network stack.
+ * reaches the kernel's network stack. There are two of it, for tc and for generic XDP (doc.go, Ports).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 
-#include "switch.h"
+#include "capture.h"
 
-/* By the outer end's index; the loader makes an entry with the port. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, FUNET_PORTS);
-	__type(key, __u32);
-	__type(value, struct funet_port_counts);
-} funet_port_counters SEC(".maps");
+/* What the guard has of a frame that passes. Sums are of 16-bit words as they lie in memory (RFC 1071). */
+struct passed {
+	const struct funet_place *to; /* none: it does not pass */
+	__u32 len;
+	__u16 sum;  /* of what follows the Ethernet header, as the process says: it alone suffers where it is wrong */
+	__u16 flow; /* by how much the source port of its datagram is above the first (package encap, sourceOf) */
+};
 
-/* The counter is this CPU's own and tc programs do not nest on a port, so a plain add is enough. */
-static __always_inline int count(__u32 ifindex, __u32 counter, int verdict)
+/* Takes a part of an account's credit with a host, or what has trickled; 0: less than len bytes. */
+static __always_inline int part(struct funet_port *port, __u16 host, __u32 len)
 {
-	struct funet_port_counts *counts = bpf_map_lookup_elem(&funet_port_counters, &ifindex);
+	struct funet_debtor key = { .account = port->account, .host = port->host };
+	struct funet_credit *c;
+	__s64 bytes = FUNET_CREDIT_PART;
 
-	if (counts && counter < FUNET_PORT_COUNTERS)
-		counts->n[counter] += 1;
-	return verdict;
+	if (port->host != host) { /* the rest of the part goes back */
+		c = bpf_map_lookup_elem(&funet_credits, &key);
+		if (c && port->left > 0)
+			__sync_fetch_and_add(&c->left, port->left);
+		port->host = host;
+		port->left = 0;
+	}
+	key.host = host;
+	c = bpf_map_lookup_elem(&funet_credits, &key);
+	if (!c) {
+		struct funet_credit first = { .left = FUNET_CREDIT };
+
+		bpf_map_update_elem(&funet_credits, &key, &first, BPF_NOEXIST);
+		c = bpf_map_lookup_elem(&funet_credits, &key);
+		if (!c)
+			return 0;
+	}
+	port->low = c->left < FUNET_CREDIT / 2 + FUNET_CREDIT_PART; /* also where it gets nothing: an answer opens the credit */
+	if (c->left < FUNET_CREDIT_PART) {
+		__u64 now = bpf_ktime_get_ns();
+
+		bytes = (now - c->at) >> 10;
+		if (bytes > FUNET_CREDIT_TRICKLE)
+			bytes = FUNET_CREDIT_TRICKLE;
+		if (port->left + bytes < (__s64)len)
+			return 0;
+		c->at = now;
+	} else {
+		__sync_fetch_and_add(&c->left, -bytes);
+	}
+	port->left += bytes;
+	return 1;
+}
+
+/* Takes a frame's bytes off what the port's account may send to a host that has sent nothing since; 0: there is no more. */
+static __always_inline int credit(struct funet_port *port, __u16 host, __u32 len)
+{
+	if (!port->account)
+		return 1;
+	if ((port->host != host || port->left < (__s32)len) && !part(port, host, len))
+		return 0;
+	port->left -= len;
+	return 1;
+}
+
+/* What counts for a frame of a port. */
+static __always_inline __u32 judge(struct funet_port *port, const struct funet_header *header, void *end, struct passed *p)
+{
+	const struct funet_place *place;
+	__u64 tag;
+	__u16 gid, card;
+
+	if ((void *)(header + 1) > end)
+		return FUNET_PORT_SHORT;
+	if (header->ethertype != funet_be16(FUNET_ETHERTYPE) || header->version != FUNET_VERSION_DIRECT)
+		return FUNET_PORT_BAD_VERSION;
+	gid = funet_le16(header->gid);
+	tag = funet_le64(header->tag);
+	if (gid != port->gid || funet_le16(header->source_card) != port->card || tag != port->tag)
+		return FUNET_PORT_FORGED;
+	/* As in nic.c. It may be longer than its length: a card tries so whether longer frames pass (RFC 4821). */
+	if ((__u64)funet_le16(header->length) - FUNET_HEADER_LEN > p->len - FUNET_FRAME_MIN)
+		return FUNET_PORT_BAD_LENGTH;
+
+	card = funet_le16(header->destination_card);
+	place = funet_place(tag, gid, card);
+	if (!place || place->kind == FUNET_KIND_NONE)
+		return FUNET_PORT_NO_NODE;
+	if (p->len > place->longest)
+		return FUNET_PORT_TOO_LONG;
+	if (place->kind == FUNET_KIND_PORT && !funet_at(place, tag, gid, card))
+		return FUNET_PORT_NO_NODE;
+	if (place->kind == FUNET_KIND_HOST && !credit(port, place->host, p->len))
+		return FUNET_PORT_NO_CREDIT;
+	p->to = place;
+	p->sum = *(const __u16 *)header->destination_mac;
+	p->flow = (((__u64)card << 16 | port->card) << 1 | (header->flags & 1)) * 0x9e3779b97f4a7c15 >> 60;
+	return place->kind == FUNET_KIND_PORT ? FUNET_PORT_LOCAL : FUNET_PORT_SENT;
+}
+
+static __always_inline __u16 fold(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* Writes the headers that lead to a host, of that many bytes, with what is the frame's own: lengths, source port and checksums. */
+static __always_inline int head(void *data, void *end, const struct passed *p, const __u32 size)
+{
+	const __u16 *from = (const __u16 *)p->to->head;
+	__u16 *to = data;
+
+	if (data + size > end)
+		return 0;
+#pragma unroll
+	for (__u32 i = 0; i < size / sizeof(*to); i++)
+		to[i] = from[i];
+	if (size <= FUNET_HEAD_VLAN)
+		return 1;
+
+	struct funet_udp *udp = data + size - sizeof(*udp);
+	__u16 len = p->len - FUNET_ETHERNET_LEN + sizeof(*udp), sum;
+	if (size <= FUNET_HEAD_IPV4_VLAN) {
+		struct funet_ipv4 *ip = (void *)udp - sizeof(*ip);
+
+		ip->total_length = funet_be16((__u16)(len + sizeof(*ip)));
+		ip->checksum = ~fold((__u32)p->to->ip_sum + ip->total_length);
+	} else {
+		struct funet_ipv6 *ip = (void *)udp - sizeof(*ip);
+
+		ip->payload_length = funet_be16(len);
+	}
+	udp->source = funet_be16((__u16)(funet_be16(udp->destination) + p->flow));
+	udp->length = funet_be16(len);
+	sum = ~fold((__u32)p->to->udp_sum + udp->source + 2 * (__u32)udp->length + p->sum);
+	udp->checksum = sum ? sum : 0xffff; /* 0 would say that there is none (RFC 768) */
+	return 1;
+}
+
+/* Writes what stands in front of a frame that passes, behind which there is room for it. */
+static __always_inline int headed(void *data, void *end, const struct passed *p)
+{
+	switch (p->to->size) {
+	case FUNET_HEAD_ETHERNET:
+		return head(data, end, p, FUNET_HEAD_ETHERNET);
+	case FUNET_HEAD_VLAN:
+		return head(data, end, p, FUNET_HEAD_VLAN);
+	case FUNET_HEAD_IPV4:
+		return head(data, end, p, FUNET_HEAD_IPV4);
+	case FUNET_HEAD_IPV4_VLAN:
+		return head(data, end, p, FUNET_HEAD_IPV4_VLAN);
+	case FUNET_HEAD_IPV6:
+		return head(data, end, p, FUNET_HEAD_IPV6);
+	case FUNET_HEAD_IPV6_VLAN:
+		return head(data, end, p, FUNET_HEAD_IPV6_VLAN);
+	}
+	return 0;
+}
+
+/* A frame for another port of this host carries no addresses. */
+static __always_inline void bare(struct funet_header *header)
+{
+	__builtin_memset(header, 0, sizeof(header->destination_mac) + sizeof(header->source_mac));
+}
+
+/* Counts a frame, as it leaves or was dropped, and shows it to who captures. The port's counters are those of the CPU that its frames come on, as a
+ * rule; an atomic add is cheaper than a map of each CPU's.
+ */
+static __always_inline void told(void *ctx, const int xdp, __u32 length, struct funet_port *port, __u32 counter, const struct passed *p)
+{
+	struct funet_seen seen = { .gid = port->gid, .card = port->card, .verdict = counter };
+
+	__sync_fetch_and_add(&port->n[counter], 1);
+	if (counter == FUNET_PORT_SENT && p->to)
+		seen.ifindex = p->to->ifindex;
+	funet_show(ctx, xdp, length, &seen);
 }
 
 SEC("tc")
 int funet_guard(struct __sk_buff *skb)
 {
-	const __u32 from = skb->ifindex;
-	const struct funet_port *port = bpf_map_lookup_elem(&funet_ports, &(__u32){ from });
-	struct {
-		__u8 to[6], from[6];
-	} addresses = {};
-	const struct funet_header *header;
-	const struct funet_place *place;
+	struct funet_port *port = bpf_map_lookup_elem(&funet_ports, &(__u32){ skb->ifindex });
+	struct passed p = { .len = skb->len };
+	__u32 counter = FUNET_PORT_SHORT;
+	int verdict = TC_ACT_SHOT;
+	struct funet_header *header;
 
 	if (!port)
 		return TC_ACT_SHOT; /* the port ends */
-	if (skb->len < FUNET_FRAME_MIN || bpf_skb_pull_data(skb, FUNET_FRAME_MIN))
-		return count(from, FUNET_PORT_SHORT, TC_ACT_SHOT);
-	header = (void *)(long)skb->data;
-	if ((void *)(header + 1) > (void *)(long)skb->data_end)
-		return count(from, FUNET_PORT_SHORT, TC_ACT_SHOT);
-	if (header->ethertype != funet_be16(FUNET_ETHERTYPE) || header->version != FUNET_VERSION_DIRECT)
-		return count(from, FUNET_PORT_BAD_VERSION, TC_ACT_SHOT);
-	if (funet_le16(header->gid) != port->gid || funet_le16(header->source_card) != port->card ||
-	    funet_le64(header->tag) != port->tag)
-		return count(from, FUNET_PORT_FORGED, TC_ACT_SHOT);
-	if ((__u32)funet_le16(header->length) + FUNET_ETHERNET_LEN != skb->len)
-		return count(from, FUNET_PORT_BAD_LENGTH, TC_ACT_SHOT);
-
-	__u16 card = funet_le16(header->destination_card);
-	place = funet_place(port->tag, port->gid, card);
-	if (!place || place->kind == FUNET_KIND_NONE)
-		return count(from, FUNET_PORT_NO_NODE, TC_ACT_SHOT);
-	if (skb->len > place->longest)
-		return count(from, FUNET_PORT_TOO_LONG, TC_ACT_SHOT);
-	__u32 to = place->ifindex;
-	if (place->kind == FUNET_KIND_PORT) {
-		if (!funet_at(place, port->tag, port->gid, card))
-			return count(from, FUNET_PORT_NO_NODE, TC_ACT_SHOT);
-		bpf_skb_store_bytes(skb, 0, &addresses, sizeof(addresses), 0);
-		return count(from, FUNET_PORT_LOCAL, bpf_redirect(to, 0));
+	if (!bpf_skb_pull_data(skb, FUNET_FRAME_MIN)) {
+		header = (void *)(long)skb->data;
+		counter = judge(port, header, (void *)(long)skb->data_end, &p);
+		if (!p.to) {
+			/* it is dropped */
+		} else if (p.to->kind == FUNET_KIND_PORT) {
+			bare(header);
+			verdict = bpf_redirect(p.to->ifindex, 0);
+		} else if ((p.to->size > FUNET_ETHERNET_LEN && bpf_skb_change_head(skb, p.to->size - FUNET_ETHERNET_LEN, 0)) ||
+			   !headed((void *)(long)skb->data, (void *)(long)skb->data_end, &p)) {
+			counter = FUNET_PORT_TOO_LONG;
+		} else {
+			/* Queueing disciplines such as fq_codel and fq, and the choice among a NIC's queues, go by it: accounts share a full NIC. */
+			bpf_set_hash(skb, port->account * 0x9e3779b1);
+			verdict = bpf_redirect(p.to->ifindex, 0);
+		}
 	}
-	__builtin_memcpy(addresses.to, place->mac, sizeof(addresses.to));
-	__builtin_memcpy(addresses.from, place->own, sizeof(addresses.from));
-	bpf_skb_store_bytes(skb, 0, &addresses, sizeof(addresses), 0);
-	return count(from, FUNET_PORT_SENT, bpf_redirect(to, 0));
+	told(skb, 0, skb->len, port, counter, &p);
+	return verdict;
+}
+
+SEC("xdp")
+int funet_guard_xdp(struct xdp_md *ctx)
+{
+	struct funet_port *port = bpf_map_lookup_elem(&funet_ports, &(__u32){ ctx->ingress_ifindex });
+	struct funet_header *header = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	struct passed p = { .len = end - (void *)header };
+	int verdict = XDP_DROP;
+	__u32 counter;
+
+	if (!port)
+		return XDP_DROP;
+	counter = judge(port, header, end, &p);
+	if (!p.to) {
+		/* it is dropped */
+	} else if (p.to->kind == FUNET_KIND_PORT) {
+		bare(header);
+		verdict = bpf_redirect(p.to->ifindex, 0);
+	} else if ((p.to->size > FUNET_ETHERNET_LEN && bpf_xdp_adjust_head(ctx, FUNET_ETHERNET_LEN - (int)p.to->size)) ||
+		   !headed((void *)(long)ctx->data, (void *)(long)ctx->data_end, &p)) {
+		counter = FUNET_PORT_TOO_LONG;
+	} else {
+		verdict = bpf_redirect(p.to->ifindex, 0);
+	}
+	told(ctx, 1, (__u32)((void *)(long)ctx->data_end - (void *)(long)ctx->data), port, counter, &p);
+	return verdict;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

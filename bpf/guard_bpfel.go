@@ -13,6 +13,25 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type guardFunetCapture struct {
+	_      structs.HostLayout
+	Lost   uint64
+	Snap   uint32
+	Unused uint32
+}
+
+type guardFunetCredit struct {
+	_    structs.HostLayout
+	Left int64
+	At   uint64
+}
+
+type guardFunetDebtor struct {
+	_       structs.HostLayout
+	Account uint32
+	Host    uint32
+}
+
 type guardFunetJob struct {
 	_      structs.HostLayout
 	Tag    uint64
@@ -26,33 +45,44 @@ type guardFunetPlace struct {
 	Ifindex uint32
 	Link    uint32
 	Longest uint32
-	Mac     [6]uint8
-	Own     [6]uint8
-	Unused  uint32
+	From    struct {
+		_    structs.HostLayout
+		Word [4]uint32
+	}
+	Head   [72]uint8
+	Size   uint16
+	IpSum  uint16
+	UdpSum uint16
+	Host   uint16
 }
 
 type guardFunetPort struct {
-	_      structs.HostLayout
-	Tag    uint64
-	Gid    uint16
-	Card   uint16
-	Unused uint32
-}
-
-type guardFunetPortCounts struct {
-	_ structs.HostLayout
-	N [8]uint64
+	_       structs.HostLayout
+	Tag     uint64
+	Gid     uint16
+	Card    uint16
+	Account uint32
+	Low     uint32
+	Apart   [16]uint32
+	Host    uint16
+	Unused  uint16
+	Left    int32
+	Unused2 uint32
+	N       [9]uint64
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	guardMapFunetJobs         = "funet_jobs"
-	guardMapFunetPortCounters = "funet_port_counters"
-	guardMapFunetPorts        = "funet_ports"
-	guardProgFunetGuard       = "funet_guard"
-	guardVarFunetDescribed    = "funet_described"
+	guardMapFunetCapture   = "funet_capture"
+	guardMapFunetCredits   = "funet_credits"
+	guardMapFunetJobs      = "funet_jobs"
+	guardMapFunetPorts     = "funet_ports"
+	guardMapFunetRings     = "funet_rings"
+	guardProgFunetGuard    = "funet_guard"
+	guardProgFunetGuardXdp = "funet_guard_xdp"
+	guardVarFunetDescribed = "funet_described"
 )
 
 // loadGuard returns the embedded CollectionSpec for guard.
@@ -97,16 +127,19 @@ type guardSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type guardProgramSpecs struct {
-	FunetGuard *ebpf.ProgramSpec `ebpf:"funet_guard"`
+	FunetGuard    *ebpf.ProgramSpec `ebpf:"funet_guard"`
+	FunetGuardXdp *ebpf.ProgramSpec `ebpf:"funet_guard_xdp"`
 }
 
 // guardMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type guardMapSpecs struct {
-	FunetJobs         *ebpf.MapSpec `ebpf:"funet_jobs"`
-	FunetPortCounters *ebpf.MapSpec `ebpf:"funet_port_counters"`
-	FunetPorts        *ebpf.MapSpec `ebpf:"funet_ports"`
+	FunetCapture *ebpf.MapSpec `ebpf:"funet_capture"`
+	FunetCredits *ebpf.MapSpec `ebpf:"funet_credits"`
+	FunetJobs    *ebpf.MapSpec `ebpf:"funet_jobs"`
+	FunetPorts   *ebpf.MapSpec `ebpf:"funet_ports"`
+	FunetRings   *ebpf.MapSpec `ebpf:"funet_rings"`
 }
 
 // guardVariableSpecs contains global variables before they are loaded into the kernel.
@@ -136,16 +169,20 @@ func (o *guardObjects) Close() error {
 //
 // It can be passed to loadGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type guardMaps struct {
-	FunetJobs         *ebpf.Map `ebpf:"funet_jobs"`
-	FunetPortCounters *ebpf.Map `ebpf:"funet_port_counters"`
-	FunetPorts        *ebpf.Map `ebpf:"funet_ports"`
+	FunetCapture *ebpf.Map `ebpf:"funet_capture"`
+	FunetCredits *ebpf.Map `ebpf:"funet_credits"`
+	FunetJobs    *ebpf.Map `ebpf:"funet_jobs"`
+	FunetPorts   *ebpf.Map `ebpf:"funet_ports"`
+	FunetRings   *ebpf.Map `ebpf:"funet_rings"`
 }
 
 func (m *guardMaps) Close() error {
 	return _GuardClose(
+		m.FunetCapture,
+		m.FunetCredits,
 		m.FunetJobs,
-		m.FunetPortCounters,
 		m.FunetPorts,
+		m.FunetRings,
 	)
 }
 
@@ -160,12 +197,14 @@ type guardVariables struct {
 //
 // It can be passed to loadGuardObjects or ebpf.CollectionSpec.LoadAndAssign.
 type guardPrograms struct {
-	FunetGuard *ebpf.Program `ebpf:"funet_guard"`
+	FunetGuard    *ebpf.Program `ebpf:"funet_guard"`
+	FunetGuardXdp *ebpf.Program `ebpf:"funet_guard_xdp"`
 }
 
 func (p *guardPrograms) Close() error {
 	return _GuardClose(
 		p.FunetGuard,
+		p.FunetGuardXdp,
 	)
 }
 

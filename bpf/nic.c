@@ -11,7 +11,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "switch.h"
+#include "capture.h"
 
 /* The UDP port of FUNet's datagrams; 0: frames have an EtherType of their own instead. */
 const volatile __u16 funet_udp_port;
@@ -50,7 +50,7 @@ struct {
 	__type(value, struct funet_counts);
 } funet_counters SEC(".maps");
 
-/* Nonzero: there are ports, and direct frames are theirs. They have no datagrams. */
+/* Nonzero: there are ports, and direct frames are theirs. */
 const volatile __u8 funet_direct;
 
 /* The outer ends of ports. The kernel removes an entry with its link. */
@@ -76,24 +76,25 @@ static __always_inline int count(__u32 counter, int verdict)
 struct found {
 	/* As if an Ethernet header stood right in front of what follows the EtherType. */
 	const struct funet_header *header;
-	__u64 len; /* from there to the end */
+	__u64 len;		   /* from there to the end */
+	__u32 before;		   /* bytes in front of it */
+	struct funet_address from; /* what it comes from, as in struct funet_place */
 };
 
-/* Whether the address of an IPv4 header's destination, or of an IPv6 header's, is an own one. */
-static __always_inline int own4(const struct funet_ipv4 *ip)
+static __always_inline struct funet_address address4(__u32 ip)
 {
-	struct funet_address key = { { 0, 0, funet_be32(0xffff), ip->destination } };
-
-	return bpf_map_lookup_elem(&funet_addresses, &key) != 0;
+	return (struct funet_address){ { 0, 0, funet_be32(0xffff), ip } };
 }
 
-static __always_inline int own6(const struct funet_ipv6 *ip)
+static __always_inline struct funet_address address6(const __u8 ip[16])
 {
-	struct funet_address key;
+	struct funet_address a;
 
-	__builtin_memcpy(&key, ip->destination, sizeof(key));
-	return bpf_map_lookup_elem(&funet_addresses, &key) != 0;
+	__builtin_memcpy(&a, ip, sizeof(a));
+	return a;
 }
+
+static __always_inline int own(struct funet_address a) { return bpf_map_lookup_elem(&funet_addresses, &a) != 0; }
 
 /* The ones' complement sum of a header without options is all ones (RFC 791 3.1). */
 static __always_inline int intact(const struct funet_ipv4 *ip)
@@ -149,8 +150,9 @@ static __always_inline int datagram(void *data, void *end, __u64 frame_len, stru
 			return 0;
 		/* A length below the header's wraps round, and differs from any that UDP can have. */
 		len = (__u64)funet_be16(v4->total_length) - sizeof(*v4);
-		if (!intact(v4) || !own4(v4))
+		if (!intact(v4) || !own(address4(v4->destination)))
 			return 0;
+		found->from = address4(v4->source);
 		before += sizeof(*v4);
 	} else if (ethertype == funet_be16(FUNET_ETHERTYPE_IPV6)) {
 		const struct funet_ipv6 *v6 = ip;
@@ -162,8 +164,9 @@ static __always_inline int datagram(void *data, void *end, __u64 frame_len, stru
 		    udp->destination != funet_be16(funet_udp_port) || udp->checksum == 0)
 			return 0;
 		len = funet_be16(v6->payload_length);
-		if (!own6(v6))
+		if (!own(address6(v6->destination)))
 			return 0;
+		found->from = address6(v6->source);
 		before += sizeof(*v6);
 	} else {
 		return 0;
@@ -172,6 +175,7 @@ static __always_inline int datagram(void *data, void *end, __u64 frame_len, stru
 		return 0;
 	found->header = (void *)(udp + 1) - FUNET_ETHERNET_LEN;
 	found->len = len - sizeof(*udp) + FUNET_ETHERNET_LEN;
+	found->before = before + sizeof(*udp) - FUNET_ETHERNET_LEN;
 	return 1;
 }
 
@@ -188,52 +192,80 @@ static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct
 		return 0;
 	found->header = data + sizeof(*tag);
 	found->len = frame_len - sizeof(*tag);
+	found->before = sizeof(*tag);
 	return 1;
 }
 
-/* Whether another frame begins behind the body of a frame in a datagram. A card fills a datagram up with zeroes to find out
+/* Whether another frame begins behind the body of a frame in a datagram: generic XDP on an interface above another sees what GRO of
+ * the lower one made of several, too long for a socket, and with a checksum of none. A card fills a datagram up with zeroes to find out
  * whether longer ones pass (RFC 4821); a version behind the body is of a frame that the kernel put there. Bodies of 32 KiB
  * and more are not looked behind: the verifier bounds how far a packet pointer moves.
  */
-static __always_inline int merged(struct xdp_md *ctx, const struct funet_header *header, __u64 body, int frags)
+static __always_inline int merged(struct xdp_md *ctx, const struct found *found, __u64 body, int frags)
 {
-	const __u8 *next = (const __u8 *)header + FUNET_FRAME_MIN;
+	const __u8 *next = (const __u8 *)found->header + FUNET_FRAME_MIN;
 	__u8 version = 0;
 
-	if (body >= 0x8000)
+	if (!funet_udp_port || body >= found->len - FUNET_FRAME_MIN || body >= 0x8000)
 		return 0;
 	next += body;
 	if ((void *)(next + 1) <= (void *)(long)ctx->data_end)
 		version = *next;
 	else if (frags)
 		bpf_xdp_load_bytes(ctx, (__u32)((long)next - (long)ctx->data), &version, sizeof(version));
-	return version == FUNET_VERSION || version == FUNET_VERSION_HELLO;
+	return version == FUNET_VERSION || version == FUNET_VERSION_DIRECT || version == FUNET_VERSION_HELLO;
 }
 
-static __always_inline int same(const __u8 mac[6], const __u8 other[6])
+static __always_inline int same(const struct funet_address *a, const struct funet_address *b)
 {
-	return !((mac[0] ^ other[0]) | (mac[1] ^ other[1]) | (mac[2] ^ other[2]) | (mac[3] ^ other[3]) |
-		 (mac[4] ^ other[4]) | (mac[5] ^ other[5]));
+	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->word[2] ^ b->word[2]) | (a->word[3] ^ b->word[3]));
 }
 
-/* What becomes of a direct frame of a right length: it goes to the port of the node that it is for, without the addresses of
- * hosts, if it came from the host where the node is that it is from. Never to the kernel, nor to a socket of the NIC.
+/* What becomes of a direct frame of a right length: it goes to the port of the node that it is for, without the addresses and headers
+ * of hosts, if it came from the host where the node is that it is from. Never to the kernel, nor to a socket of the NIC. Who captures sees it as it came.
  */
-static __always_inline int direct(struct xdp_md *ctx, struct funet_header *header)
+static __always_inline int direct(struct xdp_md *ctx, const struct funet_header *ethernet, __u64 frame_len, struct found *found, int merged)
 {
+	const struct funet_header *header = found->header;
 	__u64 tag = funet_le64(header->tag);
 	__u16 gid = funet_le16(header->gid), card = funet_le16(header->destination_card);
 	const struct funet_place *place = funet_place(tag, gid, funet_le16(header->source_card));
+	const struct funet_port *port;
+	struct funet_debtor debtor = {};
+	struct funet_credit *credit;
+	__u32 counter = FUNET_COUNT_DIRECT;
+	struct funet_header *frame;
 
-	if (!place || place->kind != FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex ||
-	    !same(place->mac, header->source_mac))
-		return count(FUNET_COUNT_STRANGER, XDP_DROP);
-	place = funet_place(tag, gid, card);
-	if (!place || place->kind != FUNET_KIND_PORT || !funet_at(place, tag, gid, card))
+	if (!funet_udp_port)
+		__builtin_memcpy(&found->from, ethernet->source_mac, sizeof(ethernet->source_mac));
+	if (merged) {
+		counter = FUNET_COUNT_MERGED;
+	} else if (!place || place->kind != FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex || !same(&place->from, &found->from)) {
+		counter = FUNET_COUNT_STRANGER;
+	} else {
+		debtor.host = place->host;
+		place = funet_place(tag, gid, card);
+		if (!place || place->kind != FUNET_KIND_PORT || !(port = funet_at(place, tag, gid, card)) ||
+		    bpf_redirect_map(&funet_links, place->link, XDP_DROP) != XDP_REDIRECT) {
+			counter = FUNET_COUNT_NO_PORT;
+		} else if (port->low) {
+			debtor.account = port->account;
+			credit = bpf_map_lookup_elem(&funet_credits, &debtor);
+			if (credit && credit->left < FUNET_CREDIT / 2)
+				credit->left = FUNET_CREDIT;
+		}
+	}
+	struct funet_seen seen = { .ifindex = ctx->ingress_ifindex, .verdict = FUNET_PORT_COUNTERS + counter };
+	funet_show(ctx, 1, frame_len, &seen);
+	if (counter != FUNET_COUNT_DIRECT)
+		return count(counter, XDP_DROP);
+	if (found->before && bpf_xdp_adjust_head(ctx, found->before))
 		return count(FUNET_COUNT_NO_PORT, XDP_DROP);
-	__builtin_memset(header, 0, sizeof(header->destination_mac) + sizeof(header->source_mac));
-	if (bpf_redirect_map(&funet_links, place->link, XDP_DROP) != XDP_REDIRECT)
-		return count(FUNET_COUNT_NO_PORT, XDP_DROP);
+	frame = (void *)(long)ctx->data;
+	if ((void *)(frame + 1) > (void *)(long)ctx->data_end)
+		return count(FUNET_COUNT_SHORT, XDP_DROP);
+	__builtin_memset(frame, 0, sizeof(frame->destination_mac) + sizeof(frame->source_mac));
+	frame->ethertype = funet_be16(FUNET_ETHERTYPE);
 	return count(FUNET_COUNT_DIRECT, XDP_REDIRECT);
 }
 
@@ -244,7 +276,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
-	struct found found = { data, frame_len };
+	struct found found = { .header = data, .len = frame_len };
 
 	if (funet_udp_port) {
 		if (!datagram(data, end, frame_len, &found))
@@ -277,7 +309,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 		return count(FUNET_COUNT_BAD_LENGTH, strange);
 
 	if (funet_direct && header->version == FUNET_VERSION_DIRECT)
-		return direct(ctx, (void *)header);
+		return direct(ctx, data, frame_len, &found, merged(ctx, &found, body, frags));
 	if (header->version != FUNET_VERSION_HELLO) {
 		/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
 		 * the upper five.
@@ -286,10 +318,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 		const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
 		if (!active)
 			return count(FUNET_COUNT_BAD_GID, strange);
-		/* Generic XDP on an interface above another sees what GRO of the lower one made of several datagrams: too
-		 * long for a socket, and with a checksum of none.
-		 */
-		if (funet_udp_port && body < found.len - FUNET_FRAME_MIN && merged(ctx, header, body, frags))
+		if (merged(ctx, &found, body, frags))
 			return count(FUNET_COUNT_MERGED, XDP_DROP);
 		if (!*active)
 			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);

@@ -66,8 +66,7 @@ type Load struct {
 	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
 	// datagrams one that only says a priority. Others pass.
 	VLAN uint16
-	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these maps. It cannot be combined with
-	// UDPPort, and stays the caller's.
+	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these maps. It stays the caller's.
 	Switch *Shared
 }
 
@@ -83,9 +82,6 @@ func LoadNIC(l Load) (*NIC, error) {
 	}
 	if l.VLAN > MaxVLAN {
 		return nil, fmt.Errorf("load the NIC program for VLAN %d: %w: give 0 to %d", l.VLAN, ErrRange, MaxVLAN)
-	}
-	if l.Switch != nil && l.UDPPort != 0 {
-		return nil, fmt.Errorf("load the NIC program for ports and datagrams: %w: use frames with FUNet's own EtherType", ErrRange)
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, loadError("lift the limit on locked memory for the NIC program", false, err)
@@ -107,6 +103,8 @@ func LoadNIC(l Load) (*NIC, error) {
 			spec.Maps[name].MaxEntries = 1
 		}
 		spec.Maps["funet_jobs"].InnerMap.Flags = 0 // which needs Linux 5.10
+		// Nor is there anything to capture: rings need Linux 5.8, and the verifier removes what would use them.
+		spec.Maps["funet_rings"] = spec.Maps["funet_capture"].Copy()
 	} else {
 		if err := spec.Variables["funet_direct"].Set(uint8(1)); err != nil {
 			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)

@@ -18,9 +18,28 @@ type nicFunetAddress struct {
 	Word [4]uint32
 }
 
+type nicFunetCapture struct {
+	_      structs.HostLayout
+	Lost   uint64
+	Snap   uint32
+	Unused uint32
+}
+
 type nicFunetCounts struct {
 	_ structs.HostLayout
 	N [75]uint64
+}
+
+type nicFunetCredit struct {
+	_    structs.HostLayout
+	Left int64
+	At   uint64
+}
+
+type nicFunetDebtor struct {
+	_       structs.HostLayout
+	Account uint32
+	Host    uint32
 }
 
 type nicFunetJob struct {
@@ -31,11 +50,18 @@ type nicFunetJob struct {
 }
 
 type nicFunetPort struct {
-	_      structs.HostLayout
-	Tag    uint64
-	Gid    uint16
-	Card   uint16
-	Unused uint32
+	_       structs.HostLayout
+	Tag     uint64
+	Gid     uint16
+	Card    uint16
+	Account uint32
+	Low     uint32
+	Apart   [16]uint32
+	Host    uint16
+	Unused  uint16
+	Left    int32
+	Unused2 uint32
+	N       [9]uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -43,11 +69,14 @@ type nicFunetPort struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	nicMapFunetAddresses = "funet_addresses"
+	nicMapFunetCapture   = "funet_capture"
 	nicMapFunetCounters  = "funet_counters"
+	nicMapFunetCredits   = "funet_credits"
 	nicMapFunetGroups    = "funet_groups"
 	nicMapFunetJobs      = "funet_jobs"
 	nicMapFunetLinks     = "funet_links"
 	nicMapFunetPorts     = "funet_ports"
+	nicMapFunetRings     = "funet_rings"
 	nicMapFunetSockets   = "funet_sockets"
 	nicProgFunetNic      = "funet_nic"
 	nicProgFunetNicFrags = "funet_nic_frags"
@@ -108,11 +137,14 @@ type nicProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type nicMapSpecs struct {
 	FunetAddresses *ebpf.MapSpec `ebpf:"funet_addresses"`
+	FunetCapture   *ebpf.MapSpec `ebpf:"funet_capture"`
 	FunetCounters  *ebpf.MapSpec `ebpf:"funet_counters"`
+	FunetCredits   *ebpf.MapSpec `ebpf:"funet_credits"`
 	FunetGroups    *ebpf.MapSpec `ebpf:"funet_groups"`
 	FunetJobs      *ebpf.MapSpec `ebpf:"funet_jobs"`
 	FunetLinks     *ebpf.MapSpec `ebpf:"funet_links"`
 	FunetPorts     *ebpf.MapSpec `ebpf:"funet_ports"`
+	FunetRings     *ebpf.MapSpec `ebpf:"funet_rings"`
 	FunetSockets   *ebpf.MapSpec `ebpf:"funet_sockets"`
 }
 
@@ -147,22 +179,28 @@ func (o *nicObjects) Close() error {
 // It can be passed to loadNicObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nicMaps struct {
 	FunetAddresses *ebpf.Map `ebpf:"funet_addresses"`
+	FunetCapture   *ebpf.Map `ebpf:"funet_capture"`
 	FunetCounters  *ebpf.Map `ebpf:"funet_counters"`
+	FunetCredits   *ebpf.Map `ebpf:"funet_credits"`
 	FunetGroups    *ebpf.Map `ebpf:"funet_groups"`
 	FunetJobs      *ebpf.Map `ebpf:"funet_jobs"`
 	FunetLinks     *ebpf.Map `ebpf:"funet_links"`
 	FunetPorts     *ebpf.Map `ebpf:"funet_ports"`
+	FunetRings     *ebpf.Map `ebpf:"funet_rings"`
 	FunetSockets   *ebpf.Map `ebpf:"funet_sockets"`
 }
 
 func (m *nicMaps) Close() error {
 	return _NicClose(
 		m.FunetAddresses,
+		m.FunetCapture,
 		m.FunetCounters,
+		m.FunetCredits,
 		m.FunetGroups,
 		m.FunetJobs,
 		m.FunetLinks,
 		m.FunetPorts,
+		m.FunetRings,
 		m.FunetSockets,
 	)
 }

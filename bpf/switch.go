@@ -4,8 +4,10 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -14,18 +16,71 @@ import (
 // MostPorts is how many ports a switch can have.
 const MostPorts = 1 << 16
 
+// PlaceSize is the bytes of the kernel's memory that a node of a job takes (AddJob).
+const PlaceSize = 112
+
 // Switch is the guard, loaded into the kernel, and its table. One goroutine at a time calls its methods.
 type Switch struct {
-	guard *ebpf.Program
-	maps  guardMaps
-	links *ebpf.Map
+	guards guardPrograms
+	maps   guardMaps
+	links  *ebpf.Map
+	ring   *ebpf.Map // of the capture that goes on; nil: none (capture.go)
 	// places are those of each job. To find a map by its number takes CAP_SYS_ADMIN (bpf(2), BPF_MAP_GET_FD_BY_ID).
 	places map[Job]*ebpf.Map
 }
 
 // LoadSwitch loads the guard, with room for so many ports. It has neither ports nor jobs, and drops everything. It
-// needs Linux 5.10, and what LoadNIC needs.
+// needs Linux 5.18, and what LoadNIC needs.
 func LoadSwitch(ports int) (*Switch, error) {
+	s, err := loadGuards(ports, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.links, err = ebpf.NewMap(&ebpf.MapSpec{Name: "funet_links", Type: ebpf.DevMap, KeySize: 4, ValueSize: 4, MaxEntries: uint32(ports)}); err != nil {
+		return nil, errors.Join(loadError("make the map of the ports' links", false, err), s.Close())
+	}
+	return s, nil
+}
+
+// TakeSwitch is LoadSwitch with the maps of a switch whose process has ended: Shared.FDs, and what PlacesFD has said of its jobs. Ports and jobs are there as before,
+// but for those that it is not given: TakeSwitch takes them out. A capture goes on until StopCapture. The descriptors are its, also if it fails.
+func TakeSwitch(ports int, shared [SharedMaps]int, jobs map[Job]int, known func(outer uint32) bool) (_ *Switch, err error) {
+	places, errs := map[Job]*ebpf.Map{}, []error(nil)
+	for j, fd := range jobs {
+		m, err := ebpf.NewMapFromFD(fd)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		places[j] = m
+	}
+	maps, err := OpenShared(shared)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		for _, m := range places {
+			err = errors.Join(err, m.Close())
+		}
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, maps.Close()) }()
+	s, err := loadGuards(ports, maps)
+	if err != nil {
+		for _, m := range places {
+			err = errors.Join(err, m.Close())
+		}
+		return nil, err
+	}
+	s.places = places
+	if s.links, err = maps.links.Clone(); err == nil {
+		err = errors.Join(s.forgetJobs(), s.forgetPorts(known))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("take the maps of a switch over: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// loadGuards loads the programs, with maps of their own or with those of a switch before.
+func loadGuards(ports int, with *Shared) (*Switch, error) {
 	if ports < 1 || ports > MostPorts {
 		return nil, fmt.Errorf("load the guard of ports for %d ports: %w: give 1 to %d", ports, ErrRange, MostPorts)
 	}
@@ -36,41 +91,116 @@ func LoadSwitch(ports int) (*Switch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the built-in guard of ports: %w: rebuild it with go generate", err)
 	}
-	for _, name := range []string{"funet_ports", "funet_port_counters"} {
-		spec.Maps[name].MaxEntries = uint32(ports)
+	spec.Maps["funet_ports"].MaxEntries = uint32(ports)
+	// Else kernels such as 6.1 take a map without types (AddJob) for one of another kind (bpf_map_meta_equal, kernel/bpf/map_in_map.c).
+	inner := spec.Maps["funet_jobs"].InnerMap
+	inner.Key, inner.Value = nil, nil
+	var options ebpf.CollectionOptions
+	if with != nil {
+		options.MapReplacements = with.named()
+		delete(options.MapReplacements, "funet_links") // which the guard has not
 	}
 	var objects guardObjects
-	if err := spec.LoadAndAssign(&objects, nil); err != nil {
+	if err := spec.LoadAndAssign(&objects, &options); err != nil {
+		if !errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("load the guard of ports: %w: Linux 6.4 or later is needed for direct ports", err)
+		}
 		return nil, loadError("load the guard of ports", false, err)
 	}
-	s := &Switch{guard: objects.FunetGuard, maps: objects.guardMaps, places: map[Job]*ebpf.Map{}}
-	if s.links, err = ebpf.NewMap(&ebpf.MapSpec{Name: "funet_links", Type: ebpf.DevMap, KeySize: 4, ValueSize: 4, MaxEntries: uint32(ports)}); err != nil {
-		return nil, errors.Join(loadError("make the map of the ports' links", false, err), s.Close())
-	}
-	return s, nil
+	return &Switch{guards: objects.guardPrograms, maps: objects.guardMaps, places: map[Job]*ebpf.Map{}}, nil
 }
 
-// Guard is the program to attach to the ingress of a port's outer end (tc). It belongs to the switch.
-func (s *Switch) Guard() *ebpf.Program { return s.guard }
+// forgetJobs takes jobs out whose places the switch has not, and places whose job is not there any more.
+func (s *Switch) forgetJobs() error {
+	there := map[Job]bool{}
+	for _, k := range keysOf[guardFunetJob](s.maps.FunetJobs) {
+		j := Job{Tag: k.Tag, GID: uint16(k.Gid)}
+		if there[j] = s.places[j] != nil; !there[j] {
+			if err := s.RemoveJob(j); err != nil {
+				return err
+			}
+		}
+	}
+	for j := range s.places {
+		if !there[j] {
+			if err := s.RemoveJob(j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgetPorts takes ports out that are not known.
+func (s *Switch) forgetPorts(known func(outer uint32) bool) error {
+	var errs []error
+	for _, outer := range keysOf[uint32](s.maps.FunetPorts) {
+		if !known(outer) {
+			errs = append(errs, s.maps.FunetPorts.Delete(outer))
+		}
+	}
+	for link := range s.links.MaxEntries() {
+		var outer uint32
+		if err := s.links.Lookup(link, &outer); err == nil && !known(outer) {
+			errs = append(errs, s.links.Delete(link))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keysOf lists the keys of a map that nobody changes meanwhile.
+func keysOf[K any](m *ebpf.Map) (keys []K) {
+	var key K
+	for err := m.NextKey(nil, &key); err == nil; err = m.NextKey(key, &key) {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// PlacesFD returns the descriptor of the places of a job, for TakeSwitch; it stays the switch's. -1: there is no such job.
+func (s *Switch) PlacesFD(j Job) int {
+	if m := s.places[j]; m != nil {
+		return m.FD()
+	}
+	return -1
+}
+
+// HasPort reports whether the switch has a port.
+func (s *Switch) HasPort(outer uint32) bool {
+	var p guardFunetPort
+	return s.maps.FunetPorts.Lookup(outer, &p) == nil
+}
+
+// Guard is the program to attach to the ingress of a port's outer end: a tc program; generic: an XDP program for generic
+// mode (doc.go, Ports). It belongs to the switch.
+func (s *Switch) Guard(generic bool) *ebpf.Program {
+	if generic {
+		return s.guards.FunetGuardXdp
+	}
+	return s.guards.FunetGuard
+}
 
 // SharedMaps is how many maps a NIC program has of a switch.
-const SharedMaps = 3
+const SharedMaps = 6
 
 // Shared is the maps that a NIC program has of a switch (Load.Switch). They may be another process's.
-type Shared struct{ ports, jobs, links *ebpf.Map }
+type Shared struct{ ports, jobs, links, credits, rings, capture *ebpf.Map }
 
 // Shared returns the switch's maps, which it keeps: they are of no use after its Close.
-func (s *Switch) Shared() *Shared { return &Shared{s.maps.FunetPorts, s.maps.FunetJobs, s.links} }
+func (s *Switch) Shared() *Shared {
+	m := &s.maps
+	return &Shared{m.FunetPorts, m.FunetJobs, s.links, m.FunetCredits, m.FunetRings, m.FunetCapture}
+}
 
 // FDs returns the descriptors of the maps, for OpenShared in a process that they are sent to.
 func (s *Shared) FDs() [SharedMaps]int {
-	return [SharedMaps]int{s.ports.FD(), s.jobs.FD(), s.links.FD()}
+	return [...]int{s.ports.FD(), s.jobs.FD(), s.links.FD(), s.credits.FD(), s.rings.FD(), s.capture.FD()}
 }
 
 // OpenShared returns the maps of a switch of another process. The descriptors are its, also if it fails.
 func OpenShared(fds [SharedMaps]int) (*Shared, error) {
 	s, errs := new(Shared), []error(nil)
-	for i, m := range []**ebpf.Map{&s.ports, &s.jobs, &s.links} {
+	for i, m := range []**ebpf.Map{&s.ports, &s.jobs, &s.links, &s.credits, &s.rings, &s.capture} {
 		var err error
 		if *m, err = ebpf.NewMapFromFD(fds[i]); err != nil {
 			errs = append(errs, err)
@@ -85,7 +215,7 @@ func OpenShared(fds [SharedMaps]int) (*Shared, error) {
 // Close gives back what OpenShared opened. A program that was loaded with the maps keeps them.
 func (s *Shared) Close() error {
 	var errs []error
-	for _, m := range []*ebpf.Map{s.ports, s.jobs, s.links} {
+	for _, m := range []*ebpf.Map{s.ports, s.jobs, s.links, s.credits, s.rings, s.capture} {
 		errs = append(errs, m.Close()) // nil: nothing to close
 	}
 	return errors.Join(errs...)
@@ -93,7 +223,8 @@ func (s *Shared) Close() error {
 
 // named returns the maps by their names in the program.
 func (s *Shared) named() map[string]*ebpf.Map {
-	return map[string]*ebpf.Map{"funet_ports": s.ports, "funet_jobs": s.jobs, "funet_links": s.links}
+	return map[string]*ebpf.Map{"funet_ports": s.ports, "funet_jobs": s.jobs, "funet_links": s.links, "funet_credits": s.credits,
+		"funet_rings": s.rings, "funet_capture": s.capture}
 }
 
 // Job names a job.
@@ -108,6 +239,9 @@ func (j Job) key() guardFunetJob { return guardFunetJob{Tag: j.Tag, Gid: uint32(
 type Port struct {
 	Job  Job
 	Node uint16 // and the number of its card
+	// Account is who pays, a number from 1 on. His ports share what they may send to a host that sends them nothing (NoCredit), and a NIC
+	// that is full. 0: nobody; the port needs no credit.
+	Account uint32
 }
 
 // Place says where a node is: behind a port of this host, or behind another host.
@@ -115,20 +249,41 @@ type Place struct {
 	Port    uint32 // index of the port's outer end, in the NIC's namespace; 0: it is behind a host
 	Link    uint32 // place of the port among the switch's links, below the number that LoadSwitch was given
 	NIC     uint32 // index of the interface that leads to the host
-	MAC     [6]byte
-	Own     [6]byte // of that interface
-	Longest int     // bytes of the longest frame that goes there, with its Ethernet header
+	Longest int    // bytes of the longest frame that goes there, with its Ethernet header, as the process sends it
+	Host    uint16 // the host's number, whichever way leads there
+	Way
+}
+
+// Way is how frames go to a host, and how they come from there.
+type Way struct {
+	// From is the address that they come from: of Ethernet, in the first 6 bytes, or of IP, that of IPv4 mapped into IPv6.
+	From [16]byte
+	// Head is what stands in front of the version on the wire there: an Ethernet header, perhaps with a VLAN tag, and perhaps IP and UDP
+	// headers whose lengths, checksums and source port the guard writes.
+	Head []byte
+	// IPSum is the sum (RFC 1071) of the words of an IPv4 header, UDPSum that of pseudo-header and UDP header, without what the guard
+	// writes, as they lie in memory.
+	IPSum, UDPSum [2]byte
+}
+
+// EthernetWay is the way to a host with an Ethernet address, from that of the interface that leads there; vlan: the number of the
+// VLAN; 0: frames have no tag.
+func EthernetWay(to, own [6]byte, vlan uint16) (w Way) {
+	copy(w.From[:], to[:])
+	w.Head = append(to[:], own[:]...)
+	if vlan != 0 {
+		w.Head = binary.BigEndian.AppendUint16(w.Head, 0x8100) // IEEE 802.1Q 9.6
+		w.Head = binary.BigEndian.AppendUint16(w.Head, vlan)
+	}
+	w.Head = binary.BigEndian.AppendUint16(w.Head, EtherType)
+	return w
 }
 
 // AddPort lets the process of a port send and receive: frames of the node of the job, from the outer end with that index. link is its place among the links.
 func (s *Switch) AddPort(outer, link uint32, p Port) error {
-	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node}, ebpf.UpdateNoExist)
+	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node, Account: p.Account}, ebpf.UpdateNoExist)
 	if err == nil {
-		err = s.maps.FunetPortCounters.Update(outer, make([]guardFunetPortCounts, ebpf.MustPossibleCPU()), ebpf.UpdateAny)
-		if err == nil {
-			err = s.links.Update(link, outer, ebpf.UpdateAny)
-		}
-		if err != nil {
+		if err = s.links.Update(link, outer, ebpf.UpdateAny); err != nil {
 			err = errors.Join(err, s.RemovePort(outer, link))
 		}
 	}
@@ -141,7 +296,7 @@ func (s *Switch) AddPort(outer, link uint32, p Port) error {
 // RemovePort ends a port: nothing that comes from it or for it passes any more. Whoever ends it takes its node out of the job first (SetPlace).
 func (s *Switch) RemovePort(outer, link uint32) error {
 	var errs []error
-	for _, err := range []error{s.maps.FunetPorts.Delete(outer), s.maps.FunetPortCounters.Delete(outer), s.links.Delete(link)} {
+	for _, err := range []error{s.maps.FunetPorts.Delete(outer), s.links.Delete(link)} {
 		if !errors.Is(err, ebpf.ErrKeyNotExist) { // the kernel takes out links that are gone
 			errs = append(errs, err)
 		}
@@ -157,7 +312,7 @@ func (s *Switch) AddJob(j Job, nodes int) error {
 	if nodes < 1 || nodes > 1<<16 || j.GID >= Groups {
 		return fmt.Errorf("add group %d of %d nodes to the switch: %w: a GID is 1 to %d, and a group has 1 to 65536 nodes", j.GID, nodes, ErrRange, Groups-1)
 	}
-	spec := &ebpf.MapSpec{Name: "funet_places", Type: ebpf.Array, KeySize: 4, ValueSize: placeSize, MaxEntries: uint32(nodes), Flags: innerMap}
+	spec := &ebpf.MapSpec{Name: "funet_places", Type: ebpf.Array, KeySize: 4, ValueSize: PlaceSize, MaxEntries: uint32(nodes), Flags: innerMap}
 	places, err := ebpf.NewMap(spec)
 	if err == nil {
 		if err = s.maps.FunetJobs.Update(j.key(), uint32(places.FD()), ebpf.UpdateNoExist); err != nil {
@@ -190,19 +345,43 @@ func (s *Switch) RemoveJob(j Job) error {
 
 // SetPlace says where a node of a job is; nil: nowhere.
 func (s *Switch) SetPlace(j Job, node uint16, p *Place) error {
-	var v guardFunetPlace
-	if p != nil {
-		v = guardFunetPlace{Kind: kindHost, Ifindex: p.NIC, Longest: uint32(p.Longest), Mac: p.MAC, Own: p.Own}
-		if p.Port != 0 {
-			v = guardFunetPlace{Kind: kindPort, Ifindex: p.Port, Link: p.Link, Longest: uint32(p.Longest)}
+	return s.SetPlaces(j, []uint32{uint32(node)}, []*Place{p})
+}
+
+// SetPlaces is SetPlace for nodes, each at its own place. An error leaves some of them where they were.
+func (s *Switch) SetPlaces(j Job, nodes []uint32, at []*Place) error {
+	values := make([]guardFunetPlace, len(nodes))
+	for i, p := range at {
+		if err := values[i].set(p); err != nil {
+			return fmt.Errorf("set the place of node %d of group %d: %w", nodes[i], j.GID, err)
 		}
 	}
 	err := ebpf.ErrKeyNotExist
 	if places := s.places[j]; places != nil {
-		err = places.Update(uint32(node), v, ebpf.UpdateExist)
+		_, err = places.BatchUpdate(nodes, values, nil) // a node that the job has not is one beyond its array
 	}
 	if err != nil {
-		return fmt.Errorf("set the place of node %d of group %d: %w", node, j.GID, err)
+		return fmt.Errorf("set the places of %d nodes of group %d, from node %d on: %w", len(nodes), j.GID, nodes[0], err)
+	}
+	return nil
+}
+
+// set makes it what a place is for the programs.
+func (v *guardFunetPlace) set(p *Place) error {
+	if p == nil {
+		return nil
+	}
+	if p.Port != 0 {
+		*v = guardFunetPlace{Kind: kindPort, Ifindex: p.Port, Link: p.Link, Longest: uint32(p.Longest)}
+		return nil
+	}
+	ne := binary.NativeEndian
+	*v = guardFunetPlace{Kind: kindHost, Ifindex: p.NIC, Longest: uint32(p.Longest), Size: uint16(len(p.Head)), Host: p.Host, IpSum: ne.Uint16(p.IPSum[:]), UdpSum: ne.Uint16(p.UDPSum[:])}
+	for i := range v.From.Word {
+		v.From.Word[i] = ne.Uint32(p.From[4*i:])
+	}
+	if copy(v.Head[:], p.Head) < len(p.Head) {
+		return fmt.Errorf("%w: headers of %d bytes, and there is room for %d", ErrRange, len(p.Head), len(v.Head))
 	}
 	return nil
 }
@@ -216,7 +395,8 @@ func (s *Switch) Close() error {
 	for _, places := range s.places {
 		errs = append(errs, places.Close())
 	}
-	if err := errors.Join(append(errs, s.guard.Close(), s.maps.Close())...); err != nil {
+	errs = append(errs, s.ring.Close()) // nil: nobody captures
+	if err := errors.Join(append(errs, s.guards.Close(), s.maps.Close())...); err != nil {
 		return fmt.Errorf("close the switch of ports: %w", err)
 	}
 	return nil
@@ -228,32 +408,47 @@ type PortCounters struct {
 	Short      uint64 `json:"short"`       // it ended inside the header: dropped
 	BadVersion uint64 `json:"bad_version"` // no direct frame: dropped
 	Forged     uint64 `json:"forged"`      // in another's name: dropped
-	BadLength  uint64 `json:"bad_length"`  // its length is not the frame's: dropped
+	BadLength  uint64 `json:"bad_length"`  // its length is below the header's or beyond the frame: dropped
 	NoNode     uint64 `json:"no_node"`     // for a node that nobody is: dropped
 	TooLong    uint64 `json:"too_long"`    // longer than what goes there: dropped
+	NoCredit   uint64 `json:"no_credit"`   // beyond the credit with a host that does not answer: dropped
 	Sent       uint64 `json:"sent"`        // to another host
 	Local      uint64 `json:"local"`       // to another port of this host
 }
 
+// fields lists the counters in the order of enum funet_port_counter.
+func (c *PortCounters) fields() [9]*uint64 {
+	return [...]*uint64{&c.Short, &c.BadVersion, &c.Forged, &c.BadLength, &c.NoNode, &c.TooLong, &c.NoCredit, &c.Sent, &c.Local}
+}
+
+// Add adds the counters of another port.
+func (c *PortCounters) Add(o *PortCounters) {
+	from := o.fields()
+	for i, n := range c.fields() {
+		*n += *from[i]
+	}
+}
+
+// Dropped is how many of the frames were dropped.
+func (c *PortCounters) Dropped() uint64 {
+	return c.Short + c.BadVersion + c.Forged + c.BadLength + c.NoNode + c.TooLong + c.NoCredit
+}
+
 // PortCounters reads the counters of a port.
 func (s *Switch) PortCounters(outer uint32) (c PortCounters, err error) {
-	var perCPU []guardFunetPortCounts
-	if err := s.maps.FunetPortCounters.Lookup(outer, &perCPU); err != nil {
+	var p guardFunetPort
+	if err := s.maps.FunetPorts.Lookup(outer, &p); err != nil {
 		return c, fmt.Errorf("read the counters of the port with the link %d: %w", outer, err)
 	}
-	fields := []*uint64{&c.Short, &c.BadVersion, &c.Forged, &c.BadLength, &c.NoNode, &c.TooLong, &c.Sent, &c.Local}
-	for i := range perCPU {
-		for place, n := range perCPU[i].N {
-			*fields[place] += n
-		}
+	for i, n := range c.fields() {
+		*n = p.N[i]
 	}
 	return c, nil
 }
 
 // As in switch.h; a test compares them.
 const (
-	kindPort  = 1
-	kindHost  = 2
-	placeSize = 32
-	innerMap  = 1 << 12 // BPF_F_INNER_MAP of linux/bpf.h
+	kindPort = 1
+	kindHost = 2
+	innerMap = 1 << 12 // BPF_F_INNER_MAP of linux/bpf.h
 )

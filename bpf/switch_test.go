@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -63,9 +65,24 @@ type switchBed struct {
 	outer     [3]uint32 // of here, of there, and of another job's port
 	wire      uint32    // the NIC
 	elsewhere uint32    // another
+	generic   bool      // which guard is tried
 }
 
-func newSwitchBed(t *testing.T) *switchBed {
+// both runs a test with each of the two guards.
+func both(t *testing.T, test func(t *testing.T, b *switchBed)) {
+	for _, generic := range []bool{false, true} {
+		t.Run(fmt.Sprintf("generic=%t", generic), func(t *testing.T) {
+			b := newSwitchBed(t)
+			b.generic = generic
+			test(t, b)
+		})
+	}
+}
+
+func newSwitchBed(t *testing.T) *switchBed { return newSwitchBedOf(t, false) }
+
+// newSwitchBedOf makes it with the one or the other NIC program: the kernel lets only one of the two have a switch's links (bpf_prog_map_compatible, kernel/bpf/core.c).
+func newSwitchBedOf(t *testing.T, frags bool) *switchBed {
 	t.Helper()
 	enterNamespace(t)
 	s, err := LoadSwitch(16)
@@ -77,7 +94,7 @@ func newSwitchBed(t *testing.T) *switchBed {
 			t.Error(err)
 		}
 	})
-	b := &switchBed{Switch: s, job: Job{jobTag, homeGroup}, nic: load(t, Load{Queues: 1, Switch: s.Shared()})}
+	b := &switchBed{Switch: s, job: Job{jobTag, homeGroup}, nic: load(t, Load{Queues: 1, Frags: frags, Switch: s.Shared()})}
 	index := func(name string) uint32 {
 		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "i"}
 		if err := netlink.LinkAdd(pair); err != nil {
@@ -90,10 +107,10 @@ func newSwitchBed(t *testing.T) *switchBed {
 	other := Job{jobTag + 1, homeGroup}
 	for _, err := range []error{
 		s.AddJob(b.job, jobNodes), s.AddJob(other, 1),
-		s.AddPort(b.outer[0], 0, Port{b.job, here}), s.AddPort(b.outer[1], 1, Port{b.job, there}), s.AddPort(b.outer[2], 2, Port{other, 0}),
+		s.AddPort(b.outer[0], 0, Port{b.job, here, 7}), s.AddPort(b.outer[1], 1, Port{b.job, there, 7}), s.AddPort(b.outer[2], 2, Port{other, 0, 7}),
 		s.SetPlace(b.job, here, &Place{Port: b.outer[0], Link: 0, Longest: 2000}),
 		s.SetPlace(b.job, there, &Place{Port: b.outer[1], Link: 1, Longest: 2000}),
-		s.SetPlace(b.job, away, &Place{NIC: b.wire, MAC: hostMAC, Own: nicMAC, Longest: longest}),
+		s.SetPlace(b.job, away, &Place{NIC: b.wire, Way: EthernetWay(hostMAC, nicMAC, 0), Longest: longest}),
 		s.SetPlace(b.job, stale, &Place{Port: b.outer[2], Link: 2, Longest: 2000}),
 	} {
 		if err != nil {
@@ -132,7 +149,7 @@ func judgeGuard(f []byte) (c PortCounters, addresses [12]byte) {
 		c.BadVersion++
 	case le.Uint16(f[offsetGID:]) != homeGroup || le.Uint16(f[offsetSource:]) != here || le.Uint64(f[offsetTag:]) != jobTag:
 		c.Forged++
-	case int(le.Uint16(f[offsetLength:]))+14 != len(f):
+	case le.Uint16(f[offsetLength:]) < 66 || int(le.Uint16(f[offsetLength:]))+14 > len(f):
 		c.BadLength++
 	default:
 		switch to := le.Uint16(f[offsetDestination:]); {
@@ -157,14 +174,27 @@ func judgeGuard(f []byte) (c PortCounters, addresses [12]byte) {
 	return c, addresses
 }
 
-// guard shows a frame to the guard, at the outer end with that index, and compares verdict, counters and frame.
+// show shows a frame to the guard, at the outer end with that index, and compares verdict, counters and frame: with the addresses if it
+// passes.
 func (b *switchBed) show(outer uint32, frame []byte, want PortCounters, addresses [12]byte) string {
+	whole := bytes.Clone(frame)
+	if want.Sent+want.Local > 0 {
+		copy(whole, addresses[:])
+	}
+	return b.shown(outer, frame, want, whole)
+}
+
+// shown is show with all of the frame that is wanted.
+func (b *switchBed) shown(outer uint32, frame []byte, want PortCounters, whole []byte) string {
 	before, err := b.PortCounters(outer)
 	if err != nil {
 		return err.Error()
 	}
-	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+64), Context: skBuff{Ifindex: outer}}
-	verdict, err := b.Guard().Run(o)
+	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: skBuff{Ifindex: outer}}
+	if b.generic {
+		o.Context = xdpMD{IngressIfindex: outer, DataEnd: uint32(len(frame))}
+	}
+	verdict, err := b.Guard(b.generic).Run(o)
 	if err != nil {
 		return err.Error()
 	}
@@ -174,13 +204,17 @@ func (b *switchBed) show(outer uint32, frame []byte, want PortCounters, addresse
 	}
 	passes := want.Sent+want.Local > 0
 	wantVerdict := uint32(tcShot)
-	whole := bytes.Clone(frame)
-	if passes {
+	switch {
+	case passes && b.generic:
+		wantVerdict = xdpRedirect
+	case passes:
 		wantVerdict = tcRedirect
-		copy(whole, addresses[:])
+	case b.generic:
+		wantVerdict = xdpDrop
 	}
 	after.Short, after.BadVersion, after.Forged, after.BadLength = after.Short-before.Short, after.BadVersion-before.BadVersion, after.Forged-before.Forged, after.BadLength-before.BadLength
 	after.NoNode, after.TooLong, after.Sent, after.Local = after.NoNode-before.NoNode, after.TooLong-before.TooLong, after.Sent-before.Sent, after.Local-before.Local
+	after.NoCredit -= before.NoCredit
 	if verdict != wantVerdict || after != want || !bytes.Equal(o.DataOut, whole) {
 		return cmp.Diff(want, after) + cmp.Diff(wantVerdict, verdict) + cmp.Diff(whole, o.DataOut)
 	}
@@ -189,8 +223,9 @@ func (b *switchBed) show(outer uint32, frame []byte, want PortCounters, addresse
 
 // Rule (guard.c): the guard lets pass what the process of its port may send, with the addresses that lead there, and counts everything else by
 // its reason. Both sides of every edge.
-func TestGuard(t *testing.T) {
-	b := newSwitchBed(t)
+func TestGuard(t *testing.T) { both(t, testGuard) }
+
+func testGuard(t *testing.T, b *switchBed) {
 	for name, c := range map[string]struct {
 		frame []byte
 		want  PortCounters
@@ -212,7 +247,9 @@ func TestGuard(t *testing.T) {
 		"another node":           {directFrame(100, there, here), PortCounters{Forged: 1}},
 		"another tag":            {directFrame(100, here, there, putTag(jobTag+1)), PortCounters{Forged: 1}},
 		"a tag's upper half":     {directFrame(100, here, there, putTag(jobTag^1<<63)), PortCounters{Forged: 1}},
-		"a length of one less":   {directFrame(100, here, there, length(85)), PortCounters{BadLength: 1}},
+		"filled up":              {directFrame(100, here, there, length(85)), PortCounters{Local: 1}},
+		"a length of the header": {directFrame(100, here, there, length(66)), PortCounters{Local: 1}},
+		"a length of less":       {directFrame(100, here, there, length(65)), PortCounters{BadLength: 1}},
 		"a length of one more":   {directFrame(100, here, there, length(87)), PortCounters{BadLength: 1}},
 		"to nowhere":             {directFrame(100, here, nowhere), PortCounters{NoNode: 1}},
 		"behind the last node":   {directFrame(100, here, jobNodes), PortCounters{NoNode: 1}},
@@ -233,8 +270,9 @@ func TestGuard(t *testing.T) {
 }
 
 // TestGuardRandom: random frames, near to what passes.
-func TestGuardRandom(t *testing.T) {
-	b := newSwitchBed(t)
+func TestGuardRandom(t *testing.T) { both(t, testGuardRandom) }
+
+func testGuardRandom(t *testing.T, b *switchBed) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		frame := directFrame(rapid.IntRange(14, 320).Draw(t, "size"), here, rapid.Uint16Range(0, jobNodes).Draw(t, "to"))
@@ -274,11 +312,11 @@ func TestPortsComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.AddPort(b.outer[1], 3, Port{b.job, there}); !errors.Is(err, ebpf.ErrKeyExist) {
+	if err := b.AddPort(b.outer[1], 3, Port{b.job, there, 7}); !errors.Is(err, ebpf.ErrKeyExist) {
 		t.Errorf("a port twice: %v", err)
 	}
 	check("a port that was refused a second time", there, PortCounters{Local: 1})
-	if err := b.AddPort(b.wire, 99, Port{b.job, nowhere}); err == nil {
+	if err := b.AddPort(b.wire, 99, Port{b.job, nowhere, 7}); err == nil {
 		t.Error("a port has a place behind the last link")
 	}
 	if _, err := b.PortCounters(b.wire); !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -287,11 +325,11 @@ func TestPortsComeAndGo(t *testing.T) {
 	must(b.RemovePort(b.outer[1], 1))
 	check("a port that is gone", there, PortCounters{NoNode: 1})
 	must(b.RemovePort(b.outer[1], 1)) // once more
-	must(b.AddPort(b.outer[1], 1, Port{b.job, there}))
+	must(b.AddPort(b.outer[1], 1, Port{b.job, there, 7}))
 	check("a port that is back", there, PortCounters{Local: 1})
 	must(b.SetPlace(b.job, there, nil))
 	check("a node that left", there, PortCounters{NoNode: 1})
-	must(b.SetPlace(b.job, there, &Place{NIC: b.wire, MAC: hostMAC, Own: nicMAC, Longest: 200}))
+	must(b.SetPlace(b.job, there, &Place{NIC: b.wire, Way: EthernetWay(hostMAC, nicMAC, 0), Longest: 200}))
 	check("a node that is elsewhere now", there, PortCounters{Sent: 1})
 	must(b.RemoveJob(b.job))
 	check("a job that is gone", there, PortCounters{NoNode: 1})
@@ -307,9 +345,14 @@ func TestPortsComeAndGo(t *testing.T) {
 		t.Error("a place behind the last node was set")
 	}
 	must(b.RemovePort(b.outer[0], 0))
-	o := &ebpf.RunOptions{Data: directFrame(100, here, here), DataOut: make([]byte, 164), Context: skBuff{Ifindex: b.outer[0]}}
-	if verdict, err := b.Guard().Run(o); err != nil || verdict != tcShot {
-		t.Errorf("a frame of no port: verdict %d, %v", verdict, err)
+	for generic, c := range map[bool]struct {
+		context any
+		dropped uint32
+	}{false: {skBuff{Ifindex: b.outer[0]}, tcShot}, true: {xdpMD{IngressIfindex: b.outer[0], DataEnd: 100}, xdpDrop}} {
+		o := &ebpf.RunOptions{Data: directFrame(100, here, here), DataOut: make([]byte, 164), Context: c.context}
+		if verdict, err := b.Guard(generic).Run(o); err != nil || verdict != c.dropped {
+			t.Errorf("a frame of no port: verdict %d, %v", verdict, err)
+		}
 	}
 	for _, ports := range []int{-1, 0, MostPorts + 1} {
 		if _, err := LoadSwitch(ports); !errors.Is(err, ErrRange) {
@@ -321,8 +364,8 @@ func TestPortsComeAndGo(t *testing.T) {
 			t.Errorf("%d nodes: %v", nodes, err)
 		}
 	}
-	if _, err := LoadNIC(Load{Queues: 1, UDPPort: udpPort, Switch: b.Switch.Shared()}); !errors.Is(err, ErrRange) {
-		t.Errorf("ports and datagrams: %v", err)
+	if err := b.SetPlace(b.job, 0, &Place{Way: Way{Head: make([]byte, 73)}}); !errors.Is(err, ErrRange) {
+		t.Errorf("headers of 73 bytes: %v", err)
 	}
 }
 
@@ -391,15 +434,15 @@ func TestSwitchHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := unsafe.Sizeof(guardFunetPlace{}); n != placeSize {
-		t.Errorf("struct funet_place has %d bytes, want %d", n, placeSize)
+	if n := unsafe.Sizeof(guardFunetPlace{}); n != PlaceSize {
+		t.Errorf("struct funet_place has %d bytes, want %d", n, PlaceSize)
 	}
 	kinds := regexp.MustCompile(`FUNET_KIND_(\w+),`).FindAllStringSubmatch(string(text), -1)
 	if len(kinds) != 3 || kinds[kindPort][1] != "PORT" || kinds[kindHost][1] != "HOST" {
 		t.Errorf("kinds %q", kinds)
 	}
 	names := regexp.MustCompile(`FUNET_PORT_(\w+),\s+/\*`).FindAllStringSubmatch(string(text), -1)
-	want := []string{"SHORT", "BAD_VERSION", "FORGED", "BAD_LENGTH", "NO_NODE", "TOO_LONG", "SENT", "LOCAL"}
+	want := []string{"SHORT", "BAD_VERSION", "FORGED", "BAD_LENGTH", "NO_NODE", "TOO_LONG", "NO_CREDIT", "SENT", "LOCAL"}
 	for i, name := range want {
 		if len(names) != len(want) || names[i][1] != name {
 			t.Fatalf("counters %q, want %q", names, want)
@@ -409,7 +452,96 @@ func TestSwitchHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inner := spec.Maps["funet_jobs"].InnerMap; inner.ValueSize != placeSize || inner.Flags != innerMap || inner.Type != ebpf.Array {
+	if inner := spec.Maps["funet_jobs"].InnerMap; inner.ValueSize != PlaceSize || inner.Flags != innerMap || inner.Type != ebpf.Array {
 		t.Errorf("inner map %+v", inner)
 	}
+}
+
+// Rule (designs: rates; switch.h): an account's ports may send 32 MiB to a host that sends them nothing, and after that a byte in 1024 ns. A frame that comes
+// from there for a port that sends there opens all of it; one that does not get to a port, of another host or for another port opens nothing.
+func TestCredit(t *testing.T) { both(t, testCredit) }
+
+func testCredit(t *testing.T, b *switchBed) {
+	const size, all = 2000, 32 << 20
+	third := Job{jobTag + 2, homeGroup}
+	elsewhere := func(host uint16) *Place {
+		return &Place{NIC: b.wire, Way: EthernetWay(hostMAC, nicMAC, 0), Longest: size, Host: host}
+	}
+	for _, err := range []error{
+		b.SetPlace(b.job, away, elsewhere(1)), b.SetPlace(b.job, nowhere, elsewhere(2)), b.AddJob(third, 2),
+		b.RemovePort(b.outer[2], 2), b.AddPort(b.outer[2], 2, Port{third, 0, 8}),
+		b.SetPlace(third, 0, &Place{Port: b.outer[2], Link: 2, Longest: size}), b.SetPlace(third, 1, elsewhere(1)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// send also says how many frames may have trickled at the most.
+	send := func(outer uint32, frame []byte, times uint32) (PortCounters, uint64) {
+		t.Helper()
+		began := time.Now()
+		before, err := b.PortCounters(outer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range times { // a repetition would see the frame that the one before left
+			o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: skBuff{Ifindex: outer}}
+			if b.generic {
+				o.Context = xdpMD{IngressIfindex: outer, DataEnd: uint32(len(frame))}
+			}
+			if _, err := b.Guard(b.generic).Run(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after, err := b.PortCounters(outer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return PortCounters{Sent: after.Sent - before.Sent, NoCredit: after.NoCredit - before.NoCredit}, (uint64(time.Since(began))/1024+64<<10)/size + 1
+	}
+	arrive := func(frame []byte, want Counters) {
+		t.Helper()
+		before := counters(t, b.nic)
+		o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+64), Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(frame))}}
+		if _, err := b.nic.Program().Run(o); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, moved(before, counters(t, b.nic))); diff != "" {
+			t.Fatal("a frame that arrives:", diff)
+		}
+	}
+	toHost := func(job uint64, from, to uint16) []byte { return directFrame(size, from, to, putTag(job)) }
+	const tries = all/size + 1000
+	spent := func(what string) {
+		t.Helper()
+		got, trickle := send(b.outer[0], toHost(jobTag, here, away), tries)
+		if got.Sent < all/size || got.Sent > all/size+trickle || got.Sent+got.NoCredit != tries {
+			t.Errorf("%s: %+v of %d frames", what, got, tries)
+		}
+	}
+	spent("the first account")
+	if got, _ := send(b.outer[0], toHost(jobTag, here, nowhere), 100); got.Sent != 100 {
+		t.Errorf("to the other host: %+v", got)
+	}
+	if got, _ := send(b.outer[2], toHost(jobTag+2, 0, 1), 100); got.Sent != 100 {
+		t.Errorf("of the other account: %+v", got)
+	}
+	closed := func(what string) {
+		t.Helper()
+		if got, trickle := send(b.outer[0], toHost(jobTag, here, away), 1000); got.Sent > trickle {
+			t.Errorf("%s opens the credit: %+v", what, got)
+		}
+	}
+	closed("time")
+	arrive(directFrame(100, nowhere, here, from(hostMAC)), Counters{Direct: 1})
+	closed("a frame of the other host")
+	arrive(directFrame(100, 1, 0, from(hostMAC), putTag(jobTag+2)), Counters{Direct: 1})
+	closed("a frame for the other account")
+	arrive(directFrame(100, away, jobNodes, from(hostMAC)), Counters{NoPort: 1})
+	closed("a frame for nobody")
+	arrive(directFrame(100, away, there, from(hostMAC)), Counters{Direct: 1})
+	closed("a frame for the other port, which sends nothing")
+	send(b.outer[1], toHost(jobTag, there, away), 1) // which finds no credit, as a rule, and is answered
+	arrive(directFrame(100, away, there, from(hostMAC)), Counters{Direct: 1})
+	spent("the first account, answered")
 }

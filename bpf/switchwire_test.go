@@ -15,25 +15,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attachGuard puts the guard at the ingress of an interface (clsact, tc-bpf(8)).
-func attachGuard(t *testing.T, s *Switch, index int) {
+// attachGuard puts the guard at the ingress of an interface (clsact, tc-bpf(8)), or as its generic XDP program.
+func attachGuard(t *testing.T, s *Switch, outer netlink.Link, generic bool) {
 	t.Helper()
+	if generic {
+		if err := netlink.LinkSetXdpFdWithFlags(outer, s.Guard(true).FD(), unix.XDP_FLAGS_SKB_MODE); err != nil {
+			t.Fatal("attach the guard:", err)
+		}
+		return
+	}
+	index := outer.Attrs().Index
 	qdisc := &netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}, QdiscType: "clsact"}
 	if err := netlink.QdiscAdd(qdisc); err != nil {
 		t.Fatal("add a clsact qdisc:", err)
 	}
 	filter := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
-		Fd:          s.Guard().FD(), Name: "funet_guard", DirectAction: true,
+		Fd:          s.Guard(false).FD(), Name: "funet_guard", DirectAction: true,
 	}
 	if err := netlink.FilterAdd(filter); err != nil {
 		t.Fatal("attach the guard:", err)
 	}
 }
 
+// awaitUp waits until a link sends: the queue of the end of a pair that was up first becomes active later, and until then the kernel drops what is
+// sent (net/core/link_watch.c).
+func awaitUp(t *testing.T, l netlink.Link) {
+	t.Helper()
+	if !await(func() bool {
+		now, err := netlink.LinkByIndex(l.Attrs().Index)
+		return err == nil && now.Attrs().OperState == netlink.OperUp
+	}) {
+		t.Fatalf("%s does not come up", l.Attrs().Name)
+	}
+}
+
 // TestSwitchOnTheWire: a frame of one port arrives at the port of the other host, byte for byte and without addresses, and at one of the same host. What the
 // guard or the NIC program drops arrives nowhere, and the kernel's stack sees nothing of either.
 func TestSwitchOnTheWire(t *testing.T) {
+	t.Run("native", func(t *testing.T) { testSwitchOnTheWire(t, link.XDPDriverMode) })
+	t.Run("generic", func(t *testing.T) { testSwitchOnTheWire(t, link.XDPGenericMode) })
+}
+
+func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 	enterNamespace(t)
 	outside, err := netns.Get()
 	if err != nil {
@@ -56,6 +80,7 @@ func TestSwitchOnTheWire(t *testing.T) {
 	}
 	enter(outside)
 	nic0, nic1 := addVeth(t, 1) // the wire; its ends are the NICs of the two hosts
+	awaitUp(t, nic0)
 	nics := []netlink.Link{nic0, nic1}
 	job := Job{jobTag, homeGroup}
 	mac := func(l netlink.Link) [6]byte { return [6]byte(l.Attrs().HardwareAddr) }
@@ -72,7 +97,7 @@ func TestSwitchOnTheWire(t *testing.T) {
 		switches[host] = s
 		n := load(t, Load{Queues: 1, Switch: s.Shared()})
 		programs[host] = n
-		attached, err := link.AttachXDP(link.XDPOptions{Program: n.Program(), Interface: nics[host].Attrs().Index, Flags: link.XDPDriverMode})
+		attached, err := link.AttachXDP(link.XDPOptions{Program: n.Program(), Interface: nics[host].Attrs().Index, Flags: mode})
 		if err != nil {
 			t.Fatal("attach the NIC program:", err)
 		}
@@ -95,16 +120,20 @@ func TestSwitchOnTheWire(t *testing.T) {
 		}
 		enter(within)
 		inside := linkUp(t, "q"+name)
-		attached, err := link.AttachXDP(link.XDPOptions{Program: passes, Interface: inside.Attrs().Index, Flags: link.XDPDriverMode})
+		attached, err := link.AttachXDP(link.XDPOptions{Program: passes, Interface: inside.Attrs().Index, Flags: mode})
 		if err != nil {
 			t.Fatal("attach a program to the inner end:", err)
 		}
 		t.Cleanup(func() { attached.Close() })
 		inner[node] = openPacketSocket(t, inside.Attrs().Index, EtherType)
 		enter(outside)
-		outer[node] = uint32(linkUp(t, "p"+name).Attrs().Index)
-		attachGuard(t, switches[host], int(outer[node]))
-		if err := switches[host].AddPort(outer[node], uint32(node), Port{job, uint16(node)}); err != nil {
+		end := linkUp(t, "p"+name)
+		outer[node] = uint32(end.Attrs().Index)
+		enter(within)
+		awaitUp(t, inside)
+		enter(outside)
+		attachGuard(t, switches[host], end, mode == link.XDPGenericMode)
+		if err := switches[host].AddPort(outer[node], uint32(node), Port{job, uint16(node), 7}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +141,7 @@ func TestSwitchOnTheWire(t *testing.T) {
 		for node, at := range hostOf {
 			place := &Place{Port: outer[node], Link: uint32(node), Longest: 1514}
 			if at != host {
-				place = &Place{NIC: uint32(nics[host].Attrs().Index), MAC: mac(nics[at]), Own: mac(nics[host]), Longest: 1514}
+				place = &Place{NIC: uint32(nics[host].Attrs().Index), Way: EthernetWay(mac(nics[at]), mac(nics[host]), 0), Longest: 1514}
 			}
 			if err := s.SetPlace(job, uint16(node), place); err != nil {
 				t.Fatal(err)
@@ -149,7 +178,7 @@ func TestSwitchOnTheWire(t *testing.T) {
 	// What is dropped arrives nowhere: the frame behind it is the next that does.
 	dropped := [][]byte{
 		directFrame(100, 1, 2), directFrame(100, 0, 2, putTag(9)), directFrame(100, 0, 2, version(6)), directFrame(100, 0, 3),
-		directFrame(100, 0, 2, gid(6)), directFrame(100, 0, 2, length(50)), directFrame(100, 0, 2, version(VersionHello)),
+		directFrame(100, 0, 2, gid(6)), directFrame(100, 0, 2, length(90)), directFrame(100, 0, 2, version(VersionHello)),
 	}
 	for _, frame := range dropped {
 		send(t, inner[0], frame)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/capture"
 	"github.com/funet/funet/ctl/lab"
 )
@@ -207,6 +208,13 @@ func TestCaptureSlowReader(t *testing.T) {
 	if code := job.wait(); code != 0 {
 		t.Fatalf("the job ended with %d: %s", code, job.stderr.String())
 	}
+	lossesOf(t, p, r, capture.RingSize/2)
+}
+
+// lossesOf reads what a capture has written until there is more than size bytes of it, ends the capture, and finds losses in the file: the ring was full, and
+// every batch that was made after the job says so.
+func lossesOf(t *testing.T, p *process, r io.Reader, size int64) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "slow")
 	out, err := os.Create(path)
 	if err != nil {
@@ -217,10 +225,9 @@ func TestCaptureSlowReader(t *testing.T) {
 		_, err := io.Copy(out, r)
 		read <- errors.Join(err, out.Close())
 	}()
-	// The ring was full, and every batch that was made after the job has its losses.
 	eventually(t, "the reader has batches that were made after the job", func() bool {
 		info, err := os.Stat(path)
-		return err == nil && info.Size() > capture.RingSize/2
+		return err == nil && info.Size() > size
 	})
 	if err := p.cmd.Process.Signal(unix.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -235,4 +242,52 @@ func TestCaptureSlowReader(t *testing.T) {
 	if lost == 0 || len(list) == 0 {
 		t.Errorf("%d frames, %d lost", len(list), lost)
 	}
+}
+
+// TestCaptureOfDirectPorts: frames of an ordinary user's job on direct ports, captured at one of its hosts in both directions, on the interface that they take. tshark
+// decodes them as the Go decoder does.
+func TestCaptureOfDirectPorts(t *testing.T) {
+	s := directs(t)
+	path := filepath.Join(t.TempDir(), "direct.pcapng")
+	p := funet(t, "capture", "--socket", s.sockets[0], path)
+	p.begun()
+	for _, program := range [][]string{{"pingpong", "--exchanges", "100"}, {"transfer", "--bytes", "262144"}} {
+		s.run(append([]string{"-n", "2", "--", "funet"}, program...)...).ok()
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 130 || strings.Contains(p.stderr.String(), "not captured") {
+		t.Fatalf("Ctrl-C ended it with %d: %s", code, p.stderr.String())
+	}
+	script := dissector(t)
+	compare(t, script, path)
+	if _, lost := framesIn(t, path); lost != 0 {
+		t.Errorf("%d frames are lost", lost)
+	}
+	ways, all := map[string]int{}, 0
+	for _, line := range tshark(t, script, "-r", path, "-Y", "funet.version == 7 && !frame.comment", "-T", "fields", "-e", "frame.packet_flags_direction", "-e", "funet.source_card", "-e", "frame.interface_name") {
+		ways[line]++
+		all++
+	}
+	if out, in := ways["0x00000002\t0\tfu0"], ways["0x00000001\t1\tfu0"]; out < 100 || in < 100 || out+in != all {
+		t.Errorf("directions, cards and interfaces %v", ways)
+	}
+}
+
+// TestCaptureOfDirectPortsSlowReader is TestCaptureSlowReader with direct ports: the switch waits for nobody, and what found its ring full is counted in the file.
+func TestCaptureOfDirectPortsSlowReader(t *testing.T) {
+	s := directs(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := exec.Command(command, "capture", "--socket", s.sockets[0])
+	c.Stdout = w
+	p := start(t, c, nil)
+	w.Close()
+	p.begun()
+	s.run("-n", "2", "--", "funet", "transfer", "--bytes", strconv.Itoa(3*bpf.CaptureSize)).ok()
+	lossesOf(t, p, r, bpf.CaptureSize/2)
 }

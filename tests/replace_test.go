@@ -3,17 +3,17 @@ package tests
 // This file tests that funid can be replaced under a job of direct ports, which verifies every message meanwhile.
 
 import (
-	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 )
 
@@ -68,33 +68,12 @@ func (r *replaceable) replace(signal syscall.Signal) {
 	r.pid = cmd.Process.Pid
 }
 
-// ports waits until the daemon has so many ports of processes.
-func (r *replaceable) ports(n int) {
-	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("the daemon of host %d has %d ports", r.host, n), func() bool {
-		p := funet(r.t, "status", "--socket", r.sock, "--json")
-		if p.wait() != 0 {
-			return false // it has yet to start
-		}
-		var s daemon.Status
-		if err := json.Unmarshal(p.stdout.Bytes(), &s); err != nil {
-			r.t.Fatal(err)
-		}
-		return len(s.Ports) == n
-	})
-}
+var replacements = flag.Int("replacements", 20, "of daemons in TestReplaceDaemons")
 
 // TestReplaceDaemons: the daemons of two hosts are stopped or killed, in turn, and started again, twenty times, while the four processes of a job verify
-// every message; nothing is lost or comes twice, nobody is taken for gone, and nothing is left.
+// every message, two and two through shared memory; nothing is lost or comes twice, nobody is taken for gone, and nothing is left.
 func TestReplaceDaemons(t *testing.T) {
-	const replacements = 20
 	s := directs(t)
-	path := file(t, "")
-	end, program := path+".end", filepath.Join(filepath.Dir(path), "rejoin")
-	build := exec.Command("go", "build", "-o", program, "./rejoin")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	l, err := lab.Open(s.name)
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +84,25 @@ func TestReplaceDaemons(t *testing.T) {
 		r := &replaceable{t: t, l: l, host: host, config: strings.TrimSuffix(socket, ".sock") + ".yaml", sock: socket}
 		r.pid = daemonOf(t, r.config)
 		daemons = append(daemons, r)
+	}
+	replacing(s, daemons, func(i int) {
+		signal := syscall.SIGTERM
+		if i%4 > 1 {
+			signal = syscall.SIGKILL
+		}
+		daemons[i%2].replace(signal)
+	})
+}
+
+// replacing calls replace, with the numbers from 0 on, under a job that verifies every message.
+func replacing(s *service, daemons []*replaceable, replace func(i int)) {
+	t := s.t
+	t.Helper()
+	path := file(t, "")
+	end, program := path+".end", filepath.Join(filepath.Dir(path), "rejoin")
+	build := exec.Command("go", "build", "-o", program, "./rejoin")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", "--restart=1", "--", program, end))
 	var out growing
@@ -124,15 +122,13 @@ func TestReplaceDaemons(t *testing.T) {
 	for node := range 4 {
 		eventually(t, "all nodes are up", func() bool { return out.count(fmt.Sprintf("[%d] up life 0\n", node)) == 1 })
 	}
+	for _, r := range daemons {
+		r.shared(2)
+	}
 	begin := time.Now()
-	for i := range replacements {
-		r := daemons[i%2]
-		signal := syscall.SIGTERM
-		if i%4 > 1 {
-			signal = syscall.SIGKILL
-		}
-		r.replace(signal)
-		r.ports(2)
+	for i := range *replacements {
+		replace(i)
+		daemons[i%2].shared(2)
 		if n := out.count("wrong") + out.count("event left"); n > 0 {
 			t.Fatalf("after replacement %d: %d lines of what is wrong", i, n)
 		}
@@ -142,13 +138,22 @@ func TestReplaceDaemons(t *testing.T) {
 		default:
 		}
 	}
-	t.Logf("%d replacements in %v", replacements, time.Since(begin))
+	took := time.Since(begin)
 	if err := os.WriteFile(end, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.wait(); code != 0 || out.count("verified\n") != 4 || out.count("wrong") != 0 {
 		t.Fatalf("exit code %d; it said %s", code, tail(p.stderr.String()))
 	}
+	var longest time.Duration
+	for _, said := range regexp.MustCompile(`longest call: (\S+)`).FindAllStringSubmatch(out.String(), -1) {
+		d, err := time.ParseDuration(said[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, d)
+	}
+	t.Logf("%d replacements in %v; the longest call took %v", *replacements, took, longest)
 	s.free()
 	bare(t, s.name)
 }

@@ -59,13 +59,14 @@ func (s *service) run(args ...string) *process {
 	return start(s.t, cmd, nil)
 }
 
-// inUse returns how many jobs and contexts the daemons have, as root sees them.
+// inUse returns how many jobs, contexts and ports the daemons have, as root sees them, and on how many memory counts.
 func (s *service) inUse() (n int) {
 	s.t.Helper()
 	for _, socket := range s.sockets {
 		var status struct {
 			Jobs     []json.RawMessage `json:"jobs"`
 			Contexts []json.RawMessage `json:"contexts"`
+			Ports    []json.RawMessage `json:"ports"`
 			Bytes    int64             `json:"bytes"`
 		}
 		out := funet(s.t, "status", "--socket", socket, "--json").ok()
@@ -75,7 +76,7 @@ func (s *service) inUse() (n int) {
 		if status.Jobs == nil || status.Contexts == nil {
 			s.t.Fatalf("the status of %s has no jobs or contexts: %s", socket, out)
 		}
-		n += len(status.Jobs) + len(status.Contexts)
+		n += len(status.Jobs) + len(status.Contexts) + len(status.Ports)
 		if status.Bytes != 0 {
 			n++
 		}

@@ -93,6 +93,9 @@ func Adopt(fd int, u *UMEM, info Info, frames []uint64) (*Socket, error) {
 	u.users.Add(1)
 	if err := s.mapRings(&c, true); err != nil {
 		s.Close()
+		if errors.Is(err, unix.EBUSY) { // xsk_mmap, net/xdp/xsk.c
+			return nil, fault(doing, ErrNotSupported, err, "Linux 6.4 or later is needed: earlier ones give no rings of a socket that is bound")
+		}
 		return nil, sysFault(doing, err)
 	}
 	s.fill(frames)

@@ -74,7 +74,7 @@ func mapRing(fd int, offset int64, size uint64, mappings *[][]byte) ([]byte, err
 		return nil, err
 	}
 	*mappings = append(*mappings, m)
-	return m, nil
+	return m, keepFromChildren(m)
 }
 
 // setBusyPoll sets the three options as far as they were asked for and notes the

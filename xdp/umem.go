@@ -112,7 +112,20 @@ func NewUMEM(c UMEMConfig) (*UMEM, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %d bytes: %w; use fewer frames", doing, length, err)
 	}
+	if err := keepFromChildren(mapping); err != nil {
+		_ = unix.Munmap(mapping)
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
 	return &UMEM{mem: mapping[:size:size], mapping: mapping, config: c, mask: uint64(c.FrameSize) - 1}, nil
+}
+
+// keepFromChildren leaves a mapping out of processes that this one forks (madvise(2), MADV_DONTFORK). They would have the same rings; and before Linux 5.9 a fork
+// makes this process's next store to a private UMEM go to a copy of the page, which the kernel does not know. A child that touches the mapping has a SIGSEGV.
+func keepFromChildren(mapping []byte) error {
+	if err := unix.Madvise(mapping, unix.MADV_DONTFORK); err != nil {
+		return fmt.Errorf("keep a mapping from children: %w", err)
+	}
+	return nil
 }
 
 // Frame is the view from addr to the end of its frame, or nil when addr lies

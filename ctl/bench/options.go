@@ -80,9 +80,9 @@ type Options struct {
 	Jumbo bool
 
 	// Funet measures FUNet between the lab's hosts with embedded cards; UDP the same in UDP datagrams; Daemons the same through
-	// daemons; Direct between processes of an ordinary user with direct ports of daemons; Local between two contexts of one process on host 0, through its daemon. What is
+	// daemons; Direct between processes of an ordinary user with direct ports of daemons; Shared between two of them on host 0; Local between two contexts of one process on host 0, through its daemon. What is
 	// nil is absent; without Funet the report has no ratios.
-	Funet, UDP, Daemons, Direct, Local Runner
+	Funet, UDP, Daemons, Direct, Shared, Local Runner
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.

@@ -31,6 +31,7 @@ var (
 		{key: "funet_udp", note: "frames in UDP datagrams", own: func(o *Options) Runner { return o.UDP }},
 		{key: "funet_daemons", note: "two daemons and two clients", own: func(o *Options) Runner { return o.Daemons }},
 		{key: "funet_direct", note: "two processes of an ordinary user, direct ports", own: func(o *Options) Runner { return o.Direct }},
+		{key: "funet_shared", note: "the same on one host, through shared memory", own: func(o *Options) Runner { return o.Shared }},
 		{key: "funet_local", note: "two contexts of a process, a daemon that spins", own: func(o *Options) Runner { return o.Local }},
 		{key: "raw_afxdp", run: own("raw_afxdp")},
 		{key: "udp_spin", run: own("udp_spin")},

@@ -85,6 +85,7 @@ func sampleReport() *Report {
 		r.Peers["funet_udp"].add(Sample{s.P50 * 1.1, s.P99 * 1.1})
 		r.Peers["funet_daemons"].add(Sample{s.P50 * 10, s.P99 * 10})
 		r.Peers["funet_direct"].add(Sample{s.P50 * 1.3, s.P99 * 1.3})
+		r.Peers["funet_shared"].add(Sample{s.P50 * 0.3, s.P99 * 0.3})
 		r.Peers["funet_local"].add(Sample{s.P50 / 10, s.P99 / 10})
 	}
 	r.Peers["udp_spin"].add(Sample{4.2, 5})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -121,12 +123,74 @@ func TestRingTwoThreads(t *testing.T) {
 	}
 }
 
+// Rule (ring.go): a frame that was not in the ring comes out with a batch as it was given, cut to snap, and counts; one for which the batch has no room does neither.
+func TestAdd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		snap := rapid.IntRange(1, 300).Draw(t, "snap")
+		r := NewRing(1<<10, 2, snap)
+		r.Put(1, 0, []byte{1, 2, 3}, engine.Fate{})
+		room := rapid.IntRange(batchHeader+2*countsSize, 1500).Draw(t, "room")
+		b, _ := r.Take(make([]byte, 0, room))
+		of := len(b)
+		data := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data")
+		f := Record{Time: rapid.Int64().Draw(t, "time"), Interface: 1, Length: len(data) + rapid.IntRange(0, 9).Draw(t, "more"), Data: data, Direct: true,
+			Verdict: bpf.Verdict(rapid.IntRange(0, int(bpf.Verdicts)-1).Draw(t, "verdict")), GID: rapid.Uint16().Draw(t, "gid"), Node: rapid.Uint16().Draw(t, "node")}
+		lost := rapid.Uint64Range(0, 9).Draw(t, "lost")
+		b, added := r.Add(b, &f)
+		if fits := room-of >= recordHeader+min(len(data), snap); added != fits || cap(b) != room {
+			t.Fatalf("into %d of %d bytes: %v", room-of, room, added)
+		}
+		r.Lost(1, lost)
+		var got []Record
+		counts, err := DecodeBatch(b, 2, func(r *Record) error { got = append(got, *r); return nil })
+		seen := uint64(0)
+		if added {
+			seen = 1
+		}
+		if err != nil || counts[1] != (Counts{seen, 0}) {
+			t.Fatalf("%+v, %v", counts, err)
+		}
+		if added {
+			f.Data = data[:min(len(data), snap)]
+			if g := got[len(got)-1]; !bytes.Equal(g.Data, f.Data) {
+				t.Fatalf("%x became %x", f.Data, g.Data)
+			} else if g.Data, f.Data = nil, nil; !reflect.DeepEqual(g, f) {
+				t.Fatalf("%+v became %+v", f, g)
+			}
+		}
+		b, _ = r.Take(make([]byte, 0, 1500))
+		if counts, err = DecodeBatch(b, 2, func(*Record) error { return nil }); err != nil || counts[1] != (Counts{seen + lost, lost}) {
+			t.Fatalf("%+v, %v", counts, err)
+		}
+	})
+}
+
+// Rule (pcapng.go): the comment of a direct frame says why it was dropped and at whose port, and its direction is that of the host.
+func TestDirectComment(t *testing.T) {
+	for v := range bpf.Verdicts {
+		r := &Record{Direct: true, Verdict: v, GID: 5, Node: 3}
+		got, want := Comment(r), ""
+		switch why := v.Dropped(); {
+		case v.Local():
+			want = "to a port of this host"
+		case why != "" && v.Arrived():
+			want = "dropped: " + why
+		case why != "":
+			want = "dropped at the port of node 3 of job 5: " + why
+		}
+		if got != want || flags(r) != map[bool]uint32{false: outbound, true: inbound}[v.Arrived()] {
+			t.Errorf("verdict %d: %q and flags %d, want %q", v, got, flags(r), want)
+		}
+	}
+}
+
 // Rule (record.go): any bytes are a batch or ErrMalformed, and what is one holds no more than there is.
 func FuzzDecodeBatch(f *testing.F) {
 	r := NewRing(1<<12, 2, 100)
 	r.Put(1, 1, make([]byte, 200), engine.Fate{Outcome: engine.Rejected, Reason: 1})
 	r.Put(2, 0, nil, engine.Fate{})
 	b, _ := r.Take(make([]byte, 0, BatchSize))
+	b, _ = r.Add(b, &Record{Time: 3, Length: 9, Data: []byte{1, 2}, Direct: true, Verdict: 1, GID: 5, Node: 6})
 	f.Add(b, 2)
 	f.Add([]byte{1, 0, 0, 0}, 1)
 	f.Add([]byte{}, 0)
@@ -137,7 +201,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		sum := batchHeader + n*countsSize
 		counts, err := DecodeBatch(b, n, func(r *Record) error {
 			sum += recordHeader + len(r.Data)
-			if r.Interface >= n || r.Fate.Outcome >= engine.Outcomes || len(r.Data) > r.Length {
+			if r.Interface >= n || r.Fate.Outcome >= engine.Outcomes || r.Verdict >= bpf.Verdicts || r.Direct && r.Fate != (engine.Fate{}) || len(r.Data) > r.Length {
 				t.Fatalf("%+v", r)
 			}
 			return nil

@@ -7,10 +7,13 @@
 // to the administrator's process through the daemon's socket; Follow (client.go) reads them there, and Writer
 // (pcapng.go) makes a pcapng file of them, which Wireshark reads with the dissector (funet.lua).
 //
+// Frames of direct ports do not pass the card. The switch puts them into a ring of the kernel while somebody captures (package bpf), from which the
+// same goroutine adds them to its batches.
+//
 // Rules:
 //
 //   - The card's thread waits for nobody: a frame that finds no room in the ring is left out and counted as
-//     lost. The file has the counts as frames that the interface dropped (isb_ifdrop).
+//     lost. So do the programs of the switch. The file has the counts as frames that the interface dropped (isb_ifdrop).
 //   - A capture shows frames of all users' jobs, so only administrators may capture; the daemon decides who is one.
 //   - The process does not trust the daemon's messages: any bytes give records or an error.
 //   - A file ends with a whole block, also when the disk is full.

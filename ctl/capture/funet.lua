@@ -329,6 +329,8 @@ function funet.dissector(tvb, pinfo, root)
 	tree:add_le(f.reply_selective, tvb(46, 8))
 	tree:add_le(f.tag, tvb(54, 8))
 
+	-- Frames of direct ports have the job's tag always, others only with packets.
+	local tag_fits = version == 7 or tvb(54, 8):le_uint64() == UInt64(0)
 	local flags, length = tvb(1, 1):uint(), tvb(2, 2):le_uint()
 	local hello, bye, has_block = bits(flags, 1, 1) == 1, bits(flags, 2, 2) == 1, bits(flags, 3, 3) == 1
 	local sealed, readable = bits(flags, 4, 4) == 1, bits(flags, 5, 5) == 1
@@ -384,7 +386,7 @@ function funet.dissector(tvb, pinfo, root)
 			tree:add_proto_expert_info(damaged)
 		end
 	end
-	if flags > 63 or readable and not sealed or gid > 2047 or tvb(6, 4):le_uint() >= 2 ^ 30 or packets == 0 and tvb(54, 8):le_uint64() ~= UInt64(0) then
+	if flags > 63 or readable and not sealed or gid > 2047 or tvb(6, 4):le_uint() >= 2 ^ 30 or packets == 0 and not tag_fits then
 		fails(tree, tvb(1, 9), "Reserved bits are set")
 	end
 	if packets > MOST_PACKETS or rejects > MOST_REJECTS or hello and packets + rejects > 0 then
@@ -403,7 +405,7 @@ function funet.dissector(tvb, pinfo, root)
 		return tvb:len()
 	end
 	if hello then
-		if has_block or tvb(54, 8):le_uint64() ~= UInt64(0) then
+		if has_block or not tag_fits then
 			fails(tree, tvb(1, 1), "Reserved bits of a hello")
 		end
 		greeting(tvb, at, length, tree)

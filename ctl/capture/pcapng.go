@@ -68,7 +68,11 @@ func NewWriter(to io.Writer, begin *Begin, now time.Time) (*Writer, error) {
 }
 
 // Comment says what became of a frame, as its comment does; "" for one that was sent or accepted.
-func Comment(f engine.Fate) string {
+func Comment(r *Record) string {
+	if r.Direct {
+		return directComment(r)
+	}
+	f := r.Fate
 	switch f.Outcome {
 	case engine.Sent, engine.Accepted:
 		return ""
@@ -76,6 +80,31 @@ func Comment(f engine.Fate) string {
 		return "rejected: " + f.Reason.String()
 	}
 	return "dropped: " + f.Outcome.String()
+}
+
+// directComment is that of a frame of a direct port.
+func directComment(r *Record) string {
+	why := r.Verdict.Dropped()
+	switch {
+	case r.Verdict.Local():
+		return "to a port of this host"
+	case why == "":
+		return ""
+	case r.Verdict.Arrived():
+		return "dropped: " + why
+	}
+	return fmt.Sprintf("dropped at the port of node %d of job %d: %s", r.Node, r.GID, why)
+}
+
+// flags are those of a frame: its direction, and whether it was damaged.
+func flags(r *Record) uint32 {
+	switch {
+	case r.Direct && !r.Verdict.Arrived(), !r.Direct && r.Fate.Outcome == engine.Sent:
+		return outbound
+	case r.Fate.Outcome == engine.BadChecksum:
+		return inbound | errorOfFrame
+	}
+	return inbound
 }
 
 // Write writes a frame.
@@ -88,17 +117,10 @@ func (w *Writer) Write(r *Record) error {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.Data)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.Length))
 	b = pad(append(b, r.Data...))
-	flags := uint32(inbound)
-	switch r.Fate.Outcome {
-	case engine.Sent:
-		flags = outbound
-	case engine.BadChecksum:
-		flags |= errorOfFrame
-	}
 	b = binary.LittleEndian.AppendUint16(b, optFlags)
 	b = binary.LittleEndian.AppendUint16(b, 4)
-	b = binary.LittleEndian.AppendUint32(b, flags)
-	if c := Comment(r.Fate); c != "" {
+	b = binary.LittleEndian.AppendUint32(b, flags(r))
+	if c := Comment(r); c != "" {
 		b = binary.LittleEndian.AppendUint16(b, optComment)
 		b = binary.LittleEndian.AppendUint16(b, uint16(len(c)))
 		b = pad(append(b, c...))

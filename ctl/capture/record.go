@@ -5,20 +5,23 @@ package capture
 //
 //	batch   interfaces (4)  then for each: seen (8)  lost (8)
 //	        then records up to the end
-//	record  time (8)  length (4)  kept (4)  interface (1)  outcome (1)  reason (1)  zero (1)  kept bytes
+//	record  time (8)  length (4)  kept (4)  interface (1)  outcome (1)  reason (1)  direct (1)  GID (2)  node (2)  kept bytes
+//
+// direct is 1 for a frame of a direct port, whose outcome is a bpf.Verdict, and else 0; GID and node say whose port sent it.
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 )
 
 const (
-	recordHeader = 20
+	recordHeader = 24
 	batchHeader  = 4
 	countsSize   = 16
 	// MaxInterfaces is the most interfaces of a capture.
@@ -41,7 +44,8 @@ type Request struct {
 // Begin is the JSON of the first answer.
 type Begin struct {
 	attach.Info
-	Snap int `json:"snap_bytes"` // of each frame
+	Snap  int `json:"snap_bytes"`             // of each frame
+	Ports int `json:"direct_ports,omitempty"` // whose frames are not captured: the process that made them is of the release before
 }
 
 // Record is a frame that was seen.
@@ -51,6 +55,11 @@ type Record struct {
 	Fate      engine.Fate
 	Length    int // bytes of the frame
 	Data      []byte
+	// Direct is a frame that the switch of direct ports has seen: it has a Verdict and no Fate. One that did not come from another host is from the
+	// port of the node of the group.
+	Direct    bool
+	Verdict   bpf.Verdict
+	GID, Node uint16
 }
 
 // Counts are the counters of one interface since the capture began.
@@ -61,6 +70,11 @@ func encodeHeader(b *[recordHeader]byte, r *Record) {
 	binary.LittleEndian.PutUint32(b[8:], uint32(r.Length))
 	binary.LittleEndian.PutUint32(b[12:], uint32(len(r.Data)))
 	b[16], b[17], b[18], b[19] = byte(r.Interface), byte(r.Fate.Outcome), byte(r.Fate.Reason), 0
+	if r.Direct {
+		b[17], b[19] = byte(r.Verdict), 1
+	}
+	binary.LittleEndian.PutUint16(b[20:], r.GID)
+	binary.LittleEndian.PutUint16(b[22:], r.Node)
 }
 
 func headerKept(b *[recordHeader]byte) int { return int(binary.LittleEndian.Uint32(b[12:])) }
@@ -92,11 +106,17 @@ func DecodeBatch(b []byte, interfaces int, see func(*Record) error) ([]Counts, e
 			return nil, fmt.Errorf("reading a record of %d bytes: %w", len(b), ErrMalformed)
 		}
 		length, kept := int64(binary.LittleEndian.Uint32(b[8:])), int64(binary.LittleEndian.Uint32(b[12:]))
-		if kept > length || kept > int64(len(b)-recordHeader) || int(b[16]) >= interfaces || b[17] >= byte(engine.Outcomes) || b[19] != 0 {
+		outcomes := [...]byte{byte(engine.Outcomes), byte(bpf.Verdicts)}
+		if kept > length || kept > int64(len(b)-recordHeader) || int(b[16]) >= interfaces || int(b[19]) >= len(outcomes) || b[17] >= outcomes[b[19]] {
 			return nil, fmt.Errorf("reading a record of %d of %d bytes: %w", kept, length, ErrMalformed)
 		}
-		r := Record{Time: int64(binary.LittleEndian.Uint64(b)), Length: int(length), Interface: int(b[16]),
-			Fate: engine.Fate{Outcome: engine.Outcome(b[17]), Reason: arctic.Reason(b[18])}, Data: b[recordHeader : recordHeader+kept]}
+		r := Record{Time: int64(binary.LittleEndian.Uint64(b)), Length: int(length), Interface: int(b[16]), Data: b[recordHeader : recordHeader+kept],
+			Direct: b[19] == 1, GID: binary.LittleEndian.Uint16(b[20:]), Node: binary.LittleEndian.Uint16(b[22:])}
+		if r.Direct {
+			r.Verdict = bpf.Verdict(b[17])
+		} else {
+			r.Fate = engine.Fate{Outcome: engine.Outcome(b[17]), Reason: arctic.Reason(b[18])}
+		}
 		if err := see(&r); err != nil {
 			return counts, err
 		}

@@ -3,9 +3,10 @@ package capture
 // This file is the ring between the card's thread, which puts records in, and a goroutine that takes them
 // out. Each side owns one index, and publishes it (release) when the bytes before it
 // are written or read; the other side reads the index (acquire) before it touches the bytes. Both count bytes and never
-// wrap.
+// wrap. Frames of direct ports come from a ring of the kernel (package bpf), and that goroutine adds them to its batches.
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 
 	"github.com/funet/funet/uspace/engine"
@@ -25,7 +26,7 @@ type Ring struct {
 	head   [recordHeader]byte // of the record that is put in
 }
 
-// counts are the counters of one interface. The card's thread writes them.
+// counts are the counters of one interface. The card's thread writes them, and Add and Lost.
 type counts struct{ seen, lost atomic.Uint64 }
 
 // NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It keeps at most snap bytes of each frame.
@@ -77,6 +78,28 @@ func (r *Ring) Take(b []byte) (batch []byte, some bool) {
 	}
 	r.taken.Store(taken)
 	return b, taken != begin
+}
+
+// Add appends a record that was not in the ring to a batch of Take, whose interface it has, if there is room, and counts it. The goroutine that takes may call it.
+func (r *Ring) Add(b []byte, record *Record) (batch []byte, added bool) {
+	kept := record.Data[:min(len(record.Data), r.snap)]
+	if cap(b)-len(b) < recordHeader+len(kept) {
+		return b, false
+	}
+	seen := r.counts[record.Interface].seen.Add(1)
+	binary.LittleEndian.PutUint64(b[batchHeader+countsSize*record.Interface:], seen)
+	var head [recordHeader]byte
+	cut := *record
+	cut.Data = kept
+	encodeHeader(&head, &cut)
+	return append(append(b, head[:]...), kept...), true
+}
+
+// Lost counts frames of an interface that were not in the ring and are lost. Any goroutine may call it.
+func (r *Ring) Lost(port int, frames uint64) {
+	n := &r.counts[port]
+	n.seen.Add(frames)
+	n.lost.Add(frames)
 }
 
 func (r *Ring) copyOut(b []byte, at uint64) {

@@ -246,13 +246,14 @@ func TestGroupsTakeTurns(t *testing.T) {
 	}
 }
 
-// Rule: metrics are served at a loopback address or a Unix socket, and nowhere else.
-func TestMetrics(t *testing.T) {
-	b := newBed(t)
-	path := filepath.Join(b.dir, "metrics.sock")
-	d := b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + path })
-	_, nodes := group(t, []*running{d}, 0, 0)
-	pingPong(t, nodes, 3)
+// metrics is where a host's daemon serves metrics, if it is told to.
+func (b *bed) metrics(card uint16) string {
+	return filepath.Join(b.dir, fmt.Sprintf("metrics-%d.sock", card))
+}
+
+// scrape returns the metrics that a daemon serves at a socket.
+func scrape(t *testing.T, path string) string {
+	t.Helper()
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
@@ -266,15 +267,26 @@ func TestMetrics(t *testing.T) {
 	if err != nil || r.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %v", r.Status, err)
 	}
+	return string(text)
+}
+
+// Rule: metrics are served at a loopback address or a Unix socket, and nowhere else.
+func TestMetrics(t *testing.T) {
+	b := newBed(t)
+	path := b.metrics(0)
+	d := b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + path })
+	_, nodes := group(t, []*running{d}, 0, 0)
+	pingPong(t, nodes, 3)
+	text := scrape(t, path)
 	for _, want := range []string{"funid_contexts 2\n", "funid_jobs 1\n", "funid_card_packets_to_own_card_total 6\n",
 		"# TYPE funid_port_sends gauge\nfunid_port_sends{interface=\"fu0\"} 1\n",
 		"funid_interface_state{interface=\"fu0\",state=\"up\"} 1\n", "funid_interface_state{interface=\"fu0\",state=\"gone\"} 0\n", "funid_interface_reopened_total{interface=\"fu0\"} 0\n"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "# TYPE") && seen[line] {
 			t.Errorf("twice: %s", line)
 		}

@@ -28,10 +28,10 @@ const patience = 30 * time.Second
 
 // bed is a lab of two hosts.
 type bed struct {
-	t     testing.TB
-	lab   *lab.Lab
-	dir   string
-	keyed string // file of the key of daemons that give direct ports; "": none
+	t    testing.TB
+	lab  *lab.Lab
+	dir  string
+	tune func(*daemon.Config) // of daemons that give direct ports; nil: they are as ever
 }
 
 func newBed(t testing.TB) *bed { return newBedOf(t, lab.Options{Hosts: 2}) }

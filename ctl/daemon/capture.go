@@ -1,6 +1,6 @@
 package daemon
 
-// This file gives an administrator the card's frames. The card's thread puts them into a ring, and
+// This file gives an administrator the card's frames, and with capturedirect.go those of direct ports. The card's thread puts them into a ring, and
 // waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
 // and frames are counted as lost. Only one process at a time captures: each costs the card's thread a copy
 // of every frame, and the daemon a ring.
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,24 +52,36 @@ func (c *connection) capture(message []byte) error {
 		return err
 	}
 	defer c.d.endCapture()
-	ring := capture.NewRing(capture.RingSize, min(len(c.d.cfg.Interfaces), capture.MaxInterfaces), ask.Snap)
-	begin := c.d.loop.start
-	base := begin.UnixNano()
-	see := func(port int, frame []byte, fate engine.Fate) {
-		ring.Put(base+int64(time.Since(begin)), port, frame, fate)
+	begin := capture.Begin{Info: c.d.info(), Snap: ask.Snap}
+	begin.Interfaces = slices.Clone(begin.Interfaces[:min(len(begin.Interfaces), capture.MaxInterfaces-1)])
+	cards := len(begin.Interfaces)
+	direct, err := c.d.captureDirect(&begin)
+	if err != nil {
+		return err
 	}
-	if err := c.answerJSON(attach.KindCapture, capture.Begin{Info: c.d.info(), Snap: ask.Snap}); err != nil {
+	if direct != nil {
+		defer direct.close()
+	}
+	ring := capture.NewRing(capture.RingSize, len(begin.Interfaces), ask.Snap)
+	start := c.d.loop.start
+	base := start.UnixNano()
+	see := func(port int, frame []byte, fate engine.Fate) {
+		if port < cards {
+			ring.Put(base+int64(time.Since(start)), port, frame, fate)
+		}
+	}
+	if err := c.answerJSON(attach.KindCapture, begin); err != nil {
 		return err
 	}
 	if err := c.d.observe(see); err != nil {
 		return err
 	}
 	defer func() { _ = c.d.observe(nil) }() // else the card's thread has ended
-	return c.drainCapture(ring)
+	return c.drainCapture(ring, direct)
 }
 
-// drainCapture sends what is in the ring until that fails.
-func (c *connection) drainCapture(ring *capture.Ring) error {
+// drainCapture sends what is in the rings until that fails; direct is nil where there is only one.
+func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) error {
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
 		return errGone
 	}
@@ -79,6 +92,14 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	batch := make([]byte, 0, capture.BatchSize)
 	for {
 		b, some := ring.Take(batch[:0])
+		if direct != nil {
+			var more bool
+			var err error
+			if b, more, err = direct.take(ring, b); err != nil {
+				return err
+			}
+			some = some || more
+		}
 		if !some && time.Since(last) < captureBeat {
 			if err := c.heard(); err != nil {
 				return err

@@ -1,19 +1,22 @@
 package daemon
 
-// This file is how the messages of jobs travel: through the daemon's card, or by direct ports, which a helper makes.
+// This file is how the messages of jobs travel: through the daemon's card, or by direct ports, which a helper makes. Which it is is decided once, at the
+// start, before capabilities are dropped: direct ports are those that have carried frames (ports.Client.Prove).
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/uspace/cluster"
-	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/xdp"
 )
 
@@ -23,47 +26,107 @@ type Carriage int
 const (
 	// DaemonCarriage: all through the daemon's card.
 	DaemonCarriage Carriage = iota
-	// DirectCarriage: those of jobs that ask for it by direct ports.
+	// DirectCarriage: those of jobs that ask for it by direct ports. A host that cannot have them has no daemon.
 	DirectCarriage
+	// AutoCarriage: DirectCarriage where ports carry frames, else DaemonCarriage.
+	AutoCarriage
 )
 
-var carriages = [...]string{"daemon", "direct"}
+var carriages = [...]string{attach.CarriageDaemon, attach.CarriageDirect, attach.CarriageAuto}
 
 func (c Carriage) String() string { return carriages[c] }
 
-// check refuses a configuration whose frames direct ports cannot have.
+// check refuses a configuration that contradicts itself.
 func (c Carriage) check(cfg *Config) error {
-	encap := cfg.Peers.Encap
-	if cfg.Encap != nil {
-		encap = *cfg.Encap
-	}
 	switch {
 	case c == DaemonCarriage && cfg.Helper != "":
-		return fmt.Errorf("helper %s is for direct ports only; add carriage: direct, or leave it out", cfg.Helper)
-	case c == DaemonCarriage:
-		return nil
+		return fmt.Errorf("helper %s is for direct ports only; add carriage: auto, or leave it out", cfg.Helper)
 	case cfg.Helper != "" && !filepath.IsAbs(cfg.Helper):
 		return fmt.Errorf("helper %q is not an absolute path", cfg.Helper)
-	case encap == cluster.UDP:
-		return errors.New("with encap: udp all messages travel by the daemon; leave carriage out")
-	case cfg.VLAN != 0:
-		return errors.New("with vlan all messages travel by the daemon; leave carriage out")
-	case cfg.Jumbo:
-		return errors.New("with jumbo all messages travel by the daemon; leave carriage out")
 	}
 	return nil
 }
 
-// works refuses an interface that direct ports cannot use: what a guard redirects passes generic programs by (bpf/doc.go, Ports),
-// and on a veth the frames of other hosts are such.
-func (c Carriage) works(i afxdp.Info) error {
-	if c == DaemonCarriage || i.XDPMode != xdp.AttachGeneric {
+// ChooseCarriage decides how messages travel: with DirectCarriage and AutoCarriage it starts the helper (StartPorts, with these
+// arguments) and has ports proven with frames. It sets Ports, where there are some, and CarriageWhy. Call it before Open, with the same capabilities and in the same
+// network namespace. With AutoCarriage only the end of the context and a configuration that is none are errors.
+func ChooseCarriage(ctx context.Context, cfg *Config, args ...string) error {
+	if cfg.Carriage == DaemonCarriage {
 		return nil
 	}
-	if k, err := xdp.KindOf(i.Interface); err != nil || k.Name != "veth" {
-		return err
+	full, err := cfg.complete()
+	if err != nil {
+		return fmt.Errorf("starting funid: %w", err)
 	}
-	return fmt.Errorf("carriage direct: interface %s is a veth in generic mode; use xdp: native, or leave carriage out: %w", i.Interface, ErrConfig)
+	var why error
+	cfg.Ports, cfg.CarriageWhy, why = provenPorts(ctx, &full, args)
+	switch {
+	case why == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case cfg.Carriage == DirectCarriage:
+		return fmt.Errorf("starting funid: carriage direct: %w; leave carriage out, or let it be auto", why)
+	default:
+		cfg.CarriageWhy = strings.ReplaceAll(why.Error(), "\n", "; ")
+	}
+	return nil
+}
+
+// provenPorts starts the helper and proves its ports, and says how.
+func provenPorts(ctx context.Context, cfg *Config, args []string) (_ *ports.Client, proof string, err error) {
+	index, mtu, modes := 0, ports.MaxMTU, []xdp.AttachMode{xdp.AttachNative}
+	for _, name := range cfg.Interfaces {
+		i, err := net.InterfaceByName(name)
+		if err != nil {
+			return nil, "", fmt.Errorf("interface %s: %w", name, err)
+		}
+		index, mtu = i.Index, min(mtu, i.MTU)
+		if k, err := xdp.KindOf(name); err == nil && k.Name == "device" || cfg.Attach == xdp.AttachNative {
+			continue
+		}
+		if modes = append(modes[:1], xdp.AttachGeneric); cfg.Attach == xdp.AttachGeneric { // which of the two ports have says portMode
+			modes = modes[1:]
+		}
+	}
+	c, err := StartPorts(ctx, cfg, args...)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, mode := range modes {
+		p, err := c.Prove(ctx, index, mtu, mode)
+		switch {
+		case errors.Is(err, ports.ErrFull):
+			return c, "processes have ports of this host already", nil
+		case err != nil:
+			return nil, "", errors.Join(err, c.Quit())
+		}
+		proof = p.String()
+	}
+	return c, proof, nil
+}
+
+// mostCarriageWhy bounds the bytes of attach.Carriage.Why.
+const mostCarriageWhy = 512
+
+// carriage says what was chosen, and why.
+func (d *Daemon) carriage() attach.Carriage {
+	s := attach.Carriage{Configured: d.cfg.Carriage.String(), Chosen: attach.CarriageDaemon, Why: d.cfg.CarriageWhy}
+	if d.cfg.Ports != nil {
+		s.Chosen = attach.CarriageDirect
+	}
+	s.Why = strings.ToValidUTF8(s.Why[:min(len(s.Why), mostCarriageWhy)], "")
+	return s
+}
+
+// tellCarriage says so in the log.
+func (d *Daemon) tellCarriage() {
+	switch s := d.carriage(); {
+	case s.Configured == attach.CarriageDaemon:
+	case s.Chosen == attach.CarriageDaemon:
+		d.cfg.Logger.Warn("there are no direct ports, and all messages travel by the daemon: " + s.Why)
+	case s.Why != "":
+		d.cfg.Logger.Info("jobs may have direct ports: " + s.Why)
+	}
 }
 
 // startSelf starts this program anew, and returns a connection with what it inherits.

@@ -30,13 +30,14 @@ const nobody = 65534
 
 // role names the task of a child, in its environment.
 type role struct {
-	Do     string // "answer", "send", "daemon"
+	Do     string // "answer", "send", "daemon", "serve", "compute"
 	Socket string
 	Node   uint16
 	GID    uint16
 	Token  string
 	To     uint16
 	Config *daemon.Config `json:",omitempty"`
+	Heirs  bool           `json:",omitempty"` // it has children, one that was executed and one that was only forked
 }
 
 const roleVariable = "FUNET_TEST_ROLE"
@@ -80,6 +81,14 @@ func (r *role) play() {
 	token, err := attach.ParseToken(r.Token)
 	if err != nil {
 		alone{}.Fatal(err)
+	}
+	if r.Do == "serve" {
+		r.serve(token)
+		return
+	}
+	if r.Do == "compute" {
+		r.compute(token)
+		return
 	}
 	if r.Do == "library" { // answers through the client of the library
 		c := open(alone{}, &running{socket: r.Socket}, r.GID, r.Node, token, false)

@@ -76,6 +76,7 @@ type Config struct {
 	// Readable: what is sent need not be encrypted, only authenticated; it is encrypted to hosts that want it.
 	Readable bool
 	keys     *keyfile.Ring // those that have been read
+	rerouted chan struct{} // of one: ways to other hosts have changed, which the switch has to know
 	// Encap and Port replace those of Peers if they are set.
 	Encap *cluster.Encap
 	Port  uint16
@@ -126,10 +127,11 @@ type Config struct {
 	Log    func(line string) `json:"-"`
 	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
-	// Carriage says whether jobs may have direct ports, which Ports then makes (StartPorts). They need frames with FUNet's own
-	// EtherType, without VLAN, and not Jumbo.
-	Carriage Carriage
-	Ports    *ports.Client `json:"-"` // the daemon's from Open on
+	// Carriage says whether jobs may have direct ports, which Ports then makes. They need frames with FUNet's own
+	// EtherType, without VLAN, and not Jumbo. ChooseCarriage sets the others.
+	Carriage    Carriage
+	Ports       *ports.Client `json:"-"` // the daemon's from Open on; nil: no job has direct ports
+	CarriageWhy string        `json:"-"` // how ports were proven, or why there are none
 	// Helper is the path of the socket of a helper with a life of its own (funid unit --ports); "": the daemon has one started beside its socket.
 	Helper string
 }
@@ -186,6 +188,7 @@ func (c Config) complete() (_ Config, err error) {
 		c.Subordinates = DefaultSubordinates
 	}
 	c.completeLog()
+	c.rerouted = make(chan struct{}, 1)
 	if c.Drain == 0 {
 		c.Drain = DefaultDrain
 	}
@@ -442,6 +445,14 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 		return nil
 	}
 	u := &afxdp.UDP{Port: c.udpPort(), Tell: func(line string) { c.Logger.Warn(line, "interface", c.Interfaces[at]) }}
+	if c.Ports != nil {
+		u.Changed = func() {
+			select {
+			case c.rerouted <- struct{}{}:
+			default: // the switch is told soon
+			}
+		}
+	}
 	for _, p := range peers.Peers {
 		switch {
 		case p.Absent:

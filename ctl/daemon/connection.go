@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,7 @@ type connection struct {
 	job        *job        // nil: none
 	kept       *attachment // a context that has ended, whose memory the process still has; nil: none
 	port       *directPort // nil: none
+	follows    atomic.Bool // its process has its port, and may be told of others (fate.go)
 
 	// What follows is of pace.go, and belongs to the goroutine that serves the connection, but for purse, which never changes.
 	purse        *purse
@@ -138,6 +140,12 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.givePort(message)
 	case attach.KindResume:
 		return c.resume(message)
+	case attach.KindFate:
+		return c.doubt(message)
+	case attach.KindNeighbours:
+		return c.listNeighbours(message)
+	case attach.KindShare:
+		return c.share(message)
 	case attach.KindCapture:
 		return c.capture(message)
 	case attach.KindTrace:

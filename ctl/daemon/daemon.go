@@ -52,6 +52,8 @@ type Daemon struct {
 	stopping atomic.Bool
 	serving  sync.WaitGroup // connections
 
+	neighbours neighbours // that share memory
+
 	// mu guards what follows. Nobody waits for anything while he holds it.
 	mu          sync.Mutex
 	used        usage            // of everything
@@ -68,6 +70,7 @@ type Daemon struct {
 	capturing   *peer          // the process that captures; nil: none
 	tracing     map[uint32]int // traces that go on, by account
 	heirs       heirs
+	decided     uint64 // the order of the last news about a process (fate.go)
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
@@ -84,7 +87,7 @@ func Open(c Config) (_ *Daemon, err error) {
 		}
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, purses: map[uint32]*purse{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, purses: map[uint32]*purse{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, neighbours: newNeighbours(), connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections},
 		userLog:   lineLimit{lines: userLines, every: userLineEvery}, failureLog: lineLimit{lines: failureLines, every: failureEvery}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
@@ -124,6 +127,11 @@ func Open(c Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.loop.hello, d.loop.heard = d.newStation(), d.heard
+	if c.Ports != nil {
+		if d.loop.post, err = newPost(card, c.Card, c.Peers); err != nil {
+			return nil, err
+		}
+	}
 	if d.follower, err = newFollower(d); err != nil {
 		return nil, err
 	}
@@ -133,6 +141,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	}
 	d.loop.prepare(c.CPU)
 	d.priority = "the nice value of the others"
+	d.tellCarriage()
 	return d, nil
 }
 
@@ -177,6 +186,11 @@ func (d *Daemon) replaceCard(c *Config) error {
 			refused = err
 			return
 		}
+		if l.post != nil {
+			if refused = l.post.attach(card, c.Card, c.Peers); refused != nil {
+				return
+			}
+		}
 		l.card.Leave()
 		l.card.Step(l.clock())
 		l.card, l.share = card, shareOf(c.Profile)
@@ -200,6 +214,10 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	go d.introduce()
 	go d.followPeers()
 	go d.disinherit()
+	if d.loop.post != nil {
+		go d.hearNotices()
+	}
+	go d.followPaths()
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
@@ -322,5 +340,5 @@ func (d *Daemon) release() error {
 func (d *Daemon) info() attach.Info {
 	xdp, bind := d.modes()
 	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile,
-		XDPMode: xdp, BindMode: bind, UDPPort: d.cfg.udpPort()}
+		XDPMode: xdp, BindMode: bind, UDPPort: d.cfg.udpPort(), Carriage: d.carriage()}
 }

@@ -21,7 +21,9 @@
 //	               memory that fails under it, and panics
 //	accesses.go    what the card tells of its tables' misses and of accesses that they forbid: counted, or a window is suspended
 //	port.go        direct ports, for jobs whose processes have cards of their own (carriage.go says whether there are some); helper.go
-//	               starts the process that makes them, and is its life; resume.go takes ports and jobs over from the daemon before
+//	               starts the process that makes them, and is its life; resume.go takes ports and jobs over from the daemon before;
+//	               neighbours.go makes memory for two of them on this host
+//	fate.go        what becomes of processes with direct ports, told to those that talk to them; notice.go is how daemons tell each other
 //	share.go       gives groups turns, where the card has room for few contexts
 //
 //	links.go       the interfaces that the card is plugged into (package plug), and the jobs that need them;
@@ -30,7 +32,7 @@
 //	members.go     the peers: those of the peers file, which it follows, and those that were found
 //	hello.go       hellos to other cards: which peers are there and, with discover, which hosts are on the segment
 //	keys.go        what the status says of keys, and how this card's is to a peer's
-//	capture.go     copies of frames, for an administrator who captures (package ctl/capture)
+//	capture.go     copies of frames, for an administrator who captures (package ctl/capture); capturedirect.go those of direct ports
 //	trace.go       single packets of the user who asks, stage by stage (package ctl/trace)
 //
 // Beside them are daemon.go (start and clean stop), config.go and parse.go, own.go (finds the node that this host is),
@@ -57,7 +59,7 @@
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
-//	carriage: daemon            # direct: jobs that ask for it have direct ports (port.go)
+//	carriage: daemon            # direct: jobs may have direct ports (port.go), or funid does not start; auto: where they carry frames (carriage.go)
 //	helper: /run/funet-ports/socket   # that makes them, if it has a unit of its own; default: funid starts one
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
@@ -103,6 +105,9 @@
 //     come back to their senders at once, with arctic.ReasonNoContext. Before a member of a
 //     job has attached, messages for it wait, for connect_timeout from the first message: the member may have died
 //     with a daemon before this one (engine.Card.Expect).
+//   - A process with a direct port has a card of its own, so nobody rejects what is for it when it has died: the daemon tells the other processes of its
+//     job here, and the daemons of the job's other hosts, which tell theirs. A daemon believes another about the nodes that the job has there. Whose process
+//     it was pays. A lost notice of an end costs peer_timeout; one that a process is back costs connect_timeout, unless the process sends something first.
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that wait
 //     for a host that left come back to their senders at once, with arctic.ReasonDeparted.
 //   - With discover the daemon and others of a cluster of the same name find each other on their segments. They need

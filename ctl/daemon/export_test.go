@@ -71,3 +71,26 @@ func (m *memory) pieces() map[*region]struct{} {
 
 // MinorFaults returns how many the card's thread has taken.
 func (d *Daemon) MinorFaults() int64 { return minorFaults(int(d.loop.tid.Load())) }
+
+// Notice is what a daemon tells another, whatever that is.
+type Notice struct {
+	Kind      uint16
+	GID, Node uint16
+	Tag       uint64
+	Life      uint32
+	Order     uint64
+}
+
+// Send sends a notice to the daemon of a card.
+func (d *Daemon) Send(card uint16, n Notice) {
+	_ = d.loop.do(func() {
+		d.loop.send(&notice{noticeKind(n.Kind), n.GID, n.Node, n.Tag, n.Life, n.Order}, []uint16{card})
+	})
+}
+
+// LifeOf returns the life of a node of this host with a direct port, and the tag of its job.
+func (d *Daemon) LifeOf(gid, node uint16) (life uint32, tag uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.jobs[gid].lives[node], d.jobs[gid].tag
+}

@@ -38,7 +38,6 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/afxdp"
-	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -318,13 +317,7 @@ func (f *follower) look(l *link) (changed bool) {
 
 // judge returns the state of an interface, and why it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
-	needed := arctic.MinMTU
-	if l.config.VLAN != 0 {
-		needed += afxdp.TagSize
-	}
-	if l.config.UDP != nil {
-		needed += encap.Overhead(l.config.UDP.Local)
-	}
+	needed := arctic.MinMTU + l.headers()
 	switch {
 	case err != nil:
 		return LinkGone, fmt.Sprintf("interface %s is gone; it is opened again when it is back", s.name)

@@ -50,10 +50,16 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 	for until := time.Now().Add(startWithin); ; {
 		c, err := dialPorts(ctx, path)
 		if err == nil {
+			if cfg.Helper != "" { // a service, which comes back
+				c.Return(func(ctx context.Context) (*net.UnixConn, error) { return attach.Dial(ctx, path, startWithin) }, func(what string) { cfg.Logger.Warn(what) })
+			}
 			return c, nil
 		}
-		if errors.Is(err, ports.ErrVersion) {
-			return nil, err
+		if c != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		if !started && cfg.Helper == "" {
 			cmd := exec.Command("/proc/self/exe", append(args, path)...)
@@ -78,7 +84,7 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 	}
 }
 
-// dialPorts connects to a helper that answers.
+// dialPorts connects to a helper that answers. With an error that is its answer comes the connection.
 func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	conn, err := attach.Dial(ctx, path, startWithin)
 	if err != nil {
@@ -86,15 +92,17 @@ func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	}
 	c := ports.NewClient(conn)
 	defer context.AfterFunc(ctx, func() { c.Close() })() // another funid may have the helper, which does not answer then
-	if _, _, err := c.Held(); err != nil {
+	_, _, err = c.Held()
+	if errors.Is(err, ports.ErrHelper) {
 		return nil, errors.Join(err, c.Close())
 	}
-	return c, nil
+	return c, err
 }
 
 // MakePorts is the whole life of a helper with its socket at a path. It keeps what ports need: links are made and guards attached with
 // CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of
-// ports go beyond RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back. With stay it goes on when nobody has a port, as a service.
+// ports go beyond RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back. With stay it goes on when nobody has a port, as a service, and begins with
+// the ports of the one before (ports.Store).
 func MakePorts(path string, stay bool) (err error) {
 	defer func() {
 		if err != nil {
@@ -102,20 +110,31 @@ func MakePorts(path string, stay bool) (err error) {
 		}
 	}()
 	signal.Ignore(unix.SIGINT, unix.SIGHUP) // of whoever starts daemons
+	if stay {
+		signal.Reset(unix.SIGTERM) // which ends a service at once: what it has is at the service manager
+	}
 	l, err := listenPorts(path)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	host, err := ports.New(mostDirectPorts)
-	if err != nil {
-		return err
-	}
 	tell := func(err error) { fmt.Fprintln(os.Stderr, "funid: the process that makes ports:", err) }
+	store, err := ports.OpenStore()
+	if err != nil {
+		return refusePorts(l, err, stay)
+	}
+	host, err := ports.New(mostDirectPorts, store)
+	if errors.Is(err, ports.ErrStore) {
+		tell(err)
+		host, err = ports.New(mostDirectPorts, store)
+	}
+	if err != nil {
+		return refusePorts(l, err, stay)
+	}
 	h := ports.NewHelper(host, tell)
 	defer func() { err = errors.Join(err, h.Close()) }()
 	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK, unix.CAP_LINUX_IMMUTABLE); err != nil {
-		return err
+		return refusePorts(l, err, stay)
 	}
 	left, patience := time.Now(), startWithin // for the first one
 	for {
@@ -147,6 +166,34 @@ func MakePorts(path string, stay bool) (err error) {
 		}
 		left, patience = time.Now(), orphanage
 	}
+}
+
+// refusePorts tells a funid why there are no ports, and returns what is left for this process to say: nothing where the funid that has started it says it.
+func refusePorts(l *net.UnixListener, why error, stay bool) error {
+	err := tellRefusal(l, why)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; telling funid: %w", why, err)
+	case stay:
+		return why
+	}
+	return nil
+}
+
+// tellRefusal tells the first funid that comes.
+func tellRefusal(l *net.UnixListener, why error) error {
+	if err := l.SetDeadline(time.Now().Add(startWithin)); err != nil {
+		return err
+	}
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := daemonsOwn(conn); err != nil {
+		return err
+	}
+	return ports.Refuse(conn, why)
 }
 
 // listenPorts takes the socket of a helper, which only root and the daemon's user may connect to.

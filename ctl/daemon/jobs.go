@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -25,6 +26,7 @@ type job struct {
 	cards  []uint16 // of the nodes
 	secret []byte   // of a direct job's key; nil: its hosts have none
 	direct bool     // its nodes have ports and no contexts (port.go)
+	fates           // of a direct job: what became of its processes (fate.go)
 
 	// made is false until the card has its routes; guarded by Daemon.mu, as are the others.
 	made    bool
@@ -81,12 +83,15 @@ func (c *connection) makeJob(message []byte) error {
 	if busy {
 		return fmt.Errorf("making a job: %w", attach.ErrAttached)
 	}
-	if err := d.take(c.peer.account, c.rule, usage{jobs: 1}); err != nil {
+	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct, members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
+	if err := d.take(c.peer.account, c.rule, j.use()); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
-	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct, members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
+	if j.direct {
+		j.fates = newFates(j.cards, d.cfg.Card)
+	}
 	if err := d.reserve(j, r.GID, d.lives(r.Cards)); err != nil {
-		d.give(c.peer.account, c.rule, usage{jobs: 1})
+		d.give(c.peer.account, c.rule, j.use())
 		return err
 	}
 	j.tag = arctic.JobTag(j.token[:], j.gid)
@@ -94,7 +99,9 @@ func (c *connection) makeJob(message []byte) error {
 		j.secret = key.Job(j.gid, j.token[:])
 	}
 	if j.direct {
-		err = d.openJob(j)
+		var spent time.Duration
+		spent, err = d.openJob(j)
+		c.spent += spent
 	} else {
 		err = c.routeJob(j)
 	}
@@ -314,7 +321,8 @@ func (d *Daemon) endJob(j *job, why string) {
 	j.signs = nil
 	d.mu.Unlock()
 	if j.direct && !d.stopping.Load() { // else it is for the next daemon
-		_ = d.cfg.Ports.RemoveJob(j.key()) // without a helper there is none
+		spent, _ := d.cfg.Ports.RemoveJob(j.key()) // without a helper there is none
+		d.pay(j.conn.purse, costFactor*spent)
 	}
 	_ = j.conn.onCard(nil, func() { // a thread that has ended has no groups
 		for node, at := range j.cards {
@@ -334,7 +342,7 @@ func (d *Daemon) endJob(j *job, why string) {
 	d.mu.Lock()
 	delete(d.jobs, j.gid)
 	d.mu.Unlock()
-	d.give(j.peer.account, j.rule, usage{jobs: 1})
+	d.give(j.peer.account, j.rule, j.use())
 	ended := fmt.Sprintf("job %d has ended", j.gid)
 	if j.why != "" {
 		ended += ": " + j.why

@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
@@ -55,6 +56,15 @@ type LinkStatus struct {
 	Merged     uint64    `json:"merged_datagrams,omitempty"` // by the kernel, whose frames were lost; they stop with GRO of the interface below
 	Changes    uint64    `json:"changes"`                    // of state
 	Reopened   uint64    `json:"reopened"`                   // times
+	// Direct counts the direct frames that came from other hosts; nil: no job has direct ports.
+	Direct *DirectArrivals `json:"direct_frames,omitempty"`
+}
+
+// DirectArrivals is what became of direct frames on an interface (bpf.Counters).
+type DirectArrivals struct {
+	Handed   uint64 `json:"handed"`   // to the port of the node that they were for
+	Stranger uint64 `json:"stranger"` // from elsewhere than the host of the node that they claim to be from: dropped
+	NoPort   uint64 `json:"no_port"`  // for a node that has no port here: dropped
 }
 
 // link is an interface and the port on it.
@@ -87,7 +97,9 @@ type link struct {
 
 	mu     sync.Mutex
 	status LinkStatus
-	index  int // of the interface
+	index  int            // of the interface
+	direct xdp.AttachMode // of the programs of direct ports beside it
+	ways   *afxdp.Port    // the last that was open, for path
 }
 
 // modes are the modes in which a port is opened.
@@ -138,9 +150,6 @@ func openLinks(c *Config) (links []*link, err error) {
 			return links, err
 		}
 		l.reset.after(name)
-		if err := c.Carriage.works(l.port.Info()); err != nil {
-			return links, err
-		}
 		l.config.Groups = nil // the program lets them in from now on
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
@@ -168,7 +177,12 @@ func (l *link) got() {
 	i, queues := l.port.Info(), l.port.Queues()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.index = i.Index
+	l.index, l.ways = i.Index, l.port
+	if l.direct = xdp.AttachNative; i.XDPMode == xdp.AttachGeneric {
+		if k, err := xdp.KindOf(i.Interface); err != nil || k.Name != "device" { // it may just have gone
+			l.direct = xdp.AttachGeneric
+		}
+	}
 	l.status.Queues, l.status.QueuesWhy = len(queues), afxdp.Describe(queues)
 	l.status.Merged = i.Merged
 	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
@@ -211,10 +225,37 @@ func (l *link) current() (index, mtu int) {
 	return l.index, l.status.MTU
 }
 
+// path returns the way to a card in datagrams; nil: there is none now.
+func (l *link) path(card uint16) *encap.Path {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ways.Path(card)
+}
+
+// portMode returns the mode of the programs of direct ports. What a tc guard redirects passes generic programs by until it comes to a wire: so
+// it is generic where a NIC is in generic mode and no device, but a veth, or an interface that may be above one (bpf/doc.go, Ports).
+func (d *Daemon) portMode() xdp.AttachMode {
+	for _, l := range d.links {
+		l.mu.Lock()
+		mode := l.direct
+		l.mu.Unlock()
+		if mode == xdp.AttachGeneric {
+			return mode
+		}
+	}
+	return xdp.AttachNative
+}
+
 // linkStatus describes the interfaces.
 func (d *Daemon) linkStatus() (all []LinkStatus) {
 	for _, l := range d.links {
-		all = append(all, l.state())
+		s := l.state()
+		if d.cfg.Ports != nil {
+			if n, err := l.nic.Counters(); err == nil { // it is closed when the daemon ends
+				s.Direct = &DirectArrivals{n.Direct, n.Stranger, n.NoPort}
+			}
+		}
+		all = append(all, s)
 	}
 	return all
 }

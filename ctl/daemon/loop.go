@@ -60,11 +60,13 @@ type loop struct {
 	hello   *hello.Station
 	helloAt int64
 	heard   chan struct{}
+	post    *post // nil: there are no direct ports, and nothing is told
 
 	mailbox mailbox
 	bell    int          // eventfd: wakes the thread for the mailbox
 	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
 	asleep  atomic.Bool  // the thread sleeps or is about to
+	ports   atomic.Int32 // direct ports, whose processes do without the thread and may want its processor
 	begin   chan bool    // whether the thread is to run, once
 	waits   bool         // for begin
 	ended   chan struct{}
@@ -302,6 +304,9 @@ func (l *loop) step() (next int64) {
 		l.sayHello()
 	}
 	next = min(next, l.helloAt)
+	if l.post != nil && l.post.collect() {
+		next = l.now
+	}
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
 	}

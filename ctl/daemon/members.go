@@ -160,6 +160,9 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 		}
 	}
 	_ = d.loop.do(func() { // the card knows them now
+		if d.loop.post != nil {
+			_ = routeDaemons(d.loop.card, d.cfg.Card, to) // it does
+		}
 		for _, l := range d.links {
 			if l.plugged != nil {
 				l.plugged.Remind()

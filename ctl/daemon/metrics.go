@@ -126,6 +126,46 @@ func (m collector) collectPeers(send sending) error {
 	return nil
 }
 
+// collectDirect sends what direct ports do, of all users together.
+func (m collector) collectDirect(send sending) error {
+	s := m.daemon.directStatus(nil)
+	if s == nil {
+		s = new(DirectStatus)
+	}
+	const gauge = prometheus.GaugeValue
+	for state, n := range map[string]int{"open": s.Ports, "kept": s.Kept, "orphaned": s.Orphaned} {
+		send(gauge, "direct_ports", "Direct ports: all, those that have ended while a process keeps the socket, and those of the daemon before this one that nobody has asked for yet.", float64(n), "state", state)
+	}
+	frames, err := countersOf(s.Frames)
+	if err != nil {
+		return err
+	}
+	for outcome, n := range frames {
+		send(prometheus.CounterValue, "direct_frames_total", "Frames that processes sent on direct ports, by what the guard did: sent to a host, or to a port of this one (local), or dropped for the reason.", float64(n), "outcome", outcome)
+	}
+	told := m.daemon.loop.post.counters()
+	if told == nil {
+		told = new(NoticeCounters)
+	}
+	notices, err := countersOf(told)
+	if err != nil {
+		return err
+	}
+	for what, n := range notices {
+		send(prometheus.CounterValue, "notices_total", "What daemons tell each other of ends and returns of processes with direct ports: told by this one, and of those returned, because they did not arrive; heard, and of those strange (about jobs that are not here), late (older than what was known) and refused (the sender has no say there); unheard, for want of room; and doubtful, questions of processes here.", float64(n), "outcome", what)
+	}
+	return nil
+}
+
+// countersOf returns counters by the names that they have where they are defined.
+func countersOf(counters any) (values map[string]uint64, err error) {
+	text, err := json.Marshal(counters)
+	if err == nil {
+		err = json.Unmarshal(text, &values)
+	}
+	return values, err
+}
+
 // roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for a collector.
 func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 	buckets, sum := map[float64]uint64{}, uint64(0)
@@ -190,7 +230,10 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	send(gauge, "info", "The card and its incarnation; always 1.", 1,
-		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
+		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10), "carriage", d.carriage().Chosen)
+	if err := m.collectDirect(send); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	all, jobs := d.used, len(d.jobs)
 	d.mu.Unlock()
@@ -222,13 +265,8 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		return err
 	}
 	to <- trips
-	// The engine's counters have their names where they are defined.
-	named, err := json.Marshal(n)
+	values, err := countersOf(n)
 	if err != nil {
-		return err
-	}
-	var values map[string]uint64
-	if err := json.Unmarshal(named, &values); err != nil {
 		return err
 	}
 	for name, v := range values {
@@ -252,6 +290,12 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		}
 		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes), "interface", cmp.Or(s.Configured, s.Interface))
 		send(counter, "interface_merged_datagrams_total", "Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface", cmp.Or(s.Configured, s.Interface))
+		if a := s.Direct; a != nil {
+			for outcome, n := range map[string]uint64{"handed": a.Handed, "stranger": a.Stranger, "no_port": a.NoPort} {
+				send(counter, "interface_direct_frames_total", "Direct frames from other hosts: handed to their node's port, or dropped because they did not come from the host of the node that they claimed, or because their node has no port here.",
+					float64(n), "interface", cmp.Or(s.Configured, s.Interface), "outcome", outcome)
+			}
+		}
 		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened), "interface", cmp.Or(s.Configured, s.Interface))
 	}
 	for _, p := range ports {

@@ -5,12 +5,12 @@ package daemon
 // thread that never sleeps wait for whole time slices: everybody's messages would wait with it. The kernel runs
 // a thread that sleeps more than it runs as soon as it has something to do.
 //
-// So while several users use the card (engine.Card.Contended), and the thread had to wait for its
+// So while several users use the card (engine.Card.Contended), or processes have direct ports, and the thread had to wait for its
 // processor lately, it says after each step that had work how long that took, and those for whom it worked rest
 // for twice as long (engine.Card.Charge): they get a third of the time. The thread sleeps for shortestRest, and then until there
 // is something to do for those who do not rest, or they end: a user who has little to send waits for the shortest rest only, or for none, and
 // the flood gets the remaining time of the card. What arrives has to be taken; where that is too much the thread rests for longer. On
-// a machine with a processor to spare, and for a user who has the card to himself, nothing changes.
+// a machine with a processor to spare, and for a user who has card and host to himself, nothing changes.
 //
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up; what either gets in all
@@ -98,10 +98,19 @@ func (m *moderation) look() (waited int64, ok bool) {
 	return waited, err == nil
 }
 
+// harms reports whether the thread's work may be in the way of users other than those that it is for.
+func (l *loop) harms(now int64) bool {
+	crowded := l.moderation.crowded(now)
+	if crowded && l.ports.Load() > 0 {
+		l.card.Beside(now)
+	}
+	return crowded && l.card.Contended()
+}
+
 // moderate rests after a step that had work.
 func (l *loop) moderate() {
 	now := l.clock()
-	if !l.moderation.crowded(now) || !l.card.Contended() {
+	if !l.harms(now) {
 		return
 	}
 	over := l.card.Charge(now, now-l.now)

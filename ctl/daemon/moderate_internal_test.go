@@ -6,7 +6,35 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/funet/funet/tests/wire"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port"
 )
+
+// Rule: the thread harms nobody where one user has the card, unless processes have direct ports, whose work needs a processor and no card.
+func TestWorkThatHarmsNobody(t *testing.T) {
+	cfg := engine.Native()
+	cfg.AnyGroup, cfg.Incarnation = true, 1
+	cfg.Ports = []port.Port{wire.New(wire.Config{}).Plug([6]byte{2})}
+	card, err := engine.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop{card: card}
+	l.moderation.schedstat, l.moderation.until = -1, 1000
+	for _, k := range []struct {
+		now   int64
+		ports int32
+		want  bool
+	}{{999, 0, false}, {1000, 1, false}, {999, 1, true}} { // which the card believes for a while
+		l.ports.Store(k.ports)
+		card.Step(k.now)
+		if got := l.harms(k.now); got != k.want {
+			t.Errorf("at %d with %d ports: %v", k.now, k.ports, got)
+		}
+	}
+}
 
 // Rule: the thread counts as one whose processor others want if it was runnable and did not run for
 // more than a sixteenth of the time between two looks, and for a tenth of a second after that; and

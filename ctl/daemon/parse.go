@@ -103,7 +103,7 @@ func Parse(name string, data []byte) (c Config, peers string, err error) {
 			return nil
 		}),
 		strictyaml.Choice("memory", &c.Memory, AnyMemory, ImmutableMemory, WatchedMemory),
-		strictyaml.Choice("carriage", &c.Carriage, DaemonCarriage, DirectCarriage),
+		strictyaml.Choice("carriage", &c.Carriage, DaemonCarriage, DirectCarriage, AutoCarriage),
 		strictyaml.Text("helper", &c.Helper),
 		strictyaml.Choice("polling", &c.Polling, Adaptive, Spin, Sleep),
 		strictyaml.Number("slots", &c.Slots, 2, 1<<16),

@@ -16,7 +16,10 @@ import (
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/encap"
+	"github.com/funet/funet/xdp"
 )
 
 // directPort is a port that a process has. connection.mu guards it.
@@ -24,7 +27,10 @@ type directPort struct {
 	job  *job
 	node uint16
 	id   uint32 // at the helper, which keeps the memory
-	use  usage
+	life uint32 // the incarnation of the process's card
+	// returns is what the others are to be told when the process has its answer; nil: nothing.
+	returns *attach.Fate
+	use     usage
 }
 
 // key names the job at the switch.
@@ -33,6 +39,9 @@ func (j *job) key() bpf.Job { return bpf.Job{Tag: j.tag, GID: j.gid} }
 // directly refuses a job whose nodes cannot have ports: attach.ErrNoPort. It returns the file of the key that all of its hosts share; "": they have none.
 func (d *Daemon) directly(cards []uint16) (path string, err error) {
 	if d.cfg.Ports == nil {
+		if why := d.carriage().Why; why != "" {
+			return "", fmt.Errorf("this host has none: %s: %w", why, attach.ErrNoPort)
+		}
 		return "", attach.ErrNoPort
 	}
 	peers, first := d.peers.Load(), true
@@ -50,28 +59,68 @@ func (d *Daemon) directly(cards []uint16) (path string, err error) {
 	return path, nil
 }
 
-// portMTU returns the MTU of ports: what all interfaces have.
+// portMTU returns the MTU of ports: what all interfaces have room for, in frames of one buffer.
 func (d *Daemon) portMTU() int {
-	mtu := 1 << 16
+	mtu := ports.MaxMTU
 	for _, l := range d.links {
 		_, own := l.current()
-		mtu = min(mtu, own)
+		mtu = min(mtu, own-l.headers())
 	}
-	return min(mtu, afxdp.MaxSingle-arctic.EthernetSize)
+	return mtu
 }
 
-// openJob tells the switch of a direct job and where its nodes are.
-func (d *Daemon) openJob(j *job) error {
+// headers is by how many bytes frames on an interface are longer than the card sees them.
+func (l *link) headers() (n int) {
+	if l.config.VLAN != 0 {
+		n = afxdp.TagSize
+	}
+	if l.config.UDP != nil {
+		n += encap.Overhead(l.config.UDP.Local)
+	}
+	return n
+}
+
+// placeOf is where the nodes are that another host has; false: there is no way there now.
+func (d *Daemon) placeOf(peers *cluster.File, p *cluster.Peer) (bpf.Place, bool) {
+	to := d.cfg.peer(peers, p)
+	l := d.links[to.Port]
+	index, mtu := l.current()
+	at := bpf.Place{NIC: uint32(index), Host: p.Node, Longest: mtu - l.headers() + arctic.EthernetSize}
+	if l.config.UDP == nil {
+		at.Way = bpf.EthernetWay(to.Address, l.mac, l.config.VLAN)
+		return at, true
+	}
+	path := l.path(p.Node)
+	if path == nil {
+		return at, false
+	}
+	at.From, at.Longest = p.Address.As16(), path.Longest()
+	at.Head, at.IPSum, at.UDPSum = path.Headers()
+	return at, true
+}
+
+// use is what a job counts for its user: of a direct one also its part of the switch's table, which the kernel has, 3.5 MiB at most.
+func (j *job) use() usage {
+	u := usage{jobs: 1}
+	if j.direct {
+		u.bytes = pages(int64(len(j.cards)) * bpf.PlaceSize)
+	}
+	return u
+}
+
+// openJob tells the switch of a direct job and where its nodes are. spent is processor time of the helper.
+func (d *Daemon) openJob(j *job) (spent time.Duration, err error) {
 	if !d.takeJob(j) {
-		if err := d.cfg.Ports.AddJob(j.key(), len(j.cards)); err != nil {
-			return err
+		if spent, err = d.cfg.Ports.AddJob(j.key(), len(j.cards)); err != nil {
+			return spent, err
 		}
 	}
-	return d.place(j)
+	more, err := d.place(j)
+	return spent + more, err
 }
 
-// place tells the switch where the nodes of a job are that are on other hosts.
-func (d *Daemon) place(j *job) error {
+// place tells the switch where the nodes of a job are that are on other hosts. spent is processor time of the helper.
+func (d *Daemon) place(j *job) (spent time.Duration, err error) {
 	peers := d.peers.Load()
 	var places []bpf.Place
 	byCard, at := map[uint16]int{}, make([]int, len(j.cards))
@@ -80,15 +129,27 @@ func (d *Daemon) place(j *job) error {
 		if !known {
 			i = -1
 			if p := present(peers, int(card)); p != nil && card != d.cfg.Card {
-				to := d.cfg.peer(peers, p)
-				index, mtu := d.links[to.Port].current()
-				i, places = len(places), append(places, bpf.Place{NIC: uint32(index), MAC: to.Address, Own: d.links[to.Port].mac, Longest: mtu + arctic.EthernetSize})
+				if to, ok := d.placeOf(peers, p); ok {
+					i, places = len(places), append(places, to)
+				}
 			}
 			byCard[card] = i
 		}
 		at[node] = i
 	}
 	return d.cfg.Ports.Place(j.key(), at, places)
+}
+
+// followPaths does so when the ways to other hosts have changed.
+func (d *Daemon) followPaths() {
+	for {
+		select {
+		case <-d.quit:
+			return
+		case <-d.cfg.rerouted:
+			d.placeJobs()
+		}
+	}
 }
 
 // placeJobs tells the switch anew where the nodes of all direct jobs are, after hosts or interfaces have changed.
@@ -105,7 +166,7 @@ func (d *Daemon) placeJobs() {
 	}
 	d.mu.Unlock()
 	for _, j := range all {
-		if err := d.place(j); err != nil {
+		if _, err := d.place(j); err != nil {
 			d.cfg.Logger.Warn(fmt.Sprintf("telling the switch where the nodes of job %d are: %v", j.gid, err), "job", j.gid)
 		}
 	}
@@ -121,9 +182,27 @@ func (c *connection) givePort(message []byte) error {
 	if err != nil {
 		return fmt.Errorf("making the port of node %d of group %d: %w", r.Node, r.GID, err)
 	}
-	defer closeFD(socket)
-	defer memory.close()
-	return c.send(answer.Encode(), memory.fd, socket)
+	err = c.send(answer.Encode(), memory.fd, socket)
+	closeFD(socket)
+	memory.close()
+	if err == nil {
+		c.isThere()
+	}
+	return err
+}
+
+// isThere is the beginning of a process with a port, which has its answer.
+func (c *connection) isThere() {
+	c.mu.Lock()
+	p := c.port
+	c.mu.Unlock()
+	if p == nil {
+		return // its job has just ended
+	}
+	c.hearFates(p.job)
+	if p.returns != nil {
+		c.spread(p.job, *p.returns)
+	}
 }
 
 // newPort makes the connection's port. Memory and socket are the caller's.
@@ -139,17 +218,18 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	if err != nil {
 		return a, nil, -1, err
 	}
-	mtu := d.portMTU()
+	mtu, mode := d.portMTU(), d.portMode()
 	g := afxdp.GeometryFor(mtu)
 	p := &directPort{job: j, node: r.Node, use: usage{contexts: 1, pieces: 1, bytes: pages(g.Bytes())}}
-	if err = d.vacate(place{r.GID, r.Node}); err == nil {
+	if err = d.vacate(j, r.Node); err == nil {
 		err = d.take(c.peer.account, c.rule, p.use)
 	}
 	if err != nil {
 		d.leave(j, r.Node)
 		return a, nil, -1, err
 	}
-	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g}
+	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g, Generic: mode == xdp.AttachGeneric, Sums: d.cfg.udpPort() != 0,
+		PeerTimeout: d.cfg.PeerTimeout, ConnectTimeout: d.cfg.ConnectTimeout}
 	_, _ = rand.Read(a.Ticket[:]) // it never fails
 	if j.secret != nil {
 		a.Key, a.Readable = j.secret, d.cfg.Readable
@@ -157,7 +237,7 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	var made ports.Made
 	if memory, err = d.memory.make("port", g.Bytes(), nil); err != nil {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
-	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node}, ports.Ticket(a.Ticket), memory.fd, g, mtu); errors.Is(err, ports.ErrFull) {
+	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node, Account: c.peer.account + 1}, ports.Ticket(a.Ticket), memory.fd, g, mtu, mode); errors.Is(err, ports.ErrFull) {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
 	c.spent += made.Spent
@@ -169,7 +249,9 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 		d.leave(j, r.Node)
 		return a, nil, -1, err
 	}
-	p.id, c.port = made.ID, p
+	p.id, p.life = made.ID, a.Ticket.Incarnation()
+	p.returns, c.port = d.born(j, r.Node, p.life), p
+	c.enterPort(p)
 	return a, memory, made.FD, nil
 }
 
@@ -183,16 +265,20 @@ func (c *connection) endPort() {
 	if d.stopping.Load() {
 		return
 	}
+	d.loop.ports.Add(-1)
+	ended := d.neighbours.leave(place{p.job.gid, p.node}, p.id)
 	spent, err := d.cfg.Ports.End(p.id)
+	d.giveShared(ended)
 	d.pay(c.purse, costFactor*spent) // whoever's request it is in
-	d.leave(p.job, p.node)
 	if err != nil {
 		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.node, p.job.gid, err), "job", p.job.gid)
 	}
-	account, rule, purse := c.peer.account, c.rule, c.purse
+	f := d.died(p.job, p.node, p.life) // before the next process of the node is there
+	d.leave(p.job, p.node)
 	go func() { // of as many as his rule allows
-		d.awaitGone(p.id, purse)
-		d.give(account, rule, p.use)
+		c.spread(p.job, f)
+		d.awaitGone(p.id, c.purse)
+		d.give(c.peer.account, c.rule, p.use)
 	}()
 }
 
@@ -235,7 +321,8 @@ type PortStatus struct {
 	UID    uint32            `json:"uid"`
 	PID    int32             `json:"pid"`
 	Bytes  int64             `json:"bytes"`
-	Frames *bpf.PortCounters `json:"frames,omitempty"` // that its process sent
+	Shared int               `json:"shared_with,omitempty"` // nodes of this host that its frames go to through memory
+	Frames *bpf.PortCounters `json:"frames,omitempty"`      // that its process sent
 }
 
 // mostPorts is how many ports an answer has room for.
@@ -258,10 +345,50 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, lef
 	slices.SortFunc(all, func(a, b PortStatus) int { return (int(a.GID)-int(b.GID))<<16 + int(a.Node) - int(b.Node) })
 	left = max(0, len(all)-mostPorts)
 	all = all[:len(all)-left]
+	with := d.neighbours.count()
 	for i := range all {
+		all[i].Shared = with[ids[[2]uint16{all[i].GID, all[i].Node}]]
 		if n, err := d.cfg.Ports.Counters(ids[[2]uint16{all[i].GID, all[i].Node}]); err == nil { // it may just have ended
 			all[i].Frames = &n
 		}
 	}
 	return all, left
+}
+
+// portsOf counts the ports of accounts; nil: of all.
+func (d *Daemon) portsOf(which func(account uint32) bool) (n int) {
+	for _, c := range d.allConnections() {
+		if which != nil && !which(c.peer.account) {
+			continue
+		}
+		c.mu.Lock()
+		if c.port != nil {
+			n++
+		}
+		c.mu.Unlock()
+	}
+	return n
+}
+
+// DirectStatus is what the direct ports of all users have in common.
+type DirectStatus struct {
+	ports.Totals
+	Orphaned int `json:"orphaned"` // ports of the daemon before this one that nobody has asked for yet; they end after adoptWithin
+}
+
+// directStatus asks the helper. Whose purse it is pays for that; nil: nobody.
+func (d *Daemon) directStatus(whose *purse) *DirectStatus {
+	if d.cfg.Ports == nil {
+		return nil
+	}
+	t, ok, err := d.cfg.Ports.Totals()
+	if whose != nil {
+		d.pay(whose, costFactor*t.Spent)
+	}
+	if err != nil || !ok {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &DirectStatus{t, len(d.heirs.ports)}
 }

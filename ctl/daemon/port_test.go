@@ -11,15 +11,21 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
@@ -29,9 +35,22 @@ import (
 // helper starts a helper on a host, as funid does, in a thread instead of a process, and returns what connects to it.
 func (b *bed) helper(host int) (connect func() *ports.Client) {
 	b.t.Helper()
+	conns := b.helperOf(host)
+	return func() *ports.Client {
+		mine, its := b.pair()
+		conns <- its
+		c := ports.NewClient(mine)
+		b.t.Cleanup(func() { c.Close() })
+		return c
+	}
+}
+
+// helperOf starts a helper on a host, which serves these connections.
+func (b *bed) helperOf(host int) chan<- *net.UnixConn {
+	b.t.Helper()
 	conns, ended := make(chan *net.UnixConn, 8), make(chan error, 1)
 	err := b.lab.Do(host, func() error {
-		made, err := ports.New(8)
+		made, err := ports.New(8, nil)
 		if err != nil {
 			return err
 		}
@@ -63,13 +82,7 @@ func (b *bed) helper(host int) (connect func() *ports.Client) {
 			b.t.Error(err)
 		}
 	})
-	return func() *ports.Client {
-		mine, its := b.pair()
-		conns <- its
-		c := ports.NewClient(mine)
-		b.t.Cleanup(func() { c.Close() })
-		return c
-	}
+	return conns
 }
 
 // pair is a connection between a daemon and its helper.
@@ -102,13 +115,15 @@ func (b *bed) direct(host int, rules ...daemon.Rule) *running {
 func (b *bed) directWith(host int, connect func() *ports.Client, rules ...daemon.Rule) *running {
 	b.t.Helper()
 	return b.start(host, func(cfg *daemon.Config) {
-		cfg.Key = b.keyed
-		cfg.Attach, cfg.Carriage, cfg.Ports, cfg.Rules = xdp.AttachNative, daemon.DirectCarriage, connect(), rules
+		cfg.Carriage, cfg.Ports, cfg.Rules = daemon.DirectCarriage, connect(), rules
+		if b.tune != nil {
+			b.tune(cfg)
+		}
 	})
 }
 
 // directJob makes a job of direct ports.
-func directJob(t *testing.T, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
+func directJob(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
 	t.Helper()
 	token = attach.NewToken()
 	for _, d := range daemons {
@@ -123,9 +138,12 @@ func directJob(t *testing.T, daemons []*running, cards ...uint16) (gid uint16, t
 }
 
 // portsOf returns what the status says of ports, and the bytes of their memory.
-func portsOf(t *testing.T, d *running) (s daemon.Status) {
+func portsOf(t testing.TB, d *running) (s daemon.Status) { return portsBy(t, dial(t, d.socket)) }
+
+// portsBy does so on a connection that there is.
+func portsBy(t testing.TB, k *client) (s daemon.Status) {
 	t.Helper()
-	answer, _ := dial(t, d.socket).ask(must(attach.EncodeBody(attach.KindStatus, nil)), 0)
+	answer, _ := k.ask(must(attach.EncodeBody(attach.KindStatus, nil)), 0)
 	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
 	if err == nil {
 		err = json.Unmarshal(body, &s)
@@ -133,6 +151,7 @@ func portsOf(t *testing.T, d *running) (s daemon.Status) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Bytes -= int64(len(s.Jobs)) * funi.PageSize // small jobs' parts of the switch's table
 	return s
 }
 
@@ -146,15 +165,39 @@ func must(b []byte, err error) []byte {
 // Rule: the processes of a direct job, on two hosts and on one, have cards of their own, which the status shows; nothing goes through the
 // daemon's card, and nothing stays counted. Where the hosts have a key the job has one of its own, which seals its frames.
 func TestDirectJob(t *testing.T) {
-	t.Run("without a key", func(t *testing.T) { directJobWorks(t, newBed(t)) })
+	udp := cluster.UDP
+	native := func(c *daemon.Config) { c.Attach = xdp.AttachNative }
+	for name, form := range map[string]struct {
+		lab  lab.Options
+		tune func(*daemon.Config)
+	}{
+		"generic":                  {},
+		"native":                   {tune: native},
+		"with a VLAN":              {tune: func(c *daemon.Config) { c.VLAN = 5 }},
+		"with a VLAN, native":      {tune: func(c *daemon.Config) { c.VLAN, c.Attach = 5, xdp.AttachNative }},
+		"in datagrams":             {tune: func(c *daemon.Config) { c.Encap = &udp }},
+		"over a router":            {lab: lab.Options{Topology: lab.Router}},
+		"over a router, native":    {lab.Options{Topology: lab.Router}, native},
+		"over a router, IPv6":      {lab: lab.Options{Topology: lab.Router, IPv6: true}},
+		"jumbo":                    {lab.Options{MTU: 9000}, func(c *daemon.Config) { c.Jumbo = true }},
+		"jumbo, native, datagrams": {lab.Options{MTU: 9000, Topology: lab.Router}, func(c *daemon.Config) { c.Jumbo, c.Attach = true, xdp.AttachNative }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form.lab.Hosts = 2
+			b := newBedOf(t, form.lab)
+			b.tune = form.tune
+			directJobWorks(t, b, link.Unkeyed)
+		})
+	}
 	t.Run("with a key", func(t *testing.T) {
 		b := newBed(t)
-		b.keyed = b.key("key")
-		directJobWorks(t, b)
+		key := b.key("key")
+		b.tune = func(c *daemon.Config) { c.Key = key }
+		directJobWorks(t, b, link.Sealed)
 	})
 }
 
-func directJobWorks(t *testing.T, b *bed) {
+func directJobWorks(t *testing.T, b *bed, want link.KeyState) {
 	daemons := []*running{b.direct(0), b.direct(1)}
 	gid, token, _ := directJob(t, daemons, 0, 1, 1)
 	var nodes []*funet.Endpoint
@@ -186,13 +229,12 @@ func directJobWorks(t *testing.T, b *bed) {
 			}
 		}
 	}
-	want := link.Unkeyed
-	if b.keyed != "" {
-		want = link.Sealed
-	}
-	if s, ok := nodes[0].Carrier().(*card.Card).Engine().PeerState(1); !ok || s.Key != want {
-		t.Errorf("frames to node 1 have the key state %v, want %v", s.Key, want)
-	}
+	own := nodes[0].Carrier().(*card.Card)
+	own.Alone(func() {
+		if s, ok := own.Engine().PeerState(1); !ok || s.Key != want {
+			t.Errorf("frames to node 1 have the key state %v, want %v", s.Key, want)
+		}
+	})
 	s := portsOf(t, daemons[1])
 	if len(s.Ports) != 2 || s.Ports[0].Node != 1 || s.Ports[1].Node != 2 || s.Ports[0].Frames.Sent == 0 || s.Bytes == 0 ||
 		len(s.Jobs) != 1 || !s.Jobs[0].Direct || s.Jobs[0].Attached != 2 {
@@ -218,6 +260,80 @@ func directJobWorks(t *testing.T, b *bed) {
 		} else if time.Now().After(until) {
 			t.Fatalf("%d bytes and ports %+v stay", s.Bytes, s.Ports)
 		}
+	}
+}
+
+// Rule: the switch follows ways between hosts: without one frames are dropped, and with another they arrive.
+func TestPortsFollowPaths(t *testing.T) {
+	b := newBedOf(t, lab.Options{Hosts: 2, Topology: lab.Router})
+	daemons := []*running{b.direct(0), b.direct(1)}
+	gid, token, _ := directJob(t, daemons, 0, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var nodes []*funet.Endpoint
+	for node := range uint16(2) {
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[node].socket, GID: gid, Node: node, Token: token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close(ctx)
+		nodes = append(nodes, e)
+	}
+	if err := nodes[1].Serve(1, func(m *funet.Message) ([]byte, error) { return m.Bytes, nil }); err != nil {
+		t.Fatal(err)
+	}
+	served, serve := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- nodes[1].Run(served) }()
+	defer func() { serve(); <-done }()
+	call := func() error {
+		_, err := nodes[0].Call(ctx, 1, 1, []byte("there?"))
+		return err
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	var way netlink.Route
+	if err := b.lab.Do(0, func() error {
+		routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+		for _, r := range routes {
+			if r.Gw != nil {
+				way = r
+				return netlink.RouteDel(&r)
+			}
+		}
+		return errors.Join(err, errors.New("there is no route"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	called, mended := make(chan error), make(chan struct{})
+	go func() { // the first calls may be quicker than the news
+		for {
+			err := call()
+			select {
+			case <-mended:
+			default:
+				if err == nil {
+					continue
+				}
+			}
+			called <- err
+			return
+		}
+	}()
+	for asks := dial(t, daemons[0].socket); ; {
+		if s := portsBy(t, asks); len(s.Ports) == 1 && s.Ports[0].Frames.NoNode > 0 {
+			break
+		} else if ctx.Err() != nil {
+			t.Fatalf("no frame is dropped: %+v", *s.Ports[0].Frames)
+		}
+	}
+	if err := b.lab.Do(0, func() error { return netlink.RouteAdd(&way) }); err != nil {
+		t.Fatal(err)
+	}
+	close(mended)
+	if err := <-called; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -319,7 +435,8 @@ func TestDirectJobGoesOn(t *testing.T) {
 		if s := portsOf(t, d); s.Bytes == 0 || s.Jobs[0].Attached != 2 {
 			t.Errorf("%d bytes count, and %d are attached", s.Bytes, s.Jobs[0].Attached)
 		}
-		p, err := attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Node: 2, Token: token}) // in the place of the third
+		// In the place of the third, whose socket the kernel lets go of some time after it was closed.
+		p, err := attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Node: 2, Token: token, Life: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,6 +524,42 @@ func TestPortsRefused(t *testing.T) {
 	}
 }
 
+// Rule: a direct job's part of the switch's table counts for who made it, until it ends: who makes jobs of many nodes is refused, and another has room.
+func TestTableCounts(t *testing.T) {
+	b := newBed(t)
+	rule := daemon.DefaultRule()
+	rule.Bytes = 8 << 20
+	d := b.direct(0, rule)
+	make := func(uid int) (*client, error) {
+		k := dialIn(t, d.socket, uid, uid)
+		_, err := k.job(attach.JobRequest{Direct: true, Token: attach.NewToken(), Cards: slices.Repeat([]uint16{1}, attach.MaxNodes)})
+		return k, err
+	}
+	const fit = 8 << 20 / (attach.MaxNodes * bpf.PlaceSize)
+	var all []*client
+	for range fit {
+		k, err := make(alice)
+		wantError(t, err, nil)
+		all = append(all, k)
+	}
+	if n := d.status(t).Bytes; n < fit*attach.MaxNodes*bpf.PlaceSize {
+		t.Errorf("%d bytes count", n)
+	}
+	_, err := make(alice)
+	wantError(t, err, attach.ErrQuota)
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("refused in lines: %v", err)
+	}
+	other, err := make(bob)
+	wantError(t, err, nil)
+	for _, k := range append(all, other) {
+		k.close()
+	}
+	until(t, "nothing counts", func() bool { return d.status(t).Bytes == 0 })
+	_, err = make(alice)
+	wantError(t, err, nil)
+}
+
 // Rule: what a process keeps counts for it: memory and place count until nobody has the socket, also when the connection has ended.
 func TestPortCountsWhileKept(t *testing.T) {
 	b := newBed(t)
@@ -451,17 +604,12 @@ func TestPortCountsWhileKept(t *testing.T) {
 	p.Close()
 }
 
-// Rule: direct ports are not configured where frames cannot have them.
+// Rule: a configuration of direct ports does not contradict itself.
 func TestCarriageIsChecked(t *testing.T) {
 	b := newBed(t)
 	for what, tune := range map[string]func(*daemon.Config){
-		"vlan":     func(c *daemon.Config) { c.VLAN = 5 },
-		"jumbo":    func(c *daemon.Config) { c.Jumbo = true },
 		"helper":   func(c *daemon.Config) { c.Carriage, c.Helper = daemon.DaemonCarriage, "/run/x" },
 		"relative": func(c *daemon.Config) { c.Helper = "x" },
-		"generic on veth": func(c *daemon.Config) {
-			c.Ports = b.helper(0)()
-		},
 	} {
 		c := b.config(0)
 		c.Carriage = daemon.DirectCarriage

@@ -1,7 +1,7 @@
 package daemon
 
 // This file ends a connection with the process that made it. A child that the process forked has the same socket, and would hold
-// the process's job and context for as long as it lives.
+// the process's job, context or port for as long as it lives.
 
 import (
 	"errors"
@@ -16,7 +16,12 @@ import (
 // endWith has the connection end with its process, from the first request on that gives the process something to hold. The
 // connection's goroutine calls it.
 func (c *connection) endWith(k attach.Kind) error {
-	if c.process != nil || k != attach.KindAttach && k != attach.KindArrive && k != attach.KindJob {
+	switch k {
+	case attach.KindAttach, attach.KindArrive, attach.KindJob, attach.KindPort, attach.KindResume:
+	default:
+		return nil
+	}
+	if c.process != nil {
 		return nil
 	}
 	raw, err := c.conn.SyscallConn()

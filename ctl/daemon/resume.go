@@ -7,6 +7,7 @@ package daemon
 import (
 	"crypto/subtle"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/funet/funet/ctl/ports"
@@ -15,6 +16,9 @@ import (
 
 // adoptWithin is how long jobs and ports wait for those they belong to; a little longer than these try (package attach).
 const adoptWithin = 40 * time.Second
+
+// lookForDead is the time between two looks at processes that have not come: they may have died when there was no daemon, and nobody has told the others.
+const lookForDead = time.Second
 
 // heirs are the jobs and ports of a daemon before this one that nobody has asked for yet. Daemon.mu guards them.
 type heirs struct {
@@ -46,18 +50,24 @@ func (d *Daemon) inherit() error {
 
 // disinherit ends what nobody has asked for in time.
 func (d *Daemon) disinherit() {
-	if d.cfg.Ports == nil || !d.sleep(adoptWithin) {
+	if d.cfg.Ports == nil {
 		return
+	}
+	for until := time.Now().Add(adoptWithin); time.Now().Before(until); {
+		if !d.sleep(lookForDead) {
+			return
+		}
+		d.buryHeirs()
 	}
 	d.mu.Lock()
 	left := d.heirs
 	d.heirs = heirs{map[uint16]ports.Job{}, map[place]ports.Held{}}
 	d.mu.Unlock()
 	for _, p := range left.ports {
-		go d.endHeld(p) // which waits for its process
+		d.endHeld(p, d.jobOfPort(p))
 	}
 	for gid, j := range left.jobs {
-		if err := d.cfg.Ports.RemoveJob(j.Job); err != nil {
+		if _, err := d.cfg.Ports.RemoveJob(j.Job); err != nil {
 			d.cfg.Logger.Warn(fmt.Sprintf("ending job %d of the daemon before: %v", gid, err), "job", gid)
 		}
 	}
@@ -66,13 +76,57 @@ func (d *Daemon) disinherit() {
 	}
 }
 
-// endHeld ends a port of the daemon before, and waits until it is gone.
-func (d *Daemon) endHeld(p ports.Held) {
-	if _, err := d.cfg.Ports.End(p.ID); err != nil {
-		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.Of.Node, p.Of.Job.GID, err), "job", p.Of.Job.GID)
-		return
+// buryHeirs ends the ports of processes that have died before they came, as far as their jobs are here.
+func (d *Daemon) buryHeirs() {
+	d.mu.Lock()
+	all := maps.Clone(d.heirs.ports)
+	d.mu.Unlock()
+	for at, held := range all {
+		j := d.jobOfPort(held)
+		if j == nil {
+			continue
+		}
+		if alive, err := d.cfg.Ports.Alive(held.ID); alive || err != nil {
+			continue
+		}
+		d.mu.Lock()
+		_, ok := d.heirs.ports[at]
+		delete(d.heirs.ports, at)
+		d.mu.Unlock()
+		if ok { // else somebody else did
+			d.endHeld(held, j)
+		}
 	}
-	d.awaitGone(p.ID, nil)
+}
+
+// endHeld has a port of the daemon before ended, and the others of its job told, if that is here.
+func (d *Daemon) endHeld(p ports.Held, of *job) {
+	var f attach.Fate
+	if of != nil {
+		f = d.died(of, p.Of.Node, attach.Ticket(p.Ticket).Incarnation()) // before the next process of the node is there
+	}
+	ended := d.neighbours.leave(place{p.Of.Job.GID, p.Of.Node}, p.ID)
+	go func() {
+		defer d.giveShared(ended)
+		if _, err := d.cfg.Ports.End(p.ID); err != nil {
+			d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.Of.Node, p.Of.Job.GID, err), "job", p.Of.Job.GID)
+			return
+		}
+		if of != nil {
+			of.conn.spread(of, f)
+		}
+		d.awaitGone(p.ID, nil)
+	}()
+}
+
+// jobOfPort returns the job of a port of the daemon before; nil: nobody has asked for it.
+func (d *Daemon) jobOfPort(p ports.Held) *job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if j := d.jobs[p.Of.Job.GID]; j != nil && j.direct && j.made && j.key() == p.Of.Job {
+		return j
+	}
+	return nil
 }
 
 // takeJob takes a job over that the switch has already, and reports whether it did.
@@ -106,7 +160,10 @@ func (c *connection) resume(message []byte) error {
 	if err != nil {
 		return err
 	}
-	return c.send(answer)
+	if err = c.send(answer); err == nil {
+		c.isThere()
+	}
+	return err
 }
 
 // takePort takes a port over.
@@ -132,19 +189,27 @@ func (c *connection) takePort(r *attach.ResumeRequest) error {
 	use := usage{contexts: 1, pieces: 1, bytes: pages(held.Bytes)}
 	if !ok {
 		err = fmt.Errorf("there is no such port any more: %w", attach.ErrNode)
-	} else if err = d.take(c.peer.account, c.rule, use); err != nil {
-		go d.endHeld(held)
+	} else if err = d.take(c.peer.account, c.rule, use); err == nil {
+		if err = c.takeShared(&held); err != nil {
+			d.give(c.peer.account, c.rule, use)
+		}
+	}
+	if ok && err != nil {
+		d.endHeld(held, j)
 	}
 	if err != nil {
 		d.leave(j, r.Node)
 		return err
 	}
-	c.port = &directPort{job: j, node: r.Node, id: held.ID, use: use}
+	life := attach.Ticket(held.Ticket).Incarnation()
+	c.port = &directPort{job: j, node: r.Node, id: held.ID, life: life, returns: d.born(j, r.Node, life), use: use}
+	c.enterPort(c.port)
 	return nil
 }
 
-// vacate ends the port that a process had which was this node before, if it is gone: attach.ErrTaken if it is not.
-func (d *Daemon) vacate(at place) error {
+// vacate ends the port that a process had which was this node of the job before, if it is gone: attach.ErrTaken if it is not.
+func (d *Daemon) vacate(j *job, node uint16) error {
+	at := place{j.gid, node}
 	d.mu.Lock()
 	held, ok := d.heirs.ports[at]
 	d.mu.Unlock()
@@ -164,7 +229,7 @@ func (d *Daemon) vacate(at place) error {
 	}
 	d.mu.Unlock()
 	if ok { // else somebody else did
-		go d.endHeld(held)
+		d.endHeld(held, j)
 	}
 	return nil
 }

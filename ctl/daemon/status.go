@@ -22,9 +22,10 @@ type Status struct {
 	Connections int             `json:"connections"` // this one included
 	Jobs        []JobCounted    `json:"jobs"`
 	Contexts    []ContextStatus `json:"contexts"`
-	Ports       []PortStatus    `json:"ports,omitempty"` // direct ones
-	LeftOut     int             `json:"left_out"`        // jobs and contexts for which the answer has no room
-	Bytes       int64           `json:"bytes"`           // of memory that processes share with the card
+	Ports       []PortStatus    `json:"ports,omitempty"`  // direct ones
+	Direct      *DirectStatus   `json:"direct,omitempty"` // what those of all users have in common; nil: there are none, or the helper does not say
+	LeftOut     int             `json:"left_out"`         // jobs and contexts for which the answer has no room
+	Bytes       int64           `json:"bytes"`            // of memory that processes share with the card
 	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind. MemoryLocked says that all
 	// of it is locked, and MemoryFaults counts the contexts that ended because memory failed or had holes.
 	Memory       string `json:"memory"`
@@ -45,6 +46,8 @@ type Status struct {
 	Paths   int           `json:"paths,omitempty"`
 	Missing []paths.State `json:"missing_paths,omitempty"`
 	Hello   HelloStatus   `json:"hello"`
+	// Notices counts what this daemon and others have told each other of processes with direct ports; nil: it gives none.
+	Notices *NoticeCounters `json:"notices,omitempty"`
 	// Keys are those that this host shares with others, and KeysLeftOut is for how many there was no room.
 	Keys        []KeyStatus `json:"keys"`
 	KeysLeftOut int         `json:"keys_left_out,omitempty"`
@@ -148,7 +151,7 @@ func (d *Daemon) statusFor(asks *connection) Status {
 		})
 	}
 	s.ways(asks)
-	s.Hello = asks.helloStatus()
+	s.Hello, s.Notices = asks.helloStatus(), d.loop.post.counters()
 	s.Keys, s.KeysLeftOut = d.keyStatus()
 	var n engine.Counters
 	if asks.onCard(nil, func() { n = d.loop.card.Counters() }) == nil {
@@ -163,6 +166,7 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	})
 	ports := 0
 	s.Ports, ports = d.portStatus(mine)
+	s.Direct = d.directStatus(asks.purse)
 	s.crop()
 	s.LeftOut += ports
 	return s

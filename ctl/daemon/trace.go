@@ -106,6 +106,8 @@ func (d *Daemon) mayTrace(t *tracing, p *peer) error {
 		return fmt.Errorf("tracing group %d as user %d, who has no such job: %w", t.gid, p.uid, attach.ErrForbidden)
 	case j == nil:
 		return fmt.Errorf("tracing group %d: %w", t.gid, attach.ErrGroup)
+	case j.direct:
+		return fmt.Errorf("tracing group %d, whose processes have direct ports, past the card: start it with `funet run --card daemon`: %w", t.gid, attach.ErrCommand)
 	}
 	return nil
 }
@@ -140,6 +142,9 @@ func (d *Daemon) endTrace(t *tracing) {
 func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	l := c.d.loop
 	b := &trace.Begin{Info: c.d.info(), Every: every, Clock: l.start.UnixNano()}
+	if t.gid == 0 {
+		b.Ports = c.d.portsOf(func(account uint32) bool { return t.all || account == t.account })
+	}
 	var card *engine.Card
 	var wanted []uint32
 	err := c.onCard(nil, func() {

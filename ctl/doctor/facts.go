@@ -106,8 +106,9 @@ type Daemon struct {
 	Err    string
 	Info   attach.Info // of one that answers
 	Keys   []daemon.KeyStatus
-	ABI    uint32 // of this program
-	Wanted bool   // the user expects one
+	Direct *daemon.DirectStatus // direct ports of all users; nil: there are none, or the helper did not say
+	ABI    uint32               // of this program
+	Wanted bool                 // the user expects one
 }
 
 // Key is a key file of this host.

@@ -28,7 +28,7 @@ type Options struct {
 func Gather(ctx context.Context, o Options) (*Facts, error) {
 	f := &Facts{Host: gatherHost(o.WantHuge)}
 	f.Daemon = gatherDaemon(ctx, o.Socket, o.WantDaemon)
-	f.Daemon.askKeys(ctx)
+	f.Daemon.askStatus(ctx)
 	f.Keys = gatherKeys(&o, f.Daemon)
 	var p *Peer
 	if o.Peer != "" {

@@ -30,11 +30,11 @@ const handedBelow = "/run/credentials/"
 // units is where the unit of funid may be installed.
 var units = []string{"/etc/systemd/system/funid.service", "/usr/local/lib/systemd/system/funid.service", "/usr/lib/systemd/system/funid.service", "/lib/systemd/system/funid.service"}
 
-// askKeys has a daemon that answers say which keys it has.
-func (d *Daemon) askKeys(ctx context.Context) {
+// askStatus has a daemon that answers say which keys it has, and how its direct ports are.
+func (d *Daemon) askStatus(ctx context.Context) {
 	var s daemon.Status
 	if d.State == Answers && attach.Call(ctx, d.Socket, attach.KindStatus, daemonPatience, nil, &s) == nil {
-		d.Keys = s.Keys
+		d.Keys, d.Direct = s.Keys, s.Direct
 	}
 }
 

@@ -6,8 +6,26 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/encap"
 )
+
+// judgePorts judges direct ports, which funid has tried when it started.
+func judgePorts(a *about, d *Daemon) {
+	const check = "direct ports"
+	switch c := &d.Info.Carriage; {
+	case c.Chosen == attach.CarriageDirect && d.Direct == nil:
+		a.warn(check, "`systemctl restart funid-ports`, which ends direct jobs, or restart funid, where that has started it", "the process that makes them does not answer, or is of the release before")
+	case c.Chosen == attach.CarriageDirect && d.Direct.Orphaned > 0:
+		a.warn(check, "look again in a minute: those that nobody asks for end then", "of %d nobody has asked for %d since funid was replaced", d.Direct.Ports, d.Direct.Orphaned)
+	case c.Chosen == attach.CarriageDirect:
+		a.ok(check, "jobs may have them, and %d are open, %d kept by processes whose place has ended; proven: %s", d.Direct.Ports, d.Direct.Kept, c.Why)
+	case c.Configured == attach.CarriageAuto || c.Configured == attach.CarriageDirect:
+		a.warn(check, "do what it says, and restart funid; or `carriage: daemon`, and all messages travel by funid", "none: %s", c.Why)
+	default:
+		a.ok(check, "none, as configured; with `carriage: auto` each process has a card of its own where the kernel can")
+	}
+}
 
 func judgeDaemon(d *Daemon, h *Host, i *Interface) []Finding {
 	a := &about{subject: "funid"}
@@ -39,6 +57,7 @@ func judgeDaemon(d *Daemon, h *Host, i *Interface) []Finding {
 	} else {
 		a.ok("daemon version", "ABI %d, as this program's", d.ABI)
 	}
+	judgePorts(a, d)
 	if p := d.Info.UDPPort; h.Kubernetes && p != 0 && encap.NodePort(p) {
 		a.warn("UDP port", fmt.Sprintf("`port: %d` in the peers file of all hosts at once", encap.KubernetesPort), "Kubernetes may give port %d to a service (NodePort, 30000 to 32767)", p)
 	}

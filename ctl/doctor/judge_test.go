@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/keyfile"
@@ -50,6 +51,11 @@ func well() *Facts {
 			Result: &probe.Result{There: all(), Back: all(), MAC: there, Others: []probe.Host{},
 				Peer: &probe.Host{Name: "b", MAC: there, MTU: 1500, FrameVersion: arctic.Version, Card: &probe.Card{Number: 1}}}},
 	}
+}
+
+// direct has funid choose about direct ports.
+func direct(f *Facts, chosen, why string) {
+	f.Daemon.Info.Carriage = attach.Carriage{Configured: attach.CarriageAuto, Chosen: chosen, Why: why}
 }
 
 // keys are those of a host whose funid has what is said.
@@ -175,6 +181,17 @@ var rules = []struct {
 	{"stuck daemon", func(f *Facts) { f.Daemon.State = Silent }, Fail, "daemon", "does not answer", "journalctl"},
 	{"not a daemon", func(f *Facts) { f.Daemon.State = Odd }, Fail, "daemon", "not a funid", "--socket"},
 	{"daemon of another ABI", func(f *Facts) { f.Daemon.Info.ABI = 2 }, Fail, "daemon version", "ABI 2", "same version"},
+	{"direct ports", func(f *Facts) {
+		direct(f, attach.CarriageDirect, "frames")
+		f.Daemon.Direct = &daemon.DirectStatus{Totals: ports.Totals{Ports: 3, Kept: 1}}
+	}, OK, "direct ports", "3 are open, 1 kept by processes whose place has ended; proven: frames", ""},
+	{"no direct ports, as configured", func(f *Facts) {}, OK, "direct ports", "as configured", ""},
+	{"direct ports that are impossible", func(f *Facts) { direct(f, attach.CarriageDaemon, "no namespaces") }, Warn, "direct ports", "no namespaces", "restart funid"},
+	{"a helper that does not answer", func(f *Facts) { direct(f, attach.CarriageDirect, "frames") }, Warn, "direct ports", "does not answer", "funid-ports"},
+	{"ports that nobody has asked for", func(f *Facts) {
+		direct(f, attach.CarriageDirect, "frames")
+		f.Daemon.Direct = &daemon.DirectStatus{Totals: ports.Totals{Ports: 3}, Orphaned: 2}
+	}, Warn, "direct ports", "of 3 nobody has asked for 2", "in a minute"},
 	{"interface that is not the daemon's", func(f *Facts) { f.Interface.HasDaemon = false }, Warn, "daemon interface", "does not have eth1", "interfaces"},
 
 	{"no key", func(f *Facts) {}, OK, "key file", "none: whoever can send", ""},

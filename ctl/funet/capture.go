@@ -1,6 +1,6 @@
 package main
 
-// This file is `funet capture`: the frames of this host's card, as a pcapng file for Wireshark.
+// This file is `funet capture`: the frames of this host's card and direct ports, as a pcapng file for Wireshark.
 
 import (
 	"context"
@@ -37,9 +37,10 @@ func captureCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "capture [FILE]",
 		Example: "  funet capture | wireshark -X lua_script:funet.lua -k -i -\n  funet capture --count 10000 frames.pcapng",
-		Short:   "Write the frames of this host's card to a pcapng file or pipe (administrator)",
-		Long: `Write the frames that this host's card sends and receives, with their direction and with what became
-of those that were dropped or rejected, to a pcapng file, or without FILE to standard output. Ctrl-C ends it.
+		Short:   "Write the frames of this host's card and direct ports to a pcapng file or pipe (administrator)",
+		Long: `Write the frames that this host's card and its direct ports send and receive, with their direction and with
+what became of those that were dropped or rejected, to a pcapng file, or without FILE to standard output.
+Ctrl-C ends it. Nodes of one host that share memory exchange frames that nobody sees.
 
   funet capture | wireshark -X lua_script:funet.lua -k -i -
   funet capture --dissector > funet.lua`,
@@ -92,7 +93,11 @@ func (k *taking) run(ctx context.Context, socket, name string, ask capture.Reque
 		if k.writer, err = capture.NewWriter(k.file, b, time.Now()); err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "capturing card %d of %s, %v\n", b.Card, b.Host, b.Interfaces)
+		past := ""
+		if b.Ports > 0 {
+			past = fmt.Sprintf("; frames of %s are not captured: funid-ports is of the release before", output.Count(b.Ports, "direct port"))
+		}
+		fmt.Fprintf(os.Stderr, "capturing card %d of %s, %v%s\n", b.Card, b.Host, b.Interfaces, past)
 		return k.file.Flush()
 	}
 	// What a batch brought is written before the next, so that a reader sees it live.

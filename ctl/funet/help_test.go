@@ -154,7 +154,7 @@ func TestCompletionOfValues(t *testing.T) {
 		"sim matmul --figure": exactly("6.2", "6.3", "6.4", "6.5"),
 		"flood --lab":         exactly("2", "3", "4", "5", "6", "7", "8"),
 		"flood --card":        exactly("auto", "daemon", "direct", "embedded"),
-		"run --card":          exactly("daemon", "direct"),
+		"run --card":          exactly("auto", "daemon", "direct"),
 	} {
 		t.Run(line, func(t *testing.T) {
 			words := completes(t, append(strings.Fields(line), "")...)

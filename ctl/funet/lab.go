@@ -80,7 +80,7 @@ func labUp() *cobra.Command {
 				return err
 			}
 			if daemons {
-				o.Prepare = func(l *lab.Lab) error { return startDaemons(c.Context(), l, &made, polling, carriage == cardDirect) }
+				o.Prepare = func(l *lab.Lab) error { return startDaemons(c.Context(), l, &made, polling, carriage) }
 			}
 			told := output.Begin("making lab "+o.Name, 0)
 			l, err := lab.Up(o)
@@ -109,7 +109,7 @@ func labUp() *cobra.Command {
 	c.Flags().StringVar(&made.Mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
 	c.Flags().StringVar(&made.Bind, "bind", "auto", "of the daemons: copy or zero-copy; auto takes the mode that the XDP mode was measured with")
 	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
-	c.Flags().StringVar(&carriage, "carriage", cardDaemon, "of the daemons: direct gives direct ports (funet run --card direct), and takes native mode")
+	c.Flags().StringVar(&carriage, "carriage", cardDaemon, "of the daemons: daemon; direct: jobs may have direct ports (funet run --card); auto: where they are proven")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
@@ -121,8 +121,8 @@ func checkDaemons(c *cobra.Command, f *program.Flags, daemons bool, polling, car
 			return fmt.Errorf("--%s is that of the daemons; add --daemons, or leave it out", flag)
 		}
 	}
-	if carriage != cardDaemon && carriage != cardDirect {
-		return fmt.Errorf("--carriage %s: use %s or %s", carriage, cardDaemon, cardDirect)
+	if _, known := cards[carriage]; !known {
+		return fmt.Errorf("--carriage %s: use %s, %s or %s", carriage, cardAuto, cardDirect, cardDaemon)
 	}
 	_, err := program.ParseAttach(f.Mode)
 	if err == nil {

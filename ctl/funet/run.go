@@ -24,13 +24,12 @@ import (
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
-	"github.com/funet/funet/xdp"
 )
 
 // runFlags are the flags of run.
 type runFlags struct {
 	launch.Options
-	card string // cardDaemon or cardDirect
+	card string // a name of cards
 	lab  string // "": not on a lab; anyLab: which is not said
 	user string
 	rsh  string
@@ -39,11 +38,14 @@ type runFlags struct {
 	made program.Flags // of a lab that is made for the occasion
 }
 
-// The values of --card: a context on the daemon's card, or a card of each process's own on a direct port.
+// The values of --card: a context on the daemon's card, or a card of each process's own on a direct port, or whichever there is.
 const (
-	cardDaemon = "daemon"
-	cardDirect = "direct"
+	cardDaemon = attach.CarriageDaemon
+	cardDirect = attach.CarriageDirect
+	cardAuto   = attach.CarriageAuto
 )
+
+var cards = map[string]launch.Cards{cardDaemon: launch.DaemonCards, cardDirect: launch.DirectCards, cardAuto: launch.AutoCards}
 
 // usualRestarts is the value of --restart without a number.
 const usualRestarts = 3
@@ -108,7 +110,7 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.StringVar(&f.Socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: any that is free)")
 	p.StringVar(&f.user, "user", "", "for root: user to run the program as (default on a lab: who called sudo, or nobody)")
-	p.StringVar(&f.card, "card", cardDaemon, "whose cards the processes have: daemon, or direct: each its own, on a port that the daemon gives (carriage: direct)")
+	p.StringVar(&f.card, "card", cardAuto, "whose cards the processes have: daemon; direct: each its own, on a port that the daemon gives; auto: direct where all daemons have proven ports")
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
 	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
 	p.IntVar(&f.Restarts, "restart", 0, "start a node that fails again, at most N times each, as in --restart=N")
@@ -165,6 +167,7 @@ func runRelayCommand() *cobra.Command {
 }
 
 func (f *runFlags) run(c *cobra.Command) (err error) {
+	which, known := cards[f.card]
 	switch {
 	case f.user != "" && len(f.Hosts) > 0:
 		return errors.New("--user or --hosts, not both: name users with the hosts, as in --hosts alice@a,alice@b")
@@ -180,8 +183,8 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group), or leave it out for one that is free", f.gid, arctic.MaxGID)
 	case c.Flags().Changed("xdp") && f.lab != anyLab:
 		return errors.New("--xdp is that of a lab made for the occasion; add --lab, or leave it out")
-	case f.card != cardDaemon && f.card != cardDirect:
-		return fmt.Errorf("--card %s: use %s or %s", f.card, cardDaemon, cardDirect)
+	case !known:
+		return fmt.Errorf("--card %s: use %s, %s or %s", f.card, cardAuto, cardDirect, cardDaemon)
 	case f.HostTimeout != 0 && f.HostTimeout < launch.ShortestHostTimeout:
 		return fmt.Errorf("--host-timeout %v: use %v or longer, or 0 for never", f.HostTimeout, launch.ShortestHostTimeout)
 	case f.Restarts < 0 || f.Restarts > launch.MaxRestarts:
@@ -202,7 +205,7 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	if f.Env, err = launch.ParseEnv(f.env); err != nil {
 		return err
 	}
-	f.GID, f.Reach, f.Direct = uint16(f.gid), strings.Fields(f.rsh), f.card == cardDirect
+	f.GID, f.Reach, f.Cards, f.TellCards = uint16(f.gid), strings.Fields(f.rsh), which, c.Flags().Changed("card")
 	if err := f.chooseUser(); err != nil {
 		return err
 	}
@@ -289,7 +292,11 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if err := startDaemons(ctx, l, &f.made, "", f.Direct); err != nil {
+	carriage := cardDaemon
+	if f.Cards == launch.DirectCards {
+		carriage = cardDirect
+	}
+	if err := startDaemons(ctx, l, &f.made, "", carriage); err != nil {
 		return err
 	}
 	if f.Sockets, err = l.Sockets(); err != nil {
@@ -301,15 +308,11 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	return f.job(ctx)
 }
 
-// startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster. Those that give
-// direct ports have native mode, which ports need on veth.
-func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling string, direct bool) error {
+// startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster, with the given carriage.
+func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling, carriage string) error {
 	o := lab.DaemonOptions{Polling: polling}
-	if direct {
-		if f.Mode == xdp.AttachGeneric.String() {
-			return errors.New("--xdp generic: direct ports need native mode on a lab; leave it out")
-		}
-		f.Mode, o.More = xdp.AttachNative.String(), "carriage: direct\n"
+	if carriage != cardDaemon {
+		o.More = "carriage: " + carriage + "\n"
 	}
 	if err := f.MeasureMode(ctx, l); err != nil {
 		return err

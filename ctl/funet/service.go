@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/hwprofiles"
@@ -135,7 +136,12 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.XDPWhy != "" {
 			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
 		}
+		if n := l.Direct; n != nil && n.Stranger+n.NoPort > 0 {
+			fmt.Fprintf(w, "  %s for direct ports; dropped: %d from strangers, %d for nodes that have no port here\n", output.Count(int64(n.Handed), "frame"), n.Stranger, n.NoPort)
+		}
 	}
+	r.writeCarriage(w)
+	r.writeNotices(w)
 	memory := r.Memory
 	if r.MemoryWhy != "" {
 		memory += " (" + r.MemoryWhy + ")"
@@ -171,19 +177,67 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
 }
 
+// writeCarriage writes whether jobs may have direct ports, and why, where the configuration asks for some; and what all of them did.
+func (r *serviceStatus) writeCarriage(w io.Writer) {
+	switch c := &r.Carriage; {
+	case c.Chosen == attach.CarriageDirect && c.Why != "":
+		fmt.Fprintf(w, "jobs may have direct ports: %s\n", c.Why)
+	case c.Chosen == attach.CarriageDirect:
+		fmt.Fprintln(w, "jobs may have direct ports")
+	case c.Why != "":
+		fmt.Fprintf(w, "no job has direct ports: %s\n", c.Why)
+	}
+	d := r.Direct
+	if d == nil || d.Frames == (bpf.PortCounters{}) && d.Ports+d.Kept == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  %s of all users, %d kept by processes whose place has ended, %d that nobody has asked for since funid was replaced\n", output.Count(d.Ports, "port"), d.Kept, d.Orphaned)
+	n := &d.Frames
+	fmt.Fprintf(w, "  frames sent: %d to hosts, %d here; dropped: %s\n", n.Sent, n.Local, reasons(n))
+}
+
+// writeNotices writes what this daemon and others have told each other of processes with direct ports, if anything.
+func (r *serviceStatus) writeNotices(w io.Writer) {
+	n := r.Notices
+	if n == nil || *n == (daemon.NoticeCounters{}) {
+		return
+	}
+	fmt.Fprintf(w, "  ends and returns of processes: %d told to other hosts, %d did not arrive; %d heard, %d of other jobs, %d late, %d refused; %d lost; %s of processes here\n",
+		n.Sent, n.Returned, n.Heard, n.Strange, n.Late, n.Refused, n.Unheard, output.Count(int64(n.Doubtful), "question"))
+}
+
+// reasons says why the guard dropped frames.
+func reasons(n *bpf.PortCounters) string {
+	if n.Dropped() == 0 {
+		return "none"
+	}
+	var all []string
+	for _, r := range []struct {
+		n    uint64
+		what string
+	}{{n.Short, "too short"}, {n.BadVersion, "no direct frames"}, {n.Forged, "in another's name"}, {n.BadLength, "of another length than they said"},
+		{n.NoNode, "for nodes that nobody is"}, {n.TooLong, "too long"},
+		{n.NoCredit, "for hosts that send nothing"}} {
+		if r.n > 0 {
+			all = append(all, fmt.Sprintf("%d %s", r.n, r.what))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // writePorts writes the direct ports, if there are some, and what became of the frames of their processes.
 func writePorts(w io.Writer, ports []daemon.PortStatus) error {
 	if len(ports) == 0 {
 		return nil
 	}
-	rows := [][]string{{"direct port of GID", "node", "user", "process", "bytes", "frames to hosts", "here", "dropped"}}
+	rows := [][]string{{"direct port of GID", "node", "user", "process", "bytes", "frames to hosts", "here", "dropped", "shares memory with"}}
 	for _, p := range ports {
 		sent, here, dropped := "-", "-", "-"
 		if n := p.Frames; n != nil {
 			sent, here = fmt.Sprint(n.Sent), fmt.Sprint(n.Local)
-			dropped = fmt.Sprint(n.Short + n.BadVersion + n.Forged + n.BadLength + n.NoNode + n.TooLong)
+			dropped = reasons(n)
 		}
-		rows = append(rows, []string{fmt.Sprint(p.GID), fmt.Sprint(p.Node), output.UserName(p.UID), fmt.Sprint(p.PID), fmt.Sprint(p.Bytes), sent, here, dropped})
+		rows = append(rows, []string{fmt.Sprint(p.GID), fmt.Sprint(p.Node), output.UserName(p.UID), fmt.Sprint(p.PID), fmt.Sprint(p.Bytes), sent, here, dropped, fmt.Sprintf("%d nodes here", p.Shared)})
 	}
 	return output.Table(w, rows...)
 }

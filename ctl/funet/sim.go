@@ -69,7 +69,11 @@ different lengths), rats (programs use all protocols of package rats, too), rma 
 operate on each other's windows, too: put, get, atomics, locks), chains (they send
 messages along chains of members, too), moves (of contexts to other cards, with their
 windows and keys; a seed whose processes end, too, has moves if it is even and those
-ends if it is odd); all or none. With forge or replay half of the seeds have a key.
+ends if it is odd), ports (of direct cards: they end and come back on other hosts, of
+which hosts hear late, and funids stop for a time), notices (funids tell each other and
+processes which direct cards have ended, or live though they are silent: late, twice,
+or not at all); all or none. With forge or replay half of the seeds have a key, and so
+has each job of direct cards.
 On Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut,
 narrow, forge, replay and sizes are left out, congestion is slow routers with few
 buffers.
@@ -105,7 +109,7 @@ seed's, and programs are not slowed down.`,
 	f.StringVar(&o.faults, "faults", "all", "what goes wrong: all, none, or kinds with commas between them")
 	f.StringVar(&o.network, "network", "ethernet", "what connects the cards: ethernet, or arctic, which loses nothing")
 	f.StringVar(&o.Profile, "profile", chaos.Native, "hardware profile that the cards are timed as: a name, or a file with a / or .yaml in its name")
-	f.BoolVar(&o.Direct, "direct", false, "all processes are of one job, and each has a card of its own")
+	f.BoolVar(&o.Direct, "direct", false, "each process has a card of its own, on a direct port of its host, with a switch between them")
 	f.StringVar(&o.shape, "shape", "given", "who says how large a run is and what goes wrong: given (the options), or swarm (the seed)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the arguments of each run, and what its seed draws besides")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")

@@ -109,6 +109,9 @@ func (s *service) trace(ctx context.Context, k *following, name string, ask trac
 		if b.Others > 0 {
 			others = fmt.Sprintf(", and not %d that another trace follows", b.Others)
 		}
+		if b.Ports > 0 {
+			others += fmt.Sprintf("; %s, past the card, cannot be traced", output.Count(b.Ports, "direct port"))
+		}
 		fmt.Fprintf(os.Stderr, "tracing one packet of %d of card %d of %s, %s now%s\n", b.Every, b.Card, b.Host, output.Count(b.Contexts, "context"), others)
 		return nil
 	}

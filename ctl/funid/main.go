@@ -190,10 +190,8 @@ func (f *flags) run(c *cobra.Command) error {
 		defer maker.Close()
 		cfg.MakeSocket = maker.Socket
 	}
-	if cfg.Carriage == daemon.DirectCarriage {
-		if cfg.Ports, err = daemon.StartPorts(c.Context(), &cfg, portsCommand); err != nil {
-			return err
-		}
+	if err := daemon.ChooseCarriage(c.Context(), &cfg, portsCommand); err != nil {
+		return err
 	}
 	d, err := daemon.Open(cfg)
 	if err != nil {

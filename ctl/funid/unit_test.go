@@ -98,6 +98,8 @@ func TestPortsUnit(t *testing.T) {
 		"User":                  "funet",
 		"RuntimeDirectory":      "funet-ports",
 		"RestrictNamespaces":    "net",
+		"NotifyAccess":          "main", // of what it keeps (package ports, store.go)
+		"Restart":               "always",
 		"CapabilityBoundingSet": service["AmbientCapabilities"],
 	} {
 		if service[name] != want {

@@ -13,15 +13,27 @@ import (
 // daemon offers another each time.
 const attempts = 64
 
-// makeJob makes the group that r asks for, of n nodes, node i on host i modulo their number. GID 0 leaves the
+// makeJob makes the group that r asks for, of n nodes, node i on host i modulo their number, with the cards of which. GID 0 leaves the
 // choice to the first host. On failure nothing is left. Errors: ErrHosts, those of package
 // attach as the daemons gave them.
-func makeJob(hosts []host, n int, r attach.JobRequest, profile string) (uint16, error) {
-	cards, err := cardsOf(hosts, profile)
+func makeJob(hosts []host, n int, r attach.JobRequest, which Cards, profile string) (uint16, choice, error) {
+	cards, infos, err := cardsOf(hosts, profile)
 	if err != nil {
-		return 0, err
+		return 0, choice{}, err
 	}
+	chosen := choose(which, hosts, infos)
+	gid, err := makeGroup(hosts, cards, n, r, &chosen)
+	if err != nil && errors.Is(err, attach.ErrNoPort) && which == AutoCards {
+		chosen.direct, chosen.why = false, err.Error()
+		gid, err = makeGroup(hosts, cards, n, r, &chosen)
+	}
+	return gid, chosen, err
+}
+
+// makeGroup is makeJob with a choice of cards.
+func makeGroup(hosts []host, cards []uint16, n int, r attach.JobRequest, chosen *choice) (_ uint16, err error) {
 	gid := r.GID
+	r.Direct = chosen.direct
 	r.Cards = make([]uint16, n)
 	for i := range r.Cards {
 		r.Cards[i] = cards[i%len(cards)]
@@ -62,22 +74,22 @@ func agree(hosts []host, r attach.JobRequest) (gid uint16, _ host, err error) {
 	return r.GID, nil, nil
 }
 
-// cardsOf asks the hosts for the numbers of their cards, which must differ.
-func cardsOf(hosts []host, profile string) ([]uint16, error) {
-	cards := make([]uint16, len(hosts))
+// cardsOf asks the hosts about their cards, whose numbers must differ.
+func cardsOf(hosts []host, profile string) ([]uint16, []attach.Info, error) {
+	cards, infos := make([]uint16, len(hosts)), make([]attach.Info, len(hosts))
 	at := map[uint16]host{}
 	for i, h := range hosts {
 		info, err := h.info()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if other, ok := at[info.Card]; ok {
-			return nil, fmt.Errorf("%w: %v and %v both have card %d; name each host once, and let all daemons use the same peers file", ErrHosts, other, h, info.Card)
+			return nil, nil, fmt.Errorf("%w: %v and %v both have card %d; name each host once, and let all daemons use the same peers file", ErrHosts, other, h, info.Card)
 		}
 		if profile != "" && info.Profile != profile {
-			return nil, fmt.Errorf("%w: %v runs profile %s, not %s; an administrator changes that with `funet profile set %s`", ErrHosts, h, info.Profile, profile, profile)
+			return nil, nil, fmt.Errorf("%w: %v runs profile %s, not %s; an administrator changes that with `funet profile set %s`", ErrHosts, h, info.Profile, profile, profile)
 		}
-		at[info.Card], cards[i] = h, info.Card
+		at[info.Card], cards[i], infos[i] = h, info.Card, info
 	}
-	return cards, nil
+	return cards, infos, nil
 }

@@ -29,7 +29,10 @@ type Options struct {
 	// Socket is the socket of the daemon on each of Hosts; "" is its default.
 	Socket string
 	GID    uint16 // 0: any that is free
-	Direct bool   // the processes have direct ports, and not contexts on the daemons' cards
+	Cards  Cards  // of the processes
+	// TellCards has Stderr say which cards AutoCards has chosen, and why. Without, it says so only where a host has direct ports, or was to have some, and the
+	// processes have none.
+	TellCards bool
 	// User is the user that root runs the program as; nil: the user of this process. Round trips of such programs
 	// are shorter if this process has no terminal (OnTerminal): each agent then needs no session of its own.
 	User    *User
@@ -123,9 +126,12 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		}
 	}
 	token := attach.NewToken()
-	gid, err := makeJob(hosts, o.Nodes, attach.JobRequest{GID: o.GID, Direct: o.Direct, Token: token}, o.Profile)
+	gid, cards, err := makeJob(hosts, o.Nodes, attach.JobRequest{GID: o.GID, Token: token}, o.Cards, o.Profile)
 	if err != nil {
 		return 0, err
+	}
+	if o.Cards == AutoCards && (o.TellCards || cards.wanted && !cards.direct) {
+		o.note(cards.String())
 	}
 	j := newRunning(&o, hosts)
 	if o.Once {

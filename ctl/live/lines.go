@@ -22,6 +22,10 @@ func (r *Report) head() []string {
 		"round trip " + r.trips(),
 		fmt.Sprintf("memory     %sB shared, %s   connections %d, jobs %d, contexts %d", Short(float64(r.SharedBytes)), r.memory(), r.Connections, len(r.Jobs), len(r.Contexts)),
 	}
+	if d := r.Direct; d != nil {
+		lines = append(lines, fmt.Sprintf("direct     %5s/s out %5s/s in   here %s/s, dropped %s/s, refused %s/s   ports %d",
+			Short(d.Sent), Short(d.Received), Short(d.Local), Short(d.Dropped), Short(d.Refused), d.Ports))
+	}
 	for _, l := range r.Interfaces {
 		text := fmt.Sprintf("interface  %s: %s, XDP %s, %s, MTU %d", clean(l.Interface), l.State, clean(l.XDPMode), clean(l.BindMode), l.MTU)
 		if l.Reopened > 0 {

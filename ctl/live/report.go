@@ -42,7 +42,19 @@ type Report struct {
 	Locked      bool                `json:"memory_locked"`
 	Jobs        []Job               `json:"jobs"`
 	Contexts    []Context           `json:"contexts"`
-	LeftOut     int                 `json:"left_out"` // jobs, contexts and peers for which the daemon's answer had no room
+	// Direct is what direct ports do; nil: no job has some.
+	Direct  *Direct `json:"direct,omitempty"`
+	LeftOut int     `json:"left_out"` // jobs, contexts and peers for which the daemon's answer had no room
+}
+
+// Direct is what the direct ports of all users do, which the card does not see.
+type Direct struct {
+	Ports    int     `json:"ports"`
+	Sent     float64 `json:"frames_sent_per_second"` // to other hosts
+	Local    float64 `json:"frames_local_per_second"`
+	Dropped  float64 `json:"frames_dropped_per_second"` // by the guard
+	Received float64 `json:"frames_received_per_second"`
+	Refused  float64 `json:"frames_refused_per_second"` // by the interfaces' programs
 }
 
 // Sums are the card's: of all users together.
@@ -130,7 +142,23 @@ func Between(a, b *Sample) *Report {
 		r.Rejections = append(r.Rejections, j)
 	}
 	r.addContexts(a, b, rates)
+	if was, is := a.Status.Direct, s.Direct; was != nil && is != nil {
+		r.Direct = &Direct{Ports: is.Ports, Sent: rate(was.Frames.Sent, is.Frames.Sent), Local: rate(was.Frames.Local, is.Frames.Local),
+			Dropped: rate(was.Frames.Dropped(), is.Frames.Dropped())}
+		before, after := arrivals(a.Status.Links), arrivals(s.Links)
+		r.Direct.Received, r.Direct.Refused = rate(before.Handed, after.Handed), rate(before.Stranger+before.NoPort, after.Stranger+after.NoPort)
+	}
 	return r
+}
+
+// arrivals adds up the direct frames of interfaces.
+func arrivals(links []daemon.LinkStatus) (n daemon.DirectArrivals) {
+	for _, l := range links {
+		if d := l.Direct; d != nil {
+			n.Handed, n.Stranger, n.NoPort = n.Handed+d.Handed, n.Stranger+d.Stranger, n.NoPort+d.NoPort
+		}
+	}
+	return n
 }
 
 // addContexts adds the jobs and contexts. One that is younger than the first sample, or was left out of it, has moved

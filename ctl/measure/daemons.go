@@ -33,14 +33,17 @@ func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []st
 	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 
-// directly measures a ping-pong of two processes of an ordinary user with direct ports.
-func directly(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
-	user, err := launch.Ordinary()
+// directly measures a ping-pong of two processes of an ordinary user with direct ports, on two hosts, or on one through
+// shared memory. Where others want the processors the two sleep in turn, and some frames wake them by the links.
+func directly(ctx context.Context, f *program.Flags, l *lab.Lab, hosts int, args []string) (bench.Sample, error) {
+	r, err := program.RunDirect[program.PingPongResult](ctx, f, l, 2, hosts, "pingpong", args)
 	if err != nil {
 		return bench.Sample{}, err
 	}
-	o := launch.Options{Nodes: 2, Direct: true, User: user, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
-	return sampleOf(onDaemons[program.PingPongResult](ctx, l, program.DirectPorts(f.Bind), o))
+	if hosts == 1 && (r[0].Shared == nil || r[0].Shared.Sent == 0) {
+		return bench.Sample{}, errors.New("two processes on one host had no shared memory; `funet status` beside `funet run` shows whether they get some")
+	}
+	return sampleOf(r[0], nil)
 }
 
 // twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon

@@ -27,7 +27,10 @@ func peers() *cobra.Command {
 		return throughDaemons(ctx, &f.Flags, l, exchanges())
 	}
 	o.Direct = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-		return directly(ctx, &f.Flags, l, exchanges())
+		return directly(ctx, &f.Flags, l, 2, exchanges())
+	}
+	o.Shared = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+		return directly(ctx, &f.Flags, l, 1, exchanges())
 	}
 	o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 		return twoContexts(ctx, &f.Flags, l, o.Exchanges)

@@ -33,7 +33,11 @@ func sockets() *cobra.Command {
 				bench.SocketDials:      {Do: program.SocketConnections, Count: o.Connections, WarmUp: warmConnections},
 			}[do]
 			p.Over = network
-			r, err := program.RunNodes[program.SocketResult](ctx, &f.Flags, l, program.SocketProgram, p.Arguments())
+			who := &f.Flags
+			if network == program.OverTCP {
+				who = who.OnOwnCards() // it takes the hosts' addresses
+			}
+			r, err := program.RunNodes[program.SocketResult](ctx, who, l, program.SocketProgram, p.Arguments())
 			if err != nil {
 				return bench.SocketSample{}, err
 			}

@@ -1,12 +1,15 @@
 package ports
 
-// This file is funid's side of its helper.
+// This file is funid's side of its helper. One that ends and comes back with its ports (takeover.go) funid hardly notices: the request under way is made again
+// to the next (again).
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -20,24 +23,58 @@ import (
 // ErrHelper: the helper has ended, or does not answer.
 var ErrHelper = errors.New("the process that makes ports does not answer; restart funid")
 
+// ErrLost: the helper has come back without its ports, which go on until their processes end.
+var ErrLost = errors.New("the process that makes ports has lost them; restart funid, which ends the direct jobs")
+
 // ErrVersion: the helper is of another release, with which this one cannot go on.
 var ErrVersion = errors.New("the process that makes ports is of another release; end it, which ends the direct jobs: systemctl restart funid-ports, or kill it")
 
 // answerWithin bounds how long a request may take.
 const answerWithin = 10 * time.Second
 
+const (
+	// backWithin is how long a request waits for a helper that has ended.
+	backWithin = 10 * time.Second
+	// mostTrials is how many helpers are asked for the same, each in the place of one that has ended: perhaps of that request.
+	mostTrials = 5
+	// lookForHelper is the time between two trials to reach it.
+	lookForHelper = 20 * time.Millisecond
+)
+
 // Client is a helper's other end. Any goroutine may call its methods; requests are carried out one after the other. After ErrHelper
-// all calls return it.
+// all calls return it, unless the helper may come back (Return).
 type Client struct {
-	mu     sync.Mutex
-	conn   *net.UnixConn
-	buffer []byte
-	broken error
+	mu      sync.Mutex
+	conn    atomic.Pointer[net.UnixConn]
+	buffer  []byte
+	broken  error
+	waited  bool   // in vain, for a helper in the place of one that has ended
+	spoken  int    // the version in common, which Held finds out
+	lineage uint64 // of the helper's ports; 0: they end with it
+	returns *returns
+	has     has
+}
+
+// returns is how to reach a helper that has ended and comes back.
+type returns struct {
+	dial func(ctx context.Context) (*net.UnixConn, error)
+	tell func(what string)
+	ctx  context.Context // ends with the Client
+	end  context.CancelFunc
 }
 
 // NewClient takes a connection to a helper, which becomes its.
 func NewClient(conn *net.UnixConn) *Client {
-	return &Client{conn: conn, buffer: make([]byte, attach.MaxMessage)}
+	c := &Client{buffer: make([]byte, attach.MaxMessage), spoken: Version, has: has{map[uint32]bool{}, map[bpf.Job]bool{}}}
+	c.conn.Store(conn)
+	return c
+}
+
+// Return says how to reach a helper that has ended and comes back with the ports that it had, as a service does. Requests wait for it then. tell hears when it
+// has ended, and when it is back. Call it before other goroutines have the Client.
+func (c *Client) Return(dial func(ctx context.Context) (*net.UnixConn, error), tell func(what string)) {
+	ctx, end := context.WithCancel(context.Background())
+	c.returns = &returns{dial, tell, ctx, end}
 }
 
 // Attach is xdp.Attach for NIC programs of direct ports: the helper keeps the link, so that frames go on to ports when funid has ended, and the
@@ -68,6 +105,9 @@ func (c *Client) Attach(program *ebpf.Program, ifindex int, mode xdp.AttachMode)
 // Quit ends the helper, unless processes have ports that the next funid takes over, and the connection. With the helper the NIC programs
 // are gone that it keeps.
 func (c *Client) Quit() error {
+	if r := c.returns; r != nil {
+		r.end()
+	}
 	_, _, err := c.ask(&request{Op: opQuit}, 0)
 	if errors.Is(err, ErrHelper) {
 		err = nil // it has ended
@@ -75,19 +115,37 @@ func (c *Client) Quit() error {
 	return errors.Join(err, c.Close())
 }
 
-// Close ends the connection; the helper keeps what there is.
-func (c *Client) Close() error { return c.conn.Close() }
+// Close ends the connection; the helper keeps what there is. It ends the call that is under way in another goroutine.
+func (c *Client) Close() error {
+	if r := c.returns; r != nil {
+		r.end()
+	}
+	return c.conn.Load().Close()
+}
 
 // ask has a request carried out, and returns the answer with its descriptors.
 func (c *Client) ask(r *request, descriptors int, out ...int) (a answer, got []int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	a, got, err = c.once(r, descriptors, out...)
+	for n := 1; n < mostTrials && c.broken != nil && c.again(); n++ {
+		a, got, err = c.once(r, descriptors, out...)
+	}
+	if err == nil {
+		c.note(r, &a)
+	}
+	return a, got, err
+}
+
+// once asks the helper of the connection.
+func (c *Client) once(r *request, descriptors int, out ...int) (a answer, got []int, err error) {
 	if c.broken != nil {
 		return a, nil, c.broken
 	}
-	if err = c.conn.SetDeadline(time.Now().Add(answerWithin)); err == nil {
-		if err = send(c.conn, r, out...); err == nil {
-			got, err = receive(c.conn, c.buffer, &a, descriptors)
+	conn := c.conn.Load()
+	if err = conn.SetDeadline(time.Now().Add(answerWithin)); err == nil {
+		if err = send(conn, r, out...); err == nil {
+			got, err = receive(conn, c.buffer, &a, descriptors)
 		}
 	}
 	if err != nil {
@@ -104,29 +162,55 @@ func (c *Client) ask(r *request, descriptors int, out ...int) (a answer, got []i
 	return a, got, nil
 }
 
-// Switch returns the maps for the NIC program, which are the caller's.
+// Switch returns the maps for the NIC program, which are the caller's. Errors: ErrVersion.
 func (c *Client) Switch() (*bpf.Shared, error) {
-	_, got, err := c.ask(&request{Op: opSwitch}, bpf.SharedMaps)
+	if c.version() < mapsSince {
+		return nil, fmt.Errorf("taking over the maps of the switch: %w", ErrVersion)
+	}
+	_, got, err := c.ask(&request{Op: opSwitch, Version: Version}, bpf.SharedMaps)
 	if err != nil {
 		return nil, err
 	}
 	return bpf.OpenShared([bpf.SharedMaps]int(got))
 }
 
-// AddJob makes room for a job of so many nodes.
-func (c *Client) AddJob(j bpf.Job, nodes int) error {
-	_, _, err := c.ask(&request{Op: opAddJob, Job: j, Nodes: nodes}, 0)
+// StartCapture has the switch show all direct frames, at most snap bytes of each, until StopCapture or the end of the connection; an earlier capture ends.
+// ok is false where the helper is of the release before, which has no captures.
+func (c *Client) StartCapture(snap int) (_ *bpf.Capture, ok bool, err error) {
+	if c.version() < captureSince {
+		return nil, false, nil
+	}
+	_, got, err := c.ask(&request{Op: opCapture, Snap: snap}, bpf.CaptureMaps)
+	if err != nil {
+		return nil, false, err
+	}
+	capture, err := bpf.OpenCapture([bpf.CaptureMaps]int(got))
+	if err != nil {
+		return nil, false, errors.Join(err, c.StopCapture())
+	}
+	return capture, true, nil
+}
+
+// StopCapture ends the capture, whose reader its owner closes.
+func (c *Client) StopCapture() error {
+	_, _, err := c.ask(&request{Op: opCapture}, 0)
 	return err
+}
+
+// AddJob makes room for a job of so many nodes. spent, here and below, is processor time of the helper.
+func (c *Client) AddJob(j bpf.Job, nodes int) (spent time.Duration, err error) {
+	a, _, err := c.ask(&request{Op: opAddJob, Job: j, Nodes: nodes}, 0)
+	return time.Duration(a.SpentNs), err
 }
 
 // RemoveJob takes it out. Its ports must be ended, too.
-func (c *Client) RemoveJob(j bpf.Job) error {
-	_, _, err := c.ask(&request{Op: opRemoveJob, Job: j}, 0)
-	return err
+func (c *Client) RemoveJob(j bpf.Job) (spent time.Duration, err error) {
+	a, _, err := c.ask(&request{Op: opRemoveJob, Job: j}, 0)
+	return time.Duration(a.SpentNs), err
 }
 
 // Place says where the nodes of a job are: node i at places[at[i]], or nowhere with -1. Those that have a port here stay where they are.
-func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) error {
+func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) (spent time.Duration, err error) {
 	for first := 0; first < len(at); first += placesAtOnce {
 		some := at[first:min(first+placesAtOnce, len(at))]
 		// The places of some, which fit a packet.
@@ -138,15 +222,21 @@ func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) error {
 			n, ok := number[p]
 			if !ok {
 				n = len(r.Places)
-				number[p], r.Places = n, append(r.Places, places[p])
+				to := place{Place: places[p]}
+				if !to.in(c.version()) {
+					return spent, fmt.Errorf("telling where nodes are, behind tags or in datagrams: %w", ErrVersion)
+				}
+				number[p], r.Places = n, append(r.Places, to)
 			}
 			r.At[i] = n
 		}
-		if _, _, err := c.ask(r, 0); err != nil {
-			return err
+		a, _, err := c.ask(r, 0)
+		spent += time.Duration(a.SpentNs)
+		if err != nil {
+			return spent, err
 		}
 	}
-	return nil
+	return spent, nil
 }
 
 // Made is a port that was made.
@@ -158,8 +248,11 @@ type Made struct {
 
 // Make makes a port as Host.Make does, on the memory of a descriptor, and places its node.
 // The helper keeps a copy of the descriptor until the port is gone.
-func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int) (Made, error) {
-	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Ticket: ticket, Geometry: g, MTU: mtu}, 1, memory)
+func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int, mode xdp.AttachMode) (Made, error) {
+	if mode == xdp.AttachGeneric && c.version() < waysSince {
+		return Made{}, fmt.Errorf("making a port in generic mode: %w", ErrVersion)
+	}
+	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Account: of.Account, Ticket: ticket, Geometry: g, MTU: mtu, Generic: mode == xdp.AttachGeneric}, 1, memory)
 	if err != nil {
 		return Made{}, err
 	}
@@ -174,17 +267,66 @@ func (c *Client) End(id uint32) (time.Duration, error) {
 
 // Held returns the jobs and ports that a funid before this one had.
 func (c *Client) Held() (jobs []Job, ports []Held, err error) {
-	for more := true; more; {
-		a, _, err := c.ask(&request{Op: opHeld, From: max(len(jobs), len(ports))}, 0)
-		if err != nil {
-			return nil, nil, err
-		}
-		if a.Version != Version {
-			return nil, nil, fmt.Errorf("%w: it speaks version %d, and this program %d", ErrVersion, a.Version, Version)
-		}
-		jobs, ports, more = append(jobs, a.Jobs...), append(ports, a.Ports...), a.More
+	jobs, ports, lineage, err := listed(c.ask)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spoken, c.lineage = lineage.version, lineage.number
+	for _, j := range jobs {
+		c.has.jobs[j.Job] = true
+	}
+	for _, p := range ports {
+		c.has.ports[p.ID] = true
 	}
 	return jobs, ports, nil
+}
+
+// lineage is whose ports a helper has, and how it speaks.
+type lineage struct {
+	version int
+	number  uint64
+}
+
+// listed asks for all jobs and ports that a helper has.
+func listed(ask func(r *request, descriptors int, out ...int) (answer, []int, error)) (jobs []Job, ports []Held, l lineage, err error) {
+	for more := true; more; {
+		a, _, err := ask(&request{Op: opHeld, From: max(len(jobs), len(ports)), Version: Version}, 0)
+		if err != nil {
+			return nil, nil, l, err
+		}
+		if a.Version < leastVersion || a.Version > Version {
+			return nil, nil, l, fmt.Errorf("%w: it speaks version %d, and this program %d and %d", ErrVersion, a.Version, leastVersion, Version)
+		}
+		l = lineage{a.Version, a.Lineage}
+		jobs, ports, more = append(jobs, a.Jobs...), append(ports, a.Ports...), a.More
+	}
+	return jobs, ports, l, nil
+}
+
+// version returns it.
+func (c *Client) version() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spoken
+}
+
+// Totals returns what all ports have in common; ok is false where the helper is of the release before, which does not say.
+func (c *Client) Totals() (t Totals, ok bool, err error) {
+	if c.version() < totalsSince {
+		return t, false, nil
+	}
+	a, _, err := c.ask(&request{Op: opTotals}, 0)
+	if err == nil && a.Totals == nil {
+		err = fmt.Errorf("%w: it does not say what its ports have sent", ErrHelper)
+	}
+	if err != nil {
+		return t, false, err
+	}
+	t = *a.Totals
+	t.Spent = time.Duration(a.SpentNs)
+	return t, true, nil
 }
 
 // Alive reports whether somebody has the socket of a port.

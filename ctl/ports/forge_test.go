@@ -9,6 +9,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/xdp"
 )
 
 // forgery is a kind of frame that a process may not send, and the counter of the guard that it is in.
@@ -39,7 +40,7 @@ func forgeries(other bpf.Job) []forgery {
 		{"another node's name", 100, u16(sourceAt, 1), forged},
 		{"another job's tag", 100, func(b []byte) { binary.LittleEndian.PutUint64(b[tagAt:], other.Tag) }, forged},
 		{"no tag", 100, func(b []byte) { clear(b[tagAt : tagAt+8]) }, forged},
-		{"longer than it says", 120, u16(lengthAt, 100-14), length},
+		{"shorter than a header, it says", 120, u16(lengthAt, 65), length},
 		{"shorter than it says", 100, u16(lengthAt, 1400), length},
 		{"no length", 100, u16(lengthAt, 0), length},
 		{"no header", 40, func([]byte) {}, short},
@@ -74,19 +75,21 @@ func right(b []byte) {
 }
 
 // Rule (guard.c): of what a process forges nothing gets to others, and each frame is in one counter.
-func TestForgedFrames(t *testing.T) {
+func TestForgedFrames(t *testing.T) { inBothModes(t, testForgedFrames) }
+
+func testForgedFrames(t *testing.T, mode xdp.AttachMode) {
 	const each = 2000
-	b := newBed(t, 4, 3)
+	b := newBed(t, 4, 3, mode)
 	h := b.hosts[0]
 	other := bpf.Job{Tag: job.Tag + 1, GID: 9}
-	if err := h.AddJob(other, 2); err != nil {
+	if _, err := h.AddJob(other, 2); err != nil {
 		t.Fatal(err)
 	}
 	open := func(of bpf.Job, node uint16) (*afxdp.Port, uint32) {
 		t.Helper()
 		mem := memory(t)
 		g := afxdp.GeometryFor(mtu)
-		m, err := h.Make(bpf.Port{Job: of, Node: node}, Ticket{}, int(mem.Fd()), g, mtu)
+		m, err := h.Make(bpf.Port{Job: of, Node: node}, Ticket{}, int(mem.Fd()), g, mtu, mode)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/xdp"
 )
 
 // lookEvery is how often a helper looks whether ports are gone that no funid asks for.
@@ -27,12 +28,14 @@ const lookEvery = time.Second
 type Helper struct {
 	host   *Host
 	conn   *net.UnixConn
-	jobs   map[bpf.Job]int // nodes
+	jobs   map[bpf.Job]keptJob
 	ports  map[uint32]*kept
 	ended  map[uint32]*kept // and may not be gone
 	lastID uint32
-	lost   []*kept     // those that have ended and that a funid before this one had
-	links  map[int]int // of NIC programs: descriptors by interface
+	lost   []*kept // those that have ended and that a funid before this one had
+	shared map[Pair]*shared
+	links  map[int]int      // of NIC programs: descriptors by interface
+	counts bpf.PortCounters // of ports that have ended
 	quit   bool
 	tell   func(error) // what nobody waits for
 }
@@ -40,14 +43,35 @@ type Helper struct {
 // kept is a port with what is kept of it.
 type kept struct {
 	*Port
+	id     uint32
 	memory *os.File
 	bytes  int64
 	ticket Ticket
 }
 
-// NewHelper makes a helper, which tells errors that are nobody's. The host becomes its.
+// NewHelper makes a helper, which tells errors that are nobody's. The host becomes its, with what a helper before has left there.
 func NewHelper(h *Host, tell func(error)) *Helper {
-	return &Helper{host: h, tell: tell, jobs: map[bpf.Job]int{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, links: map[int]int{}}
+	s := &Helper{host: h, tell: tell, jobs: map[bpf.Job]keptJob{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, shared: map[Pair]*shared{}, links: map[int]int{}}
+	if err := s.takeOver(); err != nil {
+		tell(fmt.Errorf("taking over what the process before had: %w", err))
+	}
+	return s
+}
+
+// Refuse answers a funid's first request: the helper that it has reached cannot make ports, and why.
+func Refuse(conn *net.UnixConn, why error) error {
+	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+		return err
+	}
+	var r request
+	got, err := receive(conn, make([]byte, attach.MaxMessage), &r, 1)
+	if err != nil {
+		return err
+	}
+	attach.CloseDescriptors(got)
+	var a answer
+	a.fail(why)
+	return send(conn, a)
 }
 
 // Quit reports whether a funid has asked the helper to end.
@@ -81,6 +105,9 @@ func (s *Helper) Serve(conn *net.UnixConn) error {
 		s.lost = append(s.lost, p)
 		delete(s.ended, id)
 	}
+	if stopping := s.host.sw.StopCapture(); stopping != nil { // nobody reads it any more
+		s.tell(stopping)
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil // funid has ended
 	}
@@ -102,7 +129,8 @@ func (s *Helper) bury() {
 func (s *Helper) gone(p *kept) (bool, error) {
 	gone, err := s.host.Gone(p.Port)
 	if gone {
-		err = errors.Join(err, p.erase())
+		s.host.store.drop(name("port", uint64(p.Link)))
+		err = errors.Join(err, erase(p.memory, p.bytes))
 	}
 	return gone, err
 }
@@ -126,30 +154,20 @@ func (s *Helper) Idle() bool {
 func (s *Helper) Close() error {
 	var errs []error
 	s.releaseAll()
-	for _, p := range s.ports {
-		errs = append(errs, s.host.End(p.Port))
-		s.host.remove(p.Port)
-		errs = append(errs, p.erase())
+	store := s.host.store
+	for id, p := range s.ports {
+		errs = append(errs, s.host.End(p.Port), s.endShared(id))
+		s.lost = append(s.lost, p)
 	}
 	for _, p := range s.lost {
 		s.host.remove(p.Port)
-		errs = append(errs, p.erase())
+		store.drop(name("port", uint64(p.Link)))
+		errs = append(errs, erase(p.memory, p.bytes))
+	}
+	for _, k := range s.jobs {
+		store.drop(name("job", uint64(k.at)))
 	}
 	return errors.Join(append(errs, s.host.Close())...)
-}
-
-// erase takes the pages of the memory away, which a process may keep otherwise without that anybody counts them. The file is immutable
-// (package daemon, memory.go).
-func (p *kept) erase() error {
-	raw, err := p.memory.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return errors.Join(raw.Control(func(fd uintptr) {
-		if unix.IoctlSetPointerInt(int(fd), unix.FS_IOC_SETFLAGS, 0) == nil { // else it never was
-			_ = unix.Fallocate(int(fd), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, p.bytes)
-		}
-	}), p.memory.Close())
 }
 
 // carryOut carries out a request and answers it. The error is of the connection.
@@ -161,21 +179,34 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	sw := s.host.sw
 	switch r.Op {
 	case opSwitch:
+		if r.Version < mapsSince {
+			a.fail(fmt.Errorf("taking over the maps of the switch: %w", ErrVersion))
+			break
+		}
 		fds := sw.Shared().FDs()
 		out = fds[:]
-	case opAddJob:
-		err := sw.AddJob(r.Job, r.Nodes)
-		if err == nil {
-			s.jobs[r.Job] = r.Nodes
+	case opCapture:
+		if r.Snap == 0 {
+			a.fail(sw.StopCapture())
+			break
 		}
-		a.fail(err)
+		fds, err := sw.StartCapture(r.Snap)
+		if a.fail(err); err == nil {
+			out = fds[:]
+		}
+	case opAddJob:
+		a.fail(s.addJob(r.Job, r.Nodes))
 	case opRemoveJob:
-		delete(s.jobs, r.Job)
+		if k, ok := s.jobs[r.Job]; ok {
+			delete(s.jobs, r.Job)
+			s.host.store.drop(name("job", uint64(k.at)))
+		}
 		a.fail(sw.RemoveJob(r.Job))
 	case opPlace:
 		a.fail(s.place(r))
 	case opHeld:
 		s.held(r.From, &a)
+		a.Version, a.Lineage = common(r.Version), s.host.head.Lineage
 	case opKeep:
 		a.fail(s.keep(r.Index, got))
 	case opKept:
@@ -186,6 +217,18 @@ func (s *Helper) carryOut(r *request, got []int) error {
 		}
 	case opRelease:
 		s.release(r.Index)
+	case opTotals:
+		var err error
+		a.Totals, err = s.totals()
+		a.fail(err)
+	case opShare:
+		a.fail(s.share(r, got))
+	case opShared:
+		if m := s.shared[PairOf(r.ID, r.With)]; m != nil {
+			out = []int{int(m.memory.Fd())}
+		} else {
+			a.fail(fmt.Errorf("ports %d and %d have no memory", r.ID, r.With))
+		}
 	case opQuit:
 		if s.quit = len(s.ports) == 0; s.quit {
 			s.releaseAll()
@@ -195,13 +238,11 @@ func (s *Helper) carryOut(r *request, got []int) error {
 		made, err = s.make(r, got)
 		a.fail(err)
 		if err == nil {
-			s.lastID++
-			a.ID = s.lastID
-			s.ports[a.ID] = made
+			a.ID = made.id
 			out = []int{made.FD}
 		}
 	case opGone:
-		p, err := s.ended[r.ID], error(nil)
+		p, err := s.endedPort(r.ID), error(nil)
 		if p == nil {
 			err = fmt.Errorf("no port %d has ended", r.ID)
 		} else if a.Gone, err = s.gone(p); a.Gone {
@@ -219,6 +260,28 @@ func (s *Helper) carryOut(r *request, got []int) error {
 	return err
 }
 
+// addJob adds a job that is kept.
+func (s *Helper) addJob(j bpf.Job, nodes int) error {
+	if err := s.host.sw.AddJob(j, nodes); err != nil {
+		return err
+	}
+	k, err := s.keepJob(j, nodes)
+	if err != nil {
+		return errors.Join(err, s.host.sw.RemoveJob(j))
+	}
+	s.jobs[j] = k
+	return nil
+}
+
+// endedPort finds a port that has ended and may not be gone, which somebody asks for from now on; nil: there is none.
+func (s *Helper) endedPort(id uint32) *kept {
+	if i := slices.IndexFunc(s.lost, func(p *kept) bool { return p.id == id }); i >= 0 {
+		s.ended[id] = s.lost[i]
+		s.lost = slices.Delete(s.lost, i, i+1)
+	}
+	return s.ended[id]
+}
+
 // keep keeps the link of a NIC program.
 func (s *Helper) keep(at int, got []int) error {
 	if len(got) != 1 {
@@ -230,7 +293,7 @@ func (s *Helper) keep(at int, got []int) error {
 	}
 	s.release(at)
 	s.links[at] = fd
-	return nil
+	return s.host.store.keep(name("nic", uint64(at)), fd)
 }
 
 func (s *Helper) releaseAll() {
@@ -243,6 +306,7 @@ func (s *Helper) release(at int) {
 	if fd, ok := s.links[at]; ok {
 		_ = unix.Close(fd) // it is a descriptor, and nothing is written to it
 		delete(s.links, at)
+		s.host.store.drop(name("nic", uint64(at)))
 	}
 }
 
@@ -253,6 +317,7 @@ func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spen
 func (s *Helper) aboutPort(r *request, a *answer) {
 	p, err := s.ports[r.ID], error(nil)
 	switch {
+	case r.Op == opEnd && p == nil && s.endedPort(r.ID) != nil: // by the helper before, whose answer was lost
 	case p == nil && (r.Op == opEnd || r.Op == opCounters || r.Op == opAlive):
 		err = fmt.Errorf("there is no port %d", r.ID)
 	case r.Op == opCounters:
@@ -263,24 +328,50 @@ func (s *Helper) aboutPort(r *request, a *answer) {
 		a.Gone = !alive && err == nil
 	case r.Op == opEnd:
 		delete(s.ports, r.ID)
-		s.ended[r.ID] = p
-		err = s.host.End(p.Port)
+		if r.Forget {
+			s.lost = append(s.lost, p)
+		} else {
+			s.ended[r.ID] = p
+		}
+		n, unread := s.host.sw.PortCounters(p.Outer)
+		s.counts.Add(&n)
+		err = errors.Join(s.host.End(p.Port), unread, s.endShared(r.ID), s.count())
 	default:
 		err = fmt.Errorf("the helper does not know the request %q; run the same funid", r.Op)
 	}
 	a.fail(err)
 }
 
+// count has the ledger know what ports have sent that have ended.
+func (s *Helper) count() error {
+	s.host.head.Frames = s.counts
+	return s.host.ledger.put(0, &s.host.head)
+}
+
+// totals adds up what all ports have.
+func (s *Helper) totals() (*Totals, error) {
+	t := &Totals{Ports: len(s.ports), Kept: len(s.ended) + len(s.lost), Frames: s.counts}
+	for _, p := range s.ports {
+		n, err := s.host.sw.PortCounters(p.Outer)
+		if err != nil {
+			return nil, err
+		}
+		t.Frames.Add(&n)
+	}
+	return t, nil
+}
+
 // held lists what there is, from a place on.
 func (s *Helper) held(from int, a *answer) {
 	var ports []Held
+	with := s.sharers()
 	for id, p := range s.ports {
-		ports = append(ports, Held{id, p.of, p.ticket, p.bytes})
+		ports = append(ports, Held{id, p.of, p.ticket, p.bytes, with[id]})
 	}
 	slices.SortFunc(ports, func(a, b Held) int { return cmp.Compare(a.ID, b.ID) })
 	var jobs []Job
-	for j, nodes := range s.jobs {
-		jobs = append(jobs, Job{j, nodes})
+	for j, k := range s.jobs {
+		jobs = append(jobs, Job{j, k.nodes})
 	}
 	slices.SortFunc(jobs, func(a, b Job) int {
 		return cmp.Or(cmp.Compare(a.Job.GID, b.Job.GID), cmp.Compare(a.Job.Tag, b.Job.Tag))
@@ -288,7 +379,6 @@ func (s *Helper) held(from int, a *answer) {
 	till := from + heldAtOnce
 	a.Jobs = jobs[min(from, len(jobs)):min(till, len(jobs))]
 	a.Ports = ports[min(from, len(ports)):min(till, len(ports))]
-	a.Version = Version
 	a.More = till < max(len(jobs), len(ports))
 }
 
@@ -307,16 +397,31 @@ func (s *Helper) make(r *request, got []int) (_ *kept, err error) {
 			memory.Close()
 		}
 	}()
-	p, err := s.host.Make(bpf.Port{Job: r.Job, Node: r.Node}, memory, r.Geometry, r.MTU)
+	mode := xdp.AttachNative
+	if r.Generic {
+		mode = xdp.AttachGeneric
+	}
+	p, err := s.host.Make(bpf.Port{Job: r.Job, Node: r.Node, Account: r.Account}, memory, r.Geometry, r.MTU, mode)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.host.sw.SetPlace(r.Job, r.Node, &bpf.Place{Port: p.Outer, Link: p.Link, Longest: r.MTU + ethernet}); err != nil {
-		err = errors.Join(err, s.host.End(p))
-		s.host.remove(p) // nobody has its socket
-		return nil, err
+		return nil, errors.Join(err, s.unmake(p))
 	}
-	return &kept{p, memory, r.Geometry.Bytes(), r.Ticket}, nil
+	k := &kept{p, s.lastID + 1, memory, r.Geometry.Bytes(), r.Ticket}
+	if err := s.keepPort(k); err != nil {
+		return nil, errors.Join(err, s.unmake(p))
+	}
+	s.lastID++
+	s.ports[k.id] = k
+	return k, nil
+}
+
+// unmake ends a port whose socket nobody has had.
+func (s *Helper) unmake(p *Port) error {
+	err := s.host.End(p)
+	s.host.remove(p)
+	return err
 }
 
 // ethernet is the bytes of an Ethernet header, which an MTU does not count.
@@ -330,18 +435,21 @@ func (s *Helper) place(r *request) error {
 			here[p.of.Node] = true
 		}
 	}
+	var nodes []uint32
+	var all []*bpf.Place
 	for i, at := range r.At {
 		node := int(r.Node) + i
-		var to *bpf.Place
-		if at >= 0 && at < len(r.Places) {
-			to = &r.Places[at]
-		}
 		if node > 1<<16-1 || here[uint16(node)] {
 			continue
 		}
-		if err := s.host.sw.SetPlace(r.Job, uint16(node), to); err != nil {
-			return err
+		var to *bpf.Place
+		if at >= 0 && at < len(r.Places) {
+			to = r.Places[at].read()
 		}
+		nodes, all = append(nodes, uint32(node)), append(all, to)
 	}
-	return nil
+	if len(nodes) == 0 {
+		return nil
+	}
+	return s.host.sw.SetPlaces(r.Job, nodes, all)
 }

@@ -10,11 +10,18 @@
 // the process, which opens its port (package afxdp). AddJob and Place tell the switch where the nodes of a job are.
 //
 // Rules:
+//   - Ports are given where they have carried frames (Client.Prove, prove.go).
+//   - Helper and funid may be of two releases that follow each other (wire.go).
 //   - The helper is a process of its own, which keeps the capabilities that funid drops. Only funid asks
 //     it, and has checked what processes ask for. It outlives funid: the next one finds jobs and ports there (Client.Held).
+//   - All ports of a host have their programs in one mode. In native mode the guard is a tc program, in generic mode, on a NIC that is a veth, an
+//     XDP program (package bpf, Ports).
 //   - A Host's methods are called one at a time, by threads in the network namespace of the NICs: the kernel looks a link for
 //     the switch up in that of the caller (dev_map_update_elem, kernel/bpf/devmap.c).
 //   - End takes the node out of the switch first, then the port: an index that is used again is another port's.
+//   - Memory that the processes of two ports share (share.go) is erased as soon as one of the two ends, whichever funid is there then.
+//   - What a helper needs beside the kernel's links, guards and sockets is at its service manager, too (store.go, ledger.go), and the next helper takes it over
+//     (takeover.go) while frames go on. Where there is no service manager ports go on without their helper, and nobody can manage them any more.
 //   - What a process keeps counts for it: a port that has ended is gone when nobody holds its socket any more (Gone). Then its
 //     pair goes, on a goroutine of its own, which the kernel keeps for some 20 ms.
 package ports
@@ -35,6 +42,10 @@ import (
 // ErrFull: all ports are in use.
 var ErrFull = errors.New("all ports of the host are in use")
 
+// MaxMTU is the greatest MTU of a port's links, in bytes: a page has to hold the frame, with room before and behind it, where a veth has a native
+// program (veth_xdp_set, drivers/net/veth.c).
+const MaxMTU = 3498
+
 // Host is the ports of a host.
 type Host struct {
 	sw     *bpf.Switch
@@ -44,7 +55,13 @@ type Host struct {
 	free   []uint32        // places among the links of the switch
 	made   uint64          // pairs, for their names
 	graves chan grave
-	buried chan uint32 // places that are free again
+	buried chan uint32    // places that are free again
+	ports  int            // those whose links are there, in
+	mode   xdp.AttachMode // this one
+	store  *Store
+	ledger *ledger
+	head   head
+	left   *legacy // of a helper before; nil: there was none
 }
 
 // grave is a pair that is to go, and its place.
@@ -53,40 +70,73 @@ type grave struct {
 	link  uint32
 }
 
-// New prepares a host for so many ports. The calling thread is in the network namespace of the NICs.
-func New(most int) (_ *Host, err error) {
-	h := &Host{graves: make(chan grave, most), buried: make(chan uint32, most)}
-	if h.sw, err = bpf.LoadSwitch(most); err != nil {
-		return nil, err
-	}
+// New prepares a host for so many ports, with those that are in the store, which becomes its. The calling thread is in the network namespace of the NICs.
+// Errors: ErrStore, after which the store is empty and New may be called again, and those of the kernel.
+func New(most int, store *Store) (_ *Host, err error) {
+	h := &Host{graves: make(chan grave, most), buried: make(chan uint32, most), store: store}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, h.sw.Close())
+			if h.sw != nil {
+				err = errors.Join(err, h.sw.Close())
+			}
 			if h.inner != nil {
 				h.inner.close()
 			}
+			err = errors.Join(err, h.ledger.close())
 		}
 	}()
 	if h.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("preparing for ports: %w", err)
 	}
+	if store.has() {
+		if err := h.takeOver(most); err != nil {
+			store.discard()
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+	} else if err := h.begin(most); err != nil {
+		return nil, err
+	}
 	undertaker, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("preparing for ports: %w", err)
-	}
-	if h.inner, err = newSpace(); err != nil {
-		undertaker.Close()
-		return nil, err
 	}
 	if h.probe, err = xdp.NewUMEM(xdp.UMEMConfig{FrameCount: 2}); err != nil {
 		undertaker.Close()
 		return nil, err
 	}
+	go h.bury(undertaker)
+	return h, nil
+}
+
+// begin makes what a host needs, and has the service manager keep it.
+func (h *Host) begin(most int) (err error) {
+	if h.sw, err = bpf.LoadSwitch(most); err != nil {
+		return err
+	}
+	if h.inner, err = newSpace(nil); err != nil {
+		return err
+	}
 	for n := range most {
 		h.free = append(h.free, uint32(most-1-n))
 	}
-	go h.bury(undertaker)
-	return h, nil
+	if h.store == nil {
+		return nil
+	}
+	if h.ledger, err = newLedger(); err == nil {
+		err = h.ledger.get(0, &h.head)
+	}
+	if err == nil {
+		err = h.store.keep(name("ledger"), int(h.ledger.file.Fd()))
+	}
+	if err == nil {
+		err = h.store.keep(name("space"), h.inner.fd())
+	}
+	for i, fd := range h.sw.Shared().FDs() {
+		if err == nil {
+			err = h.store.keep(name("map", uint64(i)), fd)
+		}
+	}
+	return err
 }
 
 // bury deletes pairs until graves is closed.
@@ -105,32 +155,42 @@ func (h *Host) Switch() *bpf.Switch { return h.sw }
 
 // Port is a port that was made.
 type Port struct {
-	FD    int    // the socket, until letGo
-	Outer uint32 // index of the outer end
-	Link  uint32 // place among the links of the switch
-	of    bpf.Port
-	name  string // of the inner end
-	inner *xdp.Attachment
-	to    *xdp.RedirectProgram
+	FD     int    // the socket, until letGo
+	Outer  uint32 // index of the outer end
+	Link   uint32 // place among the links of the switch
+	of     bpf.Port
+	mode   xdp.AttachMode
+	number uint64 // in the names of its ends
 }
 
-// Make makes a port for a node of a job, on memory that is divided as the geometry says, with links of the given MTU. The job is there
-// (bpf.Switch.AddJob). Errors: ErrFull, and those of the kernel.
-func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int) (_ *Port, err error) {
+// inner is the name of the inner end.
+func (p *Port) inner() string { return fmt.Sprintf(innerName, p.number) }
+
+// outerName and innerName are of the ends of a pair.
+const outerName, innerName = "fup%x", "fui%x"
+
+// Make makes a port for a node of a job, on memory that is divided as the geometry says, with links of the given MTU and programs in the given
+// mode, native or generic: that of the ports that are there, or they would not reach each other. The job is there (bpf.Switch.AddJob). Errors:
+// ErrFull, and those of the kernel.
+func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode xdp.AttachMode) (_ *Port, err error) {
 	doing := fmt.Sprintf("making a port for node %d of group %d", of.Node, of.Job.GID)
+	if h.ports != 0 && mode != h.mode {
+		return nil, fmt.Errorf("%s: %w, in the XDP mode that the interfaces had before; end their jobs", doing, ErrFull)
+	}
 	link, ok := h.place()
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", doing, ErrFull)
 	}
 	h.made++
-	p := &Port{FD: -1, of: of, Link: link, name: fmt.Sprintf("fui%x", h.made)}
-	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("fup%x", h.made), MTU: mtu}, PeerName: p.name,
+	p := &Port{FD: -1, of: of, Link: link, mode: mode, number: h.made}
+	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf(outerName, p.number), MTU: mtu}, PeerName: p.inner(),
 		PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(h.inner.fd())}
 	if err := h.handle.LinkAdd(pair); err != nil {
 		h.free = append(h.free, link)
 		return nil, fmt.Errorf("%s: making its links: %w", doing, err)
 	}
 	p.Outer = uint32(pair.Attrs().Index)
+	h.ports, h.mode = h.ports+1, mode
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("%s: %w", doing, err), p.close())
@@ -143,7 +203,7 @@ func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int) (_ *
 	if err := h.handle.LinkSetUp(pair); err != nil {
 		return nil, err
 	}
-	if err := h.guard(pair); err != nil {
+	if err := h.guard(pair, mode, false); err != nil {
 		return nil, err
 	}
 	return p, h.sw.AddPort(p.Outer, p.Link, of)
@@ -168,8 +228,8 @@ func (h *Host) place() (link uint32, ok bool) {
 }
 
 // open makes the socket at the inner end.
-func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) error {
-	l, err := handle.LinkByName(p.name)
+func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) (err error) {
+	l, err := handle.LinkByName(p.inner())
 	if err == nil {
 		err = handle.LinkSetUp(l)
 	}
@@ -185,24 +245,39 @@ func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) er
 	if err = errors.Join(err, umem.Close()); err != nil {
 		return err
 	}
-	if p.to, err = xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: bpf.EtherType, Queues: 1}); err != nil {
+	to, err := xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: bpf.EtherType, Queues: 1})
+	if err != nil {
 		return err
 	}
-	if err := p.to.Sockets.Put(uint32(0), uint32(p.FD)); err != nil {
+	defer func() { err = errors.Join(err, to.Close()) }() // the link has it
+	if err := to.Sockets.Put(uint32(0), uint32(p.FD)); err != nil {
 		return fmt.Errorf("its socket: %w", err)
 	}
-	p.inner, err = xdp.Attach(p.to.Program, l.Attrs().Index, xdp.AttachNative)
-	return err
+	flags := unix.XDP_FLAGS_DRV_MODE
+	if p.mode == xdp.AttachGeneric {
+		flags = unix.XDP_FLAGS_SKB_MODE
+	}
+	if err := netlink.LinkSetXdpFdWithFlags(l, to.Program.FD(), flags); err != nil {
+		return fmt.Errorf("attaching the program of its inner end: %w", err)
+	}
+	return nil
 }
 
-// guard attaches the guard to the outer end (clsact, tc-bpf(8)).
-func (h *Host) guard(outer netlink.Link) error {
+// guard attaches the guard to the outer end, perhaps in the place of one: at clsact (tc-bpf(8)), or in generic mode as its XDP program. Both live as long as
+// the link.
+func (h *Host) guard(outer netlink.Link, mode xdp.AttachMode, instead bool) (err error) {
 	index := outer.Attrs().Index
-	err := h.handle.QdiscAdd(&netlink.GenericQdisc{QdiscType: "clsact",
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
-	if err == nil {
-		err = h.handle.FilterAdd(&netlink.BpfFilter{Fd: h.sw.Guard().FD(), Name: "funet_guard", DirectAction: true,
-			FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}})
+	if mode == xdp.AttachGeneric {
+		err = netlink.LinkSetXdpFdWithFlags(outer, h.sw.Guard(true).FD(), unix.XDP_FLAGS_SKB_MODE)
+	} else {
+		if !instead {
+			err = h.handle.QdiscAdd(&netlink.GenericQdisc{QdiscType: "clsact",
+				QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
+		}
+		if err == nil {
+			err = h.handle.FilterReplace(&netlink.BpfFilter{Fd: h.sw.Guard(false).FD(), Name: "funet_guard", DirectAction: true,
+				FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}})
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("attaching the guard: %w", err)
@@ -212,17 +287,10 @@ func (h *Host) guard(outer netlink.Link) error {
 
 // close gives back what the port has beside its links.
 func (p *Port) close() error {
-	var errs []error
-	if p.inner != nil {
-		errs = append(errs, p.inner.Close())
+	if p.FD < 0 {
+		return nil
 	}
-	if p.to != nil {
-		errs = append(errs, p.to.Close())
-	}
-	if p.FD >= 0 {
-		errs = append(errs, p.letGo())
-	}
-	return errors.Join(errs...)
+	return p.letGo()
 }
 
 // End ends a port: its node is nowhere, and nothing passes. Its process may keep the socket, until Gone. A job that has ended before
@@ -251,7 +319,7 @@ func (h *Host) Gone(p *Port) (bool, error) {
 // alive reports whether somebody has a port's socket.
 func (h *Host) alive(p *Port) (taken bool, err error) {
 	err = h.inner.do(func() (err error) {
-		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.name, UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1, CompletionSize: 1})
+		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.inner(), UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1, CompletionSize: 1})
 		return err
 	})
 	return taken, err
@@ -265,7 +333,10 @@ func (p *Port) letGo() error {
 }
 
 // remove has the links of a port deleted.
-func (h *Host) remove(p *Port) { h.graves <- grave{int(p.Outer), p.Link} }
+func (h *Host) remove(p *Port) {
+	h.ports--
+	h.graves <- grave{int(p.Outer), p.Link}
+}
 
 // Close gives everything back but the ports: whoever made them ends them before. It waits until their links are gone.
 func (h *Host) Close() error {
@@ -274,5 +345,10 @@ func (h *Host) Close() error {
 	}
 	h.handle.Close()
 	h.inner.close()
-	return errors.Join(h.probe.Close(), h.sw.Close())
+	h.store.drop(name("space"))
+	h.store.drop(name("ledger"))
+	for i := range bpf.SharedMaps {
+		h.store.drop(name("map", uint64(i)))
+	}
+	return errors.Join(h.probe.Close(), h.sw.Close(), h.ledger.close(), h.store.close())
 }

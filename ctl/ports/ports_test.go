@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,19 +40,27 @@ var (
 type bed struct {
 	t     *testing.T
 	l     *lab.Lab
+	mode  xdp.AttachMode // of NIC programs and ports
 	hosts [2]*Client
 	nics  [2]netlink.Link
 	ended [2]chan error // of the helper
 }
 
+// inBothModes runs a test on native and on generic programs.
+func inBothModes(t *testing.T, test func(t *testing.T, mode xdp.AttachMode)) {
+	for _, mode := range []xdp.AttachMode{xdp.AttachNative, xdp.AttachGeneric} {
+		t.Run(mode.String(), func(t *testing.T) { test(t, mode) })
+	}
+}
+
 // newBed makes it, with room for so many ports on each host, and a job.
-func newBed(t *testing.T, ports, nodes int) *bed {
+func newBed(t *testing.T, ports, nodes int, mode xdp.AttachMode) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{t: t, l: l}
+	b := &bed{t: t, l: l, mode: mode}
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -59,7 +68,7 @@ func newBed(t *testing.T, ports, nodes int) *bed {
 	})
 	for i := range b.hosts {
 		b.on(i, func() error {
-			host, err := New(ports)
+			host, err := New(ports, nil)
 			if err != nil {
 				return err
 			}
@@ -88,8 +97,7 @@ func newBed(t *testing.T, ports, nodes int) *bed {
 			if b.nics[i], err = netlink.LinkByName("fu0"); err != nil {
 				return err
 			}
-			// Native: what the guard of the other host redirects passes a generic program by (package bpf, Ports).
-			attached, err := xdp.Attach(program.Program(), b.nics[i].Attrs().Index, xdp.AttachNative)
+			attached, err := xdp.Attach(program.Program(), b.nics[i].Attrs().Index, mode)
 			t.Cleanup(func() {
 				if err := errors.Join(attached.Close(), program.Close()); err != nil {
 					t.Error(err)
@@ -97,7 +105,7 @@ func newBed(t *testing.T, ports, nodes int) *bed {
 			})
 			return err
 		})
-		if err := b.hosts[i].AddJob(job, nodes); err != nil { // nowhere yet
+		if _, err := b.hosts[i].AddJob(job, nodes); err != nil { // nowhere yet
 			t.Fatal(err)
 		}
 	}
@@ -145,14 +153,25 @@ func (b *bed) end(host int) {
 }
 
 // links returns how many links a host has.
-func (b *bed) links(host int) (n int) {
+func (b *bed) links(host int) int {
+	b.t.Helper()
+	return len(b.linkNames(host))
+}
+
+// linkNames lists the links of a host.
+func (b *bed) linkNames(host int) (names []string) {
 	b.t.Helper()
 	b.on(host, func() error {
 		all, err := netlink.LinkList()
-		n = len(all)
+		for errors.Is(err, netlink.ErrDumpInterrupted) { // one of them has just changed
+			all, err = netlink.LinkList()
+		}
+		for _, l := range all {
+			names = append(names, l.Attrs().Name)
+		}
 		return err
 	})
-	return n
+	return names
 }
 
 // memory is what a process has for its port: a memfd whose pages are there.
@@ -173,7 +192,12 @@ func memory(t *testing.T) *os.File {
 
 // make makes the port of a node on a host, and tells the others where it is.
 func (b *bed) make(host int, node uint16, memory *os.File) (Made, error) {
-	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node}, Ticket{}, int(memory.Fd()), afxdp.GeometryFor(mtu), mtu)
+	return b.makeFor(host, node, 1, memory)
+}
+
+// makeFor is make for an account.
+func (b *bed) makeFor(host int, node uint16, account uint32, memory *os.File) (Made, error) {
+	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node, Account: account}, Ticket{}, int(memory.Fd()), afxdp.GeometryFor(mtu), mtu, b.mode)
 	if err != nil {
 		return m, err
 	}
@@ -183,8 +207,9 @@ func (b *bed) make(host int, node uint16, memory *os.File) (Made, error) {
 			for n := range at[:node] {
 				at[n] = -1
 			}
-			err = errors.Join(err, h.Place(job, at, []bpf.Place{{NIC: uint32(b.nics[i].Attrs().Index), MAC: [6]byte(b.nics[host].Attrs().HardwareAddr),
-				Own: [6]byte(b.nics[i].Attrs().HardwareAddr), Longest: mtu + 14}}))
+			_, placing := h.Place(job, at, []bpf.Place{{NIC: uint32(b.nics[i].Attrs().Index), Longest: mtu + 14, Host: uint16(host),
+				Way: bpf.EthernetWay([6]byte(b.nics[host].Attrs().HardwareAddr), [6]byte(b.nics[i].Attrs().HardwareAddr), 0)}})
+			err = errors.Join(err, placing)
 		}
 	}
 	return m, err
@@ -227,11 +252,13 @@ func receive1(k *card.Card, until time.Time) (word uint32, err error) {
 }
 
 // Rule: processes without privileges, on two hosts and on one, exchange messages by their own cards; every message comes once.
-func TestPingPongOfProcesses(t *testing.T) {
+func TestPingPongOfProcesses(t *testing.T) { inBothModes(t, testPingPongOfProcesses) }
+
+func testPingPongOfProcesses(t *testing.T, mode xdp.AttachMode) {
 	for name, hostOf := range map[string][]int{"two hosts": {0, 1}, "one host": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			const exchanges = 500
-			b := newBed(t, 4, len(hostOf))
+			b := newBed(t, 4, len(hostOf), mode)
 			until := time.Now().Add(patience)
 			opened, start, done := make(chan error), make(chan struct{}), make(chan error)
 			var rtt []time.Duration
@@ -286,7 +313,7 @@ func TestPingPongOfProcesses(t *testing.T) {
 			for node, m := range made {
 				h := b.hosts[hostOf[node]]
 				c, err := h.Counters(m.ID)
-				if err != nil || c.Sent+c.Local < exchanges || c.Short+c.BadVersion+c.Forged+c.BadLength+c.NoNode+c.TooLong != 0 {
+				if err != nil || c.Sent+c.Local < exchanges || c.Dropped() != 0 {
 					t.Errorf("node %d: %+v, %v", node, c, err)
 				}
 				if _, err := h.End(m.ID); err != nil {
@@ -305,7 +332,7 @@ func TestPingPongOfProcesses(t *testing.T) {
 
 // Rule (Gone, ErrFull): a port that has ended counts until nobody has its socket; then its place is free. When funid ends nothing is left.
 func TestPortIsGone(t *testing.T) {
-	b := newBed(t, 1, 2)
+	b := newBed(t, 1, 2, xdp.AttachGeneric)
 	memory := memory(t)
 	m, err := b.make(0, 0, memory)
 	if err != nil {
@@ -348,15 +375,17 @@ func TestPortIsGone(t *testing.T) {
 
 // Rule: what there is not is an error, and the helper goes on.
 func TestHelperRefuses(t *testing.T) {
-	b := newBed(t, 1, 2)
+	b := newBed(t, 1, 2, xdp.AttachGeneric)
 	h := b.hosts[0]
 	_, ended := h.End(9)
 	_, _, gone := h.Gone(9)
 	_, _, unknown := h.ask(&request{Op: "something"}, 0)
-	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu)
+	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu, b.mode)
 	_, tooMany := b.make(0, 2, memory(t))
+	_, twice := h.AddJob(job, 2)
+	_, nowhere := h.Place(bpf.Job{GID: 9}, []int{-1}, nil)
 	for what, err := range map[string]error{"a port that there is not ends": ended, "or is gone": gone, "an unknown request": unknown, "no such job": none,
-		"no such node": tooMany, "a job twice": h.AddJob(job, 2), "no such job's places": h.Place(bpf.Job{GID: 9}, []int{-1}, nil)} {
+		"no such node": tooMany, "a job twice": twice, "no such job's places": nowhere} {
 		if err == nil || errors.Is(err, ErrHelper) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -366,6 +395,10 @@ func TestHelperRefuses(t *testing.T) {
 		m, err := b.make(0, 1, memory(t))
 		if err == nil {
 			attach.CloseDescriptors([]int{m.FD})
+			b.mode = xdp.AttachNative
+			if _, err := b.make(0, 0, memory(t)); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "XDP mode") {
+				t.Errorf("ports of two modes: %v", err)
+			}
 			break
 		}
 		if !errors.Is(err, ErrFull) || time.Now().After(until) { // the pairs of those that were refused go soon

@@ -22,9 +22,9 @@ type space struct {
 	spent  time.Duration // processor time of the thread for what it was asked to do
 }
 
-// newSpace makes a namespace that nobody else is in.
-func newSpace() (*space, error) {
-	s, made := &space{work: make(chan func())}, make(chan error)
+// newSpace makes a namespace that nobody else is in, or enters that of a helper before, whose file becomes its.
+func newSpace(before *os.File) (*space, error) {
+	s, made := &space{file: before, work: make(chan func())}, make(chan error)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
 		err := s.prepare()
@@ -37,14 +37,24 @@ func newSpace() (*space, error) {
 		}
 	}()
 	if err := <-made; err != nil {
-		return nil, fmt.Errorf("making a network namespace for ports: %w", err)
+		if s.file != nil {
+			err = errors.Join(err, s.file.Close())
+		}
+		return nil, fmt.Errorf("making a network namespace for ports, or entering it: %w", err)
 	}
 	return s, nil
 }
 
 func (s *space) prepare() (err error) {
+	if s.file != nil {
+		if err := unix.Setns(s.fd(), unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		s.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	}
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("%w; it takes CAP_SYS_ADMIN for a moment: run funid as root, or leave carriage out", err)
+		return fmt.Errorf("%w; it takes CAP_SYS_ADMIN for a moment: run the process that makes ports as a unit of its own (funid unit --ports), or funid as root", err)
 	}
 	// Else inner ends send what IPv6 says by itself. A kernel without IPv6 has no such file.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -53,10 +63,8 @@ func (s *space) prepare() (err error) {
 	if s.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 		return err
 	}
-	if s.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return errors.Join(err, s.file.Close())
-	}
-	return nil
+	s.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+	return err
 }
 
 // fd is the namespace's descriptor.

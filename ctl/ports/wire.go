@@ -1,14 +1,17 @@
 package ports
 
 // This file is what funid and its helper say to each other: a request in JSON and its answer, one packet each, with descriptors beside them (SCM_RIGHTS,
-// unix(7)). A funid of another release may find a helper that outlived the one before: fields that one does not know it leaves out, and what
-// they cannot do without changes Version.
+// unix(7)). A funid of another release may find a helper that outlived the one before. Fields that one does not know it leaves out. Each speaks Version and the
+// one before: the first request says the version of funid, the answer the lower one of the two, and both keep to that (version_test.go). A request that
+// is new in a version says so below; funid does without it where the helper has the one before.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/attach"
@@ -17,30 +20,44 @@ import (
 
 // The requests.
 const (
-	opSwitch    = "switch"     // the maps for the NIC program: bpf.SharedMaps descriptors
+	opSwitch    = "switch"     // Version; the maps for the NIC program: bpf.SharedMaps descriptors
 	opAddJob    = "add_job"    // Job, Nodes
 	opRemoveJob = "remove_job" // Job
 	opPlace     = "place"      // Job, Node and those behind it: At, each an index into Places; -1: nowhere
-	opMake      = "make"       // Job, Node, Geometry, MTU, Ticket, with the memory; the answer has the socket and ID
-	opEnd       = "end"        // ID
+	opMake      = "make"       // Job, Node, Account, Geometry, MTU, Generic, Ticket, with the memory; the answer has the socket and ID
+	opEnd       = "end"        // ID; Forget: nobody will ask whether it is gone
 	opGone      = "gone"       // ID, of a port that has ended; the answer says whether it is
 	opCounters  = "counters"   // ID
-	opHeld      = "held"       // From; the answer has the Version too, the answer has the jobs and ports that are there from that place on, as many as fit
+	opHeld      = "held"       // From, Version; the answer has the Version and the Lineage, and the jobs and ports that are there from that place on, as many as fit
 	opKeep      = "keep"       // Index, with the link of the NIC program there, which goes on when funid has ended
 	opKept      = "kept"       // Index; the answer has that link
 	opRelease   = "release"    // Index: the link is not kept any more
 	opQuit      = "quit"       // the helper lets go of all links and ends, if there is no port
 	opAlive     = "alive"      // ID; the answer says Gone where nobody has its socket
+	opTotals    = "totals"     // from version 2 on: the answer has the Totals
+	opShare     = "share"      // ID and With, with Bytes of memory that their processes share until one of the two ends
+	opShared    = "shared"     // ID and With; the answer has that memory
+	opCapture   = "capture"    // from version 2 on: Snap; the answer has bpf.CaptureMaps descriptors. 0: the capture ends, as it does with the connection
 )
 
 // placesAtOnce is how many nodes a request of opPlace has at the most: it fits a packet.
 const placesAtOnce = 4096
 
-// Version is of what they say.
-const Version = 1
+// Version is of what they say, and leastVersion the one before, which both speak as well. A request without a version is of version 1.
+const (
+	Version      = 2
+	leastVersion = Version - 1
+	totalsSince  = 2
+	waysSince    = 2 // bpf.Way, and request.Generic
+	mapsSince    = 2 // the layout of the switch's maps
+	captureSince = 2
+)
+
+// common is the version that one of a version has in common with this program; one that is older hears the least, and refuses.
+func common(theirs int) int { return min(max(theirs, leastVersion), Version) }
 
 // heldAtOnce is how many jobs and ports an answer has at the most: it fits a packet.
-const heldAtOnce = 256
+const heldAtOnce = 64
 
 // Ticket is what a process shows that has a port, to the funid after the one that gave it.
 type Ticket [16]byte
@@ -57,6 +74,47 @@ type Held struct {
 	Of     bpf.Port `json:"of"`
 	Ticket Ticket   `json:"ticket"`
 	Bytes  int64    `json:"bytes"` // of its memory
+	// Shared are the IDs of the ports that it shares memory with.
+	Shared []uint32 `json:"shared,omitempty"`
+}
+
+// Totals is what all ports of a host have in common.
+type Totals struct {
+	Ports  int              `json:"ports"`
+	Kept   int              `json:"kept"`   // those that have ended, and whose socket a process still has
+	Frames bpf.PortCounters `json:"frames"` // of all ports, those that have ended as well
+	Spent  time.Duration    `json:"-"`      // processor time of the helper for the answer, which is the longer the more ports there are
+}
+
+// place is a bpf.Place, and in version 1 how frames go there without a tag or datagrams, instead of bpf.Way.
+type place struct {
+	bpf.Place
+	MAC, Own *[6]byte `json:",omitempty"`
+}
+
+// in makes it that of a version: false if that has no such place.
+func (p *place) in(version int) bool {
+	if version >= waysSince {
+		return true
+	}
+	plain := bpf.EthernetWay(*p.to(), *p.own(), 0)
+	if !bytes.Equal(plain.Head, p.Head) {
+		return false
+	}
+	p.MAC, p.Own = p.to(), p.own()
+	return true
+}
+
+// to and own are the addresses of a way's Ethernet header.
+func (p *place) to() *[6]byte  { return (*[6]byte)(append(p.Head, make([]byte, 6)...)[:6]) }
+func (p *place) own() *[6]byte { return (*[6]byte)(append(p.Head, make([]byte, 12)...)[6:12]) }
+
+// read is the place in whatever version it came.
+func (p *place) read() *bpf.Place {
+	if p.MAC != nil && p.Own != nil {
+		p.Way = bpf.EthernetWay(*p.MAC, *p.Own, 0)
+	}
+	return &p.Place
 }
 
 type request struct {
@@ -64,14 +122,21 @@ type request struct {
 	Job      bpf.Job       `json:"job"`
 	Nodes    int           `json:"nodes,omitempty"`
 	Node     uint16        `json:"node"`
+	Account  uint32        `json:"account,omitempty"`
 	At       []int         `json:"at,omitempty"`
-	Places   []bpf.Place   `json:"places,omitempty"`
+	Places   []place       `json:"places,omitempty"`
 	Geometry port.Geometry `json:"geometry"`
 	MTU      int           `json:"mtu,omitempty"`
+	Generic  bool          `json:"generic,omitempty"`
 	ID       uint32        `json:"id,omitempty"`
 	Ticket   Ticket        `json:"ticket,omitzero"`
 	Index    int           `json:"index,omitempty"`
 	From     int           `json:"from,omitempty"`
+	Version  int           `json:"version,omitempty"`
+	With     uint32        `json:"with,omitempty"`
+	Bytes    int64         `json:"bytes,omitempty"`
+	Snap     int           `json:"snap,omitempty"`
+	Forget   bool          `json:"forget,omitempty"`
 }
 
 type answer struct {
@@ -84,6 +149,8 @@ type answer struct {
 	Ports    []Held           `json:"ports,omitempty"`
 	More     bool             `json:"more,omitempty"`
 	Version  int              `json:"version,omitempty"`
+	Lineage  uint64           `json:"lineage,omitempty"` // 0: what the helper has ends with it
+	Totals   *Totals          `json:"totals,omitempty"`
 	SpentNs  int64            `json:"spent_ns"` // processor time of the request
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/machine"
+	"github.com/funet/funet/uspace/port/shared"
 )
 
 // attached reports whether the card is to be a daemon's: where it was asked for, or where
@@ -98,7 +99,7 @@ func (n *Node) Where() Place {
 		}
 	}
 	if n.Own.Direct() {
-		return Place{Node: n.Endpoint.Node(), Carrier: "direct", XDPMode: same(x), BindMode: same(b), Profile: NativeProfile}
+		return Place{Node: n.Endpoint.Node(), Carrier: "direct", XDPMode: same(x), BindMode: same(b), Profile: NativeProfile, Shared: sharedOf(n.Own)}
 	}
 	return Place{Node: n.Endpoint.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Why: strings.Join(why, "; "), Profile: n.Profile.Name, Host: n.host()}
 }
@@ -110,9 +111,18 @@ func (n *Node) placeOf(c funet.Carrier, node int, f *Flags) Place {
 		p.Carrier, p.XDPMode, p.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
 	}
 	if k, own := c.(*card.Card); own && k.Direct() {
-		p.Carrier = "direct"
+		p.Carrier, p.Shared = "direct", sharedOf(k)
 	}
 	return p
+}
+
+// sharedOf says what went through shared memory; nil: nothing was to.
+func sharedOf(k *card.Card) *Shared {
+	c, with := k.Shared()
+	if c == (shared.Counters{}) {
+		return nil
+	}
+	return &Shared{with, c}
 }
 
 // frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the
@@ -133,7 +143,8 @@ func (n *Node) counters() *engine.Counters {
 	if n.Own == nil {
 		return nil
 	}
-	c := n.Own.Engine().Counters()
+	var c engine.Counters
+	n.Own.Alone(func() { c = n.Own.Engine().Counters() })
 	return &c
 }
 

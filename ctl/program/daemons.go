@@ -15,7 +15,6 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
-	"github.com/funet/funet/xdp"
 )
 
 // OnDaemons runs a job on daemons started for it, and returns what each node printed, or with o.Once what the program did.
@@ -55,19 +54,24 @@ func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Op
 	return printed, nil
 }
 
-// DirectPorts is the configuration of daemons on a lab that give direct ports: its links are veth, which need native mode for that.
-func DirectPorts(bind string) lab.DaemonOptions {
-	return lab.DaemonOptions{XDP: xdp.AttachNative.String(), Bind: bind, More: "carriage: direct\n"}
+// DirectPorts is the configuration of daemons on a lab that give direct ports.
+func (f *Flags) DirectPorts() lab.DaemonOptions {
+	return lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, More: "carriage: direct\n"}
 }
 
-// runDirect is RunNodes on direct ports: an ordinary user's processes.
-func runDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
+// RunDirect is RunNodes on direct ports: as many of an ordinary user's processes as there are nodes, on the first hosts.
+func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts int, program string, args []string) ([]R, error) {
 	user, err := launch.Ordinary()
 	if err != nil {
 		return nil, err
 	}
 	all := append([]string{program, "--json", "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String()}, args...)
-	printed, err := OnDaemons(ctx, l, DirectPorts(f.Bind), launch.Options{Nodes: len(l.Hosts()), Direct: true, User: user, Program: "funet", Args: all})
+	for i := range nodes {
+		all = append(all, "--cpus", fmt.Sprint(f.processor(i, nodes)))
+	}
+	d := f.DirectPorts()
+	d.Hosts = hosts
+	printed, err := OnDaemons(ctx, l, d, launch.Options{Nodes: nodes, Cards: launch.DirectCards, User: user, Program: "funet", Args: all})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/pin"
+	"github.com/funet/funet/ctl/ports"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -54,6 +55,7 @@ type Flags struct {
 	Mode       string // of the XDP program, see ParseAttach
 	Bind       string // of the AF_XDP sockets, see ParseBind
 	CPU        int    // to pin the polling thread to; -1: see Register
+	cpus       []int  // the same by node, for a job whose nodes have the same flags
 	Slots      int    // of each queue, a power of two from 2 to 65536
 	hugePages  bool
 	Jumbo      bool // frames as long as the MTU allows
@@ -112,7 +114,8 @@ func (f *Flags) Register(c *cobra.Command) {
 	p.StringVar(&f.profile, "profile", NativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
 	p.IntVar(&f.told, "gauge", 0, "descriptor of the memory where progress is counted")
-	_ = p.MarkHidden("gauge") // it fails where there is no such flag
+	p.IntSliceVar(&f.cpus, "cpus", nil, "--cpu of node 0, of node 1 and so on")
+	_ = cmp.Or(p.MarkHidden("gauge"), p.MarkHidden("cpus")) // they fail where there is no such flag
 }
 
 // Check refuses flags that contradict each other, with an error of one line that names the flag and
@@ -125,6 +128,9 @@ func (f *Flags) Check() error {
 		if err := f.checkDirect(); err != nil {
 			return err
 		}
+	}
+	if c, err := attach.Environment(); err == nil && int(c.Node) < len(f.cpus) {
+		f.CPU = f.cpus[c.Node]
 	}
 	if err := f.checkNumbers(); err != nil {
 		return err
@@ -178,12 +184,18 @@ func (f *Flags) RegisterCard(c *cobra.Command) {
 	c.Flags().StringVar(&f.card, "card", "embedded", "embedded: the processes are root's and have cards of their own; direct: they are an ordinary user's and have direct ports")
 }
 
-// LongestDirect is the greatest MTU of a lab's link for direct ports, in bytes: a page has to hold the frame, with room before and behind it, where
-// XDP is native.
-const LongestDirect = 3498
+// LongestDirect is the greatest MTU of a lab's link for direct ports, in bytes.
+const LongestDirect = ports.MaxMTU
 
 // OnPorts reports whether the processes are to have direct ports.
 func (f *Flags) OnPorts() bool { return f.card == cardDirect }
+
+// OnOwnCards returns the flags for processes of root's with cards of their own, whatever --card says.
+func (f *Flags) OnOwnCards() *Flags {
+	own := *f
+	own.card = "embedded"
+	return &own
+}
 
 // checkDirect refuses what direct ports cannot have.
 func (f *Flags) checkDirect() error {
@@ -194,8 +206,6 @@ func (f *Flags) checkDirect() error {
 		return errors.New("--card direct: leave out --alone, --jumbo, --vlan, --key, --encap and --profile, which direct ports have not")
 	case f.MTU > LongestDirect:
 		return fmt.Errorf("--mtu %d: direct ports have up to %d on a lab", f.MTU, LongestDirect)
-	case f.Mode == xdp.AttachGeneric.String():
-		return errors.New("--xdp generic: direct ports need native mode on a lab; leave it out")
 	}
 	return nil
 }

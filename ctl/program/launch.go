@@ -24,7 +24,6 @@ import (
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
-	"github.com/funet/funet/xdp"
 )
 
 // LabOptions returns the lab that the flags ask for.
@@ -38,9 +37,6 @@ var RoleArgs = []string{"bench-role"}
 
 // MeasureMode replaces --xdp auto by the mode that is faster on the lab.
 func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
-	if f.card == cardDirect { // veth has no choice for it
-		f.Mode = xdp.AttachNative.String()
-	}
 	if f.Mode != "auto" || l.Options().Topology == lab.Router { // which frames that measure do not cross
 		return nil
 	}
@@ -81,7 +77,7 @@ func onLab[R any](ctx context.Context, f *Flags, program string, args []string) 
 // decodes the JSON document of each node. With --card direct they are processes of an ordinary user on direct ports.
 func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
 	if f.card == cardDirect {
-		return runDirect[R](ctx, f, l, program, args)
+		return RunDirect[R](ctx, f, l, len(l.Hosts()), len(l.Hosts()), program, args)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -153,6 +149,19 @@ const provokingSize = 8
 // provokingSlots is less than the packets of a full packet cache.
 const provokingSlots = 256
 
+// processor returns the processor of the node on a host, counted from 0; -1: it is not pinned.
+func (f *Flags) processor(host, hosts int) int {
+	switch n := runtime.NumCPU(); {
+	case f.CPU < 0 && (hosts <= n || f.Alone):
+		return host
+	case f.CPU < 0 && f.Apart && n > 1 && host == 0:
+		return 0
+	case f.CPU < 0 && f.Apart && n > 1:
+		return 1 + host%(n-1)
+	}
+	return f.CPU
+}
+
 // command prepares the process of one host.
 func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, program string, args []string) (*exec.Cmd, error) {
 	file, err := f.encapsulated(l.Peers(h.Index))
@@ -168,15 +177,6 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 	for _, i := range h.Interfaces {
 		names = append(names, i.Name)
 	}
-	cpu := f.CPU
-	switch n := runtime.NumCPU(); {
-	case cpu < 0 && (len(l.Hosts()) <= n || f.Alone):
-		cpu = h.Index
-	case cpu < 0 && f.Apart && n > 1 && h.Index == 0:
-		cpu = 0
-	case cpu < 0 && f.Apart && n > 1:
-		cpu = 1 + h.Index%(n-1)
-	}
 	rxRing, fillFrames := f.rxRing, f.fillFrames
 	if f.provoke && h.Index%2 == 0 {
 		fillFrames = provokingSize
@@ -189,7 +189,7 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 	}
 	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
 		"--peers", "/proc/self/fd/3", "--xdp", f.Mode, "--bind", f.Bind,
-		"--profile", f.profile, "--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
+		"--profile", f.profile, "--cpu", fmt.Sprint(f.processor(h.Index, len(l.Hosts()))), "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
 		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo), "--key=" + key, fmt.Sprintf("--readable=%t", f.readable)}, args...)
 	for _, o := range []struct {
 		flag string

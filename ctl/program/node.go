@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
@@ -71,12 +73,7 @@ func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R,
 	ctx := c.Context()
 	n := &Node{ctx: ctx}
 	o := funet.Options{Memory: memory}
-	if f.attached() {
-		err = n.describeAttached(f, &o)
-	} else {
-		err = n.describeOwn(f, &o)
-	}
-	if err != nil {
+	if err = n.describe(f, &o); err != nil {
 		return r, err
 	}
 	if f.Alone {
@@ -101,6 +98,21 @@ func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R,
 		return r, errors.Join(err, n.close(0))
 	}
 	return r, n.close(linger)
+}
+
+// describe says which place the flags describe, for a program whose one goroutine drives the card: it keeps this thread, on the flags'
+// processor if they say one.
+func (n *Node) describe(f *Flags, o *funet.Options) error {
+	if !f.attached() {
+		return n.describeOwn(f, o) // the card keeps the thread when it is opened
+	}
+	if f.CPU >= 0 {
+		runtime.LockOSThread()
+		if err := pin.Thread(f.CPU); err != nil {
+			return err
+		}
+	}
+	return n.describeAttached(f, o)
 }
 
 // close gives the place in the job back.

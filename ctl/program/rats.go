@@ -142,12 +142,7 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 	}
 	n := &Node{ctx: ctx}
 	var fo funet.Options
-	if f.attached() {
-		err = n.describeAttached(f, &fo)
-	} else {
-		err = n.describeOwn(f, &fo)
-	}
-	if err != nil {
+	if err = n.describe(f, &fo); err != nil {
 		return nil, err
 	}
 	fo.Remote = ratsSizes

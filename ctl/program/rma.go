@@ -137,12 +137,7 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	}
 	n := &Node{ctx: ctx}
 	var fo funet.Options
-	if f.attached() {
-		err = n.describeAttached(f, &fo)
-	} else {
-		err = n.describeOwn(f, &fo)
-	}
-	if err != nil {
+	if err = n.describe(f, &fo); err != nil {
 		return nil, err
 	}
 	fo.Remote = funi.RemoteSizes{KeySlots: 2, Areas: 16, Notifications: 128}

@@ -12,20 +12,28 @@ import (
 
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/shared"
 )
 
 // Place says which node a result is of, and how its frames went.
 type Place struct {
-	Node     int    `json:"node"`
-	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"; "direct": the process's own, on a port of a daemon's
-	XDPMode  string `json:"xdp_mode"`
-	BindMode string `json:"bind_mode"`
-	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
-	Profile  string `json:"profile"`
-	Host     *host  `json:"host,omitempty"` // nil: nothing is modelled
+	Node     int     `json:"node"`
+	Carrier  string  `json:"card_of"` // "embedded": the process's own; "daemon"; "direct": the process's own, on a port of a daemon's
+	XDPMode  string  `json:"xdp_mode"`
+	BindMode string  `json:"bind_mode"`
+	Why      string  `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
+	Profile  string  `json:"profile"`
+	Shared   *Shared `json:"shared,omitempty"` // of a direct port with nodes of the same host that were spoken to; nil: there is none
+	Host     *host   `json:"host,omitempty"`   // nil: nothing is modelled
 }
 
 func (p Place) where() Place { return p }
+
+// Shared says how many nodes of the host frames went to through memory, at the end, and what became of frames.
+type Shared struct {
+	With int `json:"with"`
+	shared.Counters
+}
 
 // Modes are those of XDP and AF_XDP, and whose card it is, for people.
 func (p Place) Modes() string {
@@ -33,7 +41,11 @@ func (p Place) Modes() string {
 	case "daemon":
 		return p.XDPMode + ", " + p.BindMode + "; card of a daemon"
 	case "direct":
-		return p.XDPMode + ", " + p.BindMode + "; own card on a direct port"
+		modes := p.XDPMode + ", " + p.BindMode + "; own card on a direct port"
+		if p.Shared != nil {
+			modes += fmt.Sprintf(", shared memory with %d of its host's nodes", p.Shared.With)
+		}
+		return modes
 	}
 	return p.XDPMode + ", " + p.BindMode
 }

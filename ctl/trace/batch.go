@@ -30,9 +30,10 @@ type Request struct {
 type Begin struct {
 	attach.Info
 	Every    int   `json:"every"`
-	Clock    int64 `json:"clock_unix_ns"` // when the records' time was 0
-	Contexts int   `json:"contexts"`      // that are followed, at the beginning
-	Others   int   `json:"others"`        // that are not, because somebody else's trace follows them
+	Clock    int64 `json:"clock_unix_ns"`          // when the records' time was 0
+	Contexts int   `json:"contexts"`               // that are followed, at the beginning
+	Others   int   `json:"others"`                 // that are not, because somebody else's trace follows them
+	Ports    int   `json:"direct_ports,omitempty"` // whose packets the card does not see
 }
 
 // Batch is the JSON of an answer after the first.

@@ -23,6 +23,9 @@
 //	readers.go    many groups of slow readers
 //	remote.go     memory of other processes: written, guessed at, operated on, missed
 //	direct.go     direct ports: flooded, forged, made and ended
+//	scribble.go   the rings of direct ports, written over
+//	table.go      the switch's table, filled with node lists
+//	neighbour.go  the memory of nodes of one host, written over
 //	dials.go      initial requests, as dials of connections are
 //	requests.go   requests at the daemon's socket; Requests lists these
 //	tree.go       multicasts along a tree
@@ -60,6 +63,7 @@ type Attack struct {
 	slots, segment int              // of each context; bytes of its segment, 0: none
 	remote         funi.RemoteSizes // of each context; zero: no remote memory
 	seated         func(*player, *seat) error
+	take           func(*player, *seat) error // takes a seat of a direct attack
 	begin          func(*player) error
 	round          func(*player) (did int)
 }
@@ -90,7 +94,7 @@ func Attacks() []Attack {
 
 // find returns the attack of that name.
 func find(name string) (Attack, error) {
-	for _, a := range append(append(append(Attacks(), Requests()...), Direct()...), sleepers()) {
+	for _, a := range append(append(append(Attacks(), Requests()...), Direct()...), Neighbour(), sleepers()) {
 		if a.Name == name {
 			return a, nil
 		}
@@ -122,6 +126,7 @@ type Config struct {
 	Socket string // of the daemon of its host
 	Host   int    // 0 or 1, its card
 	Groups []Group
+	First  uint16 // the attack's first node in its groups, which have others
 }
 
 // player is a process of an attack.
@@ -132,8 +137,11 @@ type player struct {
 	did   atomic.Int64
 	start time.Time // of the rounds
 
-	gates  []*gate // of direct attacks
-	forged uint64  // frames
+	gates  []*gate              // of direct attacks
+	rings  []*rings             // of one that writes them
+	near   *near                // of one with neighbours
+	jobs   []*client.Connection // of one that makes them, each with its own
+	forged uint64               // frames
 
 	requested chan struct{} // for each round of an attack on requests
 
@@ -171,15 +179,12 @@ func Play(c Config, out io.Writer) error {
 	runtime.LockOSThread()
 	for _, g := range c.Groups {
 		for i := range a.Contexts {
-			s := &seat{group: g, index: i, node: uint16(c.Host*a.Contexts + i)}
-			sit := p.sit
+			s := &seat{group: g, index: i, node: c.First + uint16(c.Host*a.Contexts+i)}
+			take := (*player).sit
 			if a.Direct {
-				sit = p.openGate
+				take = a.take
 			}
-			if a.Name == "ports_loop" { // which opens them all the time
-				sit = func(*seat) error { return nil }
-			}
-			if err := sit(s); err != nil {
+			if err := take(p, s); err != nil {
 				return fmt.Errorf("attaching node %d of group %d: %w", s.node, g.GID, err)
 			}
 			p.seats = append(p.seats, s)

@@ -26,11 +26,16 @@ const (
 // Direct lists the attacks of who has direct ports. Their groups are direct.
 func Direct() []Attack {
 	return []Attack{
-		{Name: "ports_flood", Does: "frames without end from two ports to two that nobody reads", Groups: 1, Contexts: portsEach, Direct: true,
+		{Name: "ports_flood", Does: "frames without end from two ports to two that nobody reads", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openGate,
 			round: func(p *player) int { return p.flood(func([]byte) int { return floodFrame }) }},
-		{Name: "ports_forged", Does: "frames in others' names, of other groups, jobs, versions and lengths, and for nobody", Groups: 1, Contexts: portsEach, Direct: true,
+		{Name: "ports_forged", Does: "frames in others' names, of other groups, jobs, versions and lengths, and for nobody", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openGate,
 			round: func(p *player) int { return p.flood(p.forge) }},
-		{Name: "ports_loop", Does: "ports, made and ended", Groups: 1, Contexts: 1, Direct: true, round: (*player).remake},
+		{Name: "ports_greets", Does: "greetings that nobody answers, with as large a send buffer as there is", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openLarge,
+			round: func(p *player) int { return p.flood(p.greet) }},
+		{Name: "ports_scribbled", Does: "rings and frames of ports, written over at random", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openRings, round: (*player).scribble},
+		{Name: "ports_loop", Does: "ports, made and ended", Groups: 1, Contexts: 1, Direct: true,
+			take: func(*player, *seat) error { return nil }, round: (*player).remake}, // it takes them all the time
+		{Name: "ports_table", Does: "direct jobs of long node lists, made until they are refused", Direct: true, round: (*player).fill},
 	}
 }
 
@@ -69,6 +74,22 @@ func (p *player) openGate(s *seat) error {
 	return nil
 }
 
+// openLarge is openGate with the largest send buffer that the kernel gives to anybody (net.core.wmem_max of socket(7)).
+func (p *player) openLarge(s *seat) error {
+	if err := p.openGate(s); err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(p.gates[len(p.gates)-1].place.Socket, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<30)
+}
+
+// greet makes a frame the greeting of a new life of its card.
+func (p *player) greet(b []byte) int {
+	p.forged++
+	n := arctic.PutGreeting(b, &arctic.Greeting{Nonce: p.forged, Number: p.forged, Incarnation: uint32(p.forged) | 1, Longest: arctic.EthernetSize + arctic.MinMTU})
+	arctic.Seal(b, n)
+	return n
+}
+
 // Where fields lie in a frame, in bytes (package arctic).
 const (
 	versionAt     = 14
@@ -87,21 +108,26 @@ func (p *player) flood(change func(b []byte) int) (sent int) {
 			if b == nil {
 				break
 			}
-			clear(b[:bpf.FrameMin])
-			binary.BigEndian.PutUint16(b[12:], bpf.EtherType)
-			b[versionAt] = bpf.VersionDirect
-			le := binary.LittleEndian
-			le.PutUint16(b[lengthAt:], floodFrame-arctic.EthernetSize)
-			le.PutUint16(b[gidAt:], g.seat.group.GID)
-			le.PutUint16(b[sourceAt:], g.seat.node)
-			le.PutUint16(b[destinationAt:], p.twin(g.seat))
-			le.PutUint64(b[tagAt:], g.tag)
+			p.right(b, g.seat, g.tag)
 			g.port.Commit(change(b))
 			sent++
 		}
 		g.port.Flush()
 	}
 	return sent
+}
+
+// right composes a frame of floodFrame bytes that the seat's port lets pass.
+func (p *player) right(b []byte, s *seat, tag uint64) {
+	clear(b[:bpf.FrameMin])
+	binary.BigEndian.PutUint16(b[12:], bpf.EtherType)
+	b[versionAt] = bpf.VersionDirect
+	le := binary.LittleEndian
+	le.PutUint16(b[lengthAt:], floodFrame-arctic.EthernetSize)
+	le.PutUint16(b[gidAt:], s.group.GID)
+	le.PutUint16(b[sourceAt:], s.node)
+	le.PutUint16(b[destinationAt:], p.twin(s))
+	le.PutUint64(b[tagAt:], tag)
 }
 
 // forge makes a frame one that may not be sent, in turn.
@@ -134,15 +160,20 @@ func (p *player) forge(b []byte) int {
 	return floodFrame
 }
 
-// remake makes a port and ends it.
+// remake makes a port and ends it, its descriptors in any order. Its memory cannot be taken away under it.
 func (p *player) remake() int {
 	place, _, err := p.askPort(p.seats[0])
 	if err != nil { // the one before is not gone yet
 		time.Sleep(time.Millisecond)
 		return 0
 	}
-	_ = unix.Close(place.Socket)
-	place.Memory.Close()
-	place.Close()
+	if err := unix.Fallocate(int(place.Memory.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, place.Answer.Geometry.Bytes()); err == nil {
+		panic("attack: there is a hole in the memory of a port")
+	}
+	ends := []func(){func() { _ = unix.Close(place.Socket) }, func() { place.Memory.Close() }, func() { place.Close() }}
+	for i := range ends {
+		ends[(i+int(p.forged))%len(ends)]()
+	}
+	p.forged++
 	return 1
 }

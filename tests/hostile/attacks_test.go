@@ -4,7 +4,6 @@ package hostile
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"sync/atomic"
@@ -32,12 +31,21 @@ func attackRules() []daemon.Rule {
 // siege is an attack that goes on, with what belongs to it.
 type siege struct {
 	groups    []*group
+	starts    []func()
 	processes []*actor
 	did       atomic.Int64
 }
 
-// besiege starts an attack.
-func (b *bed) besiege(a attack.Attack, nextGID *uint16) *siege {
+// besiege starts an attack of a user.
+func (b *bed) besiege(a attack.Attack, user uint32, nextGID *uint16) *siege {
+	b.t.Helper()
+	s := b.surround(a, user, nextGID)
+	s.begin()
+	return s
+}
+
+// surround makes what belongs to it.
+func (b *bed) surround(a attack.Attack, user uint32, nextGID *uint16) *siege {
 	b.t.Helper()
 	s := &siege{}
 	found := func(cards []uint16) attack.Group {
@@ -67,17 +75,25 @@ func (b *bed) besiege(a attack.Attack, nextGID *uint16) *siege {
 		}
 	}
 	for n := range uint32(a.Sleepers) {
-		play(attack.Sleepers, firstSleeper+n, []attack.Group{found(attack.SleepersCards())})
+		of := []attack.Group{found(attack.SleepersCards())}
+		s.starts = append(s.starts, func() { play(attack.Sleepers, firstSleeper+n, of) })
 	}
 	var groups []attack.Group
 	for range a.Groups {
 		groups = append(groups, found(a.Cards()))
 	}
-	play(a.Name, enemyUser, groups)
+	s.starts = append(s.starts, func() { play(a.Name, user, groups) })
+	return s
+}
+
+// begin starts its processes.
+func (s *siege) begin() {
+	for _, start := range s.starts {
+		start()
+	}
 	for _, p := range s.processes {
 		p.await("ready")
 	}
-	return s
 }
 
 // end ends it.
@@ -96,52 +112,29 @@ func (s *siege) end() {
 // much it costs others is measured by `make share`).
 func TestAttacks(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
-	each := max(time.Second, d/60)
-	r := rand.New(rand.NewPCG(seed(t), 0))
 	b := newBed(t, attackRules(), longSilence)
+	b.withstand(t, attack.Attacks(), max(time.Second, d/60), nil)
+	for host := range b.sockets {
+		if c := strings.TrimSpace(b.daemons[host].complaints()); c != "" {
+			t.Logf("daemon %d: %s", host, c)
+		}
+	}
+}
+
+// withstand lets each attack go on for a time beside the traffic of others, and then more, if that is not nil.
+func (b *bed) withstand(t *testing.T, attacks []attack.Attack, each time.Duration, more func(goOn func(when string), nextGID *uint16)) {
+	t.Helper()
 	l := newLedger()
-	across := b.newGroup("across", acrossGID, firstVictim, r.Uint32(), 0, 1)
-	within := b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), 0, 0)
-	var victims []*actor
-	for _, g := range []*group{across, within} {
-		for node := range uint16(2) {
-			a := &actor{said: make(chan string, 1024)}
-			a.process = b.victim(g, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) { a.said <- s })})
-			victims = append(victims, a)
-		}
-	}
-	for _, a := range victims {
-		a.await("attached")
-	}
-	for _, a := range victims {
-		a.say("go")
-	}
-	goOn := func(when string) {
-		t.Helper()
-		var before []int
-		for _, a := range victims {
-			before = append(before, l.total(a.name))
-		}
-		for i, a := range victims {
-			until(t, fmt.Sprintf("%s goes on %s", a.name, when), func() bool {
-				l.check(t)
-				return l.total(a.name) >= before[i]+progress
-			}, func() string { return fmt.Sprintf("%d requests were answered", l.total(a.name)-before[i]) })
-		}
-	}
-	connections := func(host int) int { return b.status(host).Connections }
+	goOn, end := b.traffic(t, l)
 	goOn("before there is an attack")
-	quiet := []int{connections(0), connections(1)}
+	var quiet []remains
+	for host := range b.sockets {
+		quiet = append(quiet, b.remains(host))
+	}
 	nextGID := uint16(firstAttackGID)
-	for _, a := range attack.Attacks() {
-		answered := func() (n int) {
-			for _, a := range victims {
-				n += l.total(a.name)
-			}
-			return n
-		}
-		s := b.besiege(a, &nextGID)
-		before, begin := answered(), time.Now()
+	for _, a := range attacks {
+		s := b.besiege(a, enemyUser, &nextGID)
+		before, begin := l.answered(), time.Now()
 		stays(t, l, each)
 		goOn("beside " + a.Name)
 		did := s.did.Load()
@@ -149,42 +142,47 @@ func TestAttacks(t *testing.T) {
 			did = 0
 		}
 		until(t, a.Name+" takes place, and goes on", func() bool { return s.did.Load() > did }, func() string { return fmt.Sprintf("%d done", did) })
-		for _, p := range s.processes {
-			if !p.running() {
-				t.Fatalf("%s ended: %v\n%s", p.name, p.err, p.complaints())
-			}
-		}
-		t.Logf("%s: %d done, and %.0f requests/s of others answered", a.Name, s.did.Load(), float64(answered()-before)/time.Since(begin).Seconds())
+		s.goesOn()
+		t.Logf("%s: %d done, and %.0f requests/s of others answered", a.Name, s.did.Load(), float64(l.answered()-before)/time.Since(begin).Seconds())
 		s.end()
-		for host, n := range quiet {
-			until(t, fmt.Sprintf("nothing of %s is left on host %d", a.Name, host), func() bool {
-				now := b.status(host)
-				return now.Connections <= n && len(now.Contexts)+now.LeftOut <= len(victims)+2
-			}, func() string { return fmt.Sprintf("%+v", b.status(host)) })
-		}
+		b.forgets(a.Name, quiet)
 		goOn("after " + a.Name)
 		b.alive()
 	}
-	for _, a := range victims {
-		a.say("stop")
+	if more != nil {
+		more(goOn, &nextGID)
+		b.forgets("all that", quiet)
 	}
-	for _, a := range victims {
-		a.await("quiet")
-	}
-	for _, a := range victims {
-		a.say("end")
-		t.Logf("%s: requests answered, blocks answered, returned, late: %s", a.name, a.await("done"))
-		if err := a.wait(); err != nil {
-			t.Errorf("%s: %v\n%s", a.name, err, a.complaints())
-		}
-	}
-	l.check(t)
-	for host := range b.sockets {
-		if c := strings.TrimSpace(b.daemons[host].complaints()); c != "" {
-			t.Logf("daemon %d: %s", host, c)
-		}
-	}
-	across.end()
-	within.end()
+	end()
 	b.empty()
+}
+
+// goesOn fails the test if a process of the attack has ended.
+func (s *siege) goesOn() {
+	for _, p := range s.processes {
+		if !p.running() {
+			p.t.Fatalf("%s ended: %v\n%s", p.name, p.err, p.complaints())
+		}
+	}
+}
+
+// remains are what a daemon has of others: connections, contexts, ports and jobs.
+type remains struct{ connections, contexts, ports, jobs int }
+
+func (b *bed) remains(host int) remains {
+	b.t.Helper()
+	s := b.status(host)
+	return remains{s.Connections, len(s.Contexts) + s.LeftOut, len(s.Ports), len(s.Jobs)}
+}
+
+// forgets waits until daemons have no more than when it was quiet.
+func (b *bed) forgets(name string, quiet []remains) {
+	b.t.Helper()
+	for host, before := range quiet {
+		var now remains
+		until(b.t, fmt.Sprintf("nothing of %s is left on host %d", name, host), func() bool {
+			now = b.remains(host)
+			return now.connections <= before.connections && now.contexts <= before.contexts && now.ports <= before.ports && now.jobs <= before.jobs
+		}, func() string { return fmt.Sprintf("%+v, before %+v", now, before) })
+	}
 }

@@ -5,6 +5,7 @@ package hostile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -106,6 +107,17 @@ func (l *ledger) total(name string) (n int) {
 	return n
 }
 
+// answered returns how many requests of all victims have been answered.
+func (l *ledger) answered() (n int) {
+	l.mu.Lock()
+	names := slices.Collect(maps.Keys(l.windows))
+	l.mu.Unlock()
+	for _, name := range names {
+		n += l.total(name)
+	}
+	return n
+}
+
 // rate returns the requests a second that victims whose names start with a prefix had
 // answered in a phase: for each of them the median of its windows.
 func (l *ledger) rate(prefix string, p phase) (perSecond float64) {
@@ -120,7 +132,7 @@ func (l *ledger) rate(prefix string, p phase) (perSecond float64) {
 	return perSecond
 }
 
-// group is a job of two nodes.
+// group is a job of two nodes, and perhaps others behind them.
 type group struct {
 	gid   uint16
 	token attach.Token
@@ -136,7 +148,7 @@ func (b *bed) found(g *group, host int) {
 	b.t.Helper()
 	k, err := client.Dial(b.sockets[host])
 	if err == nil {
-		_, err = k.Job(attach.JobRequest{GID: g.gid, Token: g.token, Cards: g.cards})
+		_, err = k.Job(attach.JobRequest{GID: g.gid, Direct: b.direct, Token: g.token, Cards: g.cards})
 	}
 	if err != nil {
 		b.t.Fatal(err)
@@ -169,7 +181,11 @@ func (g *group) end() {
 func (b *bed) victim(g *group, node uint16, life uint32, storm bool, o options) *process {
 	b.t.Helper()
 	o.name, o.user = fmt.Sprintf("%s %d", g.name, node), g.user
-	return start(b.t, "victim", victimConfig{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token.Text(), Key: g.key, Life: life, Storm: storm}, o)
+	var lure uint16
+	if g.cards[node] == 0 && len(g.cards) > 2 {
+		lure = 2
+	}
+	return start(b.t, "victim", victimConfig{Lure: lure, Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token.Text(), Key: g.key, Life: life, Storm: storm}, o)
 }
 
 // actor is a victim and what it says that is no figure.

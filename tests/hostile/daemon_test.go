@@ -60,6 +60,7 @@ type bed struct {
 	rules   []daemon.Rule
 	daemons []*process
 	silence time.Duration // after which a peer is given up
+	direct  bool          // jobs are direct ones; daemons is empty then
 }
 
 func newBed(t testing.TB, rules []daemon.Rule, silence time.Duration) *bed {
@@ -186,7 +187,7 @@ func (b *bed) empty() {
 		var s daemon.Status
 		until(b.t, "a daemon without contexts, jobs, bytes and connections", func() bool {
 			s = b.status(host)
-			return len(s.Contexts) == 0 && len(s.Jobs) == 0 && s.Bytes == 0 && s.Connections == 1
+			return len(s.Contexts) == 0 && len(s.Ports) == 0 && len(s.Jobs) == 0 && s.Bytes == 0 && s.Connections == 1
 		}, func() string { return fmt.Sprintf("%+v", s) })
 		b.t.Logf("daemon %d at the end: %d contexts, %d jobs, %d bytes, %d connection (the one that asks)", host, len(s.Contexts), len(s.Jobs), s.Bytes, s.Connections)
 	}

@@ -4,7 +4,7 @@
 // package attack), and then processes and daemons are killed in the middle of their work
 // (storm_test.go). Nothing of the others may be lost, damaged,
 // delivered to somebody else or slowed below half, and the daemon may neither end nor grow
-// (issue "The card as a service", 3, 5 and 7).
+// (issue "The card as a service", 3, 5 and 7). The same holds for users with direct ports, and the program funid, which gives them (ports_test.go).
 //
 // Everybody is a process of its own: the test binary executes itself again, in the role
 // that roleEnv says. Daemons are root's, in the hosts of a lab; the users are numbers that
@@ -96,6 +96,9 @@ func play(role, config string) error {
 	case "attacker":
 		var c attack.Config
 		return errors.Join(decode(&c), attack.Play(c, os.Stdout))
+	case "unable":
+		var c unableConfig
+		return errors.Join(decode(&c), unable(c))
 	case "computer":
 		compute()
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -139,13 +140,26 @@ func (m *remoteMember) writes(to *remoteMember, s rats.Seed, at, size int) {
 // traffic starts the verified traffic of two other users, and returns what ends and judges it.
 func (b *bed) traffic(t *testing.T, l *ledger) (goOn func(when string), end func()) {
 	t.Helper()
+	_, _, goOn, end = b.trafficBeside(t, l)
+	return goOn, end
+}
+
+// trafficBeside is traffic of groups that have more nodes, on the cards of these hosts. Those on host 0 lure the first of them. shared takes what they say of it.
+func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*group, shared <-chan string, goOn func(when string), end func()) {
+	t.Helper()
+	counts := make(chan string, 4)
 	r := mathrand.New(mathrand.NewPCG(seed(t), 0))
-	groups := []*group{b.newGroup("across", acrossGID, firstVictim, r.Uint32(), 0, 1), b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), 0, 0)}
+	groups = []*group{b.newGroup("across", acrossGID, firstVictim, r.Uint32(), append([]uint16{0, 1}, more...)...), b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), append([]uint16{0, 0}, more...)...)}
 	var victims []*actor
 	for _, g := range groups {
 		for node := range uint16(2) {
 			a := &actor{said: make(chan string, 1024)}
-			a.process = b.victim(g, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) { a.said <- s })})
+			a.process = b.victim(g, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) {
+				if text, ok := strings.CutPrefix(s, "shared "); ok {
+					counts <- text
+				}
+				a.said <- s
+			})})
 			victims = append(victims, a)
 		}
 	}
@@ -162,7 +176,7 @@ func (b *bed) traffic(t *testing.T, l *ledger) (goOn func(when string), end func
 			until(t, a.name+" goes on "+when, func() bool { l.check(t); return l.total(a.name) >= before+progress }, func() string { return "" })
 		}
 	}
-	return goOn, func() {
+	return groups, counts, goOn, func() {
 		t.Helper()
 		for _, word := range []string{"stop", "end"} {
 			for _, a := range victims {

@@ -12,6 +12,8 @@ package hostile
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -34,6 +38,8 @@ type victimConfig struct {
 	Token     string
 	Key, Life uint32
 	Storm     bool
+	// Lure is a node of the same host that gets a message now and then, which nobody answers; 0: none.
+	Lure uint16
 }
 
 const (
@@ -45,6 +51,8 @@ const (
 	reportEvery = 100 * time.Millisecond
 	// lostAfter: what is neither answered nor returned after that is lost.
 	lostAfter = 20 * time.Second
+	// lureEvery is how often one is sent.
+	lureEvery = 100 * time.Microsecond
 	// stormPatience is when a storm tries again what nobody answers: its receiver, or the
 	// answer's sender, may have died with it.
 	stormPatience = 500 * time.Millisecond
@@ -66,7 +74,7 @@ type victim struct {
 	self    uint16
 	peer    uint16
 	token   attach.Token
-	k       *attach.Client
+	k       funet.Carrier // of the daemon, or on a direct port
 	iface   *funi.Interface
 	segment []uint32
 
@@ -86,6 +94,7 @@ type victim struct {
 	command                              atomic.Int32
 	quiet                                bool
 	silent                               time.Time // until then what comes back is not told
+	lured                                time.Time
 }
 
 // Commands.
@@ -126,6 +135,11 @@ func (v *victim) live() (err error) {
 			err = e
 		}
 		if !errors.Is(err, funi.ErrDetached) || !v.c.Storm {
+			if k, ok := v.k.(*card.Card); ok && v.c.Lure != 0 {
+				c, _ := k.Shared()
+				text, _ := json.Marshal(c)
+				fmt.Println("shared", string(text))
+			}
 			if err == nil {
 				fmt.Println("done", v.allAnswered, v.allDone, v.returned, v.late)
 			}
@@ -186,7 +200,8 @@ func pause(d time.Duration) {
 }
 
 func (v *victim) attach() error {
-	k, err := attach.Open(attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.self, Token: v.token, Slots: 256, Timeout: patience})
+	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.self, Token: v.token, Slots: 256, Timeout: patience}}
+	k, _, err := o.Carrier(context.Background())
 	if err != nil {
 		return err
 	}
@@ -215,6 +230,9 @@ func (v *victim) talk() error {
 			if err := v.send(command == going); err != nil {
 				return err
 			}
+			if command == going && v.c.Lure != 0 {
+				v.lure()
+			}
 		}
 		if v.now.After(report) {
 			fmt.Println("w", v.answered, v.done)
@@ -229,6 +247,18 @@ func (v *victim) talk() error {
 			fmt.Println("quiet")
 		}
 		v.k.Drive()
+	}
+}
+
+// lure sends a message to the neighbour.
+func (v *victim) lure() {
+	if v.now.Before(v.lured.Add(lureEvery)) {
+		return
+	}
+	if s := v.iface.Reserve(funi.Request); s != nil {
+		s.SetHeader(funi.NewHeader(v.c.Lure, typeRequest, 1))
+		v.iface.Commit(funi.Request)
+		v.lured = v.now
 	}
 }
 

@@ -12,6 +12,12 @@
 //	spent              a nonce that has begun an epoch begins another
 //	redrawn            a greeting that is overtaken gets another nonce
 //	earlier            a greeting of an earlier life has two cards begin another epoch
+//	obituary           news of an earlier life of a peer end the present one
+//	mourned            what is sent to a peer whose process has ended waits for it
+//	buried             a greeting of a life that has ended makes a peer of it
+//	doubted            the owner is asked about a silent peer again and again
+//	vouched            a silent peer is given up although its owner says that it lives
+//	awoken             such a peer is given up when it is heard again
 //	impossible         acknowledgments of what was never sent make nobody count anew
 //	answered           as many greetings are answered as somebody forges
 //	said               frames are longer than the peer's port carries
@@ -238,6 +244,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -265,13 +272,13 @@ func run(ctx context.Context, names []string) error {
 	t := newTable(chosen)
 	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am, rats, rma and funi.\n\n", chaosRun, engineFolder)
 	t.head()
-	wrong := 0
+	var wrong []string
 	rows := 0
 	var checks []check
 	for _, m := range chosen {
 		for _, c := range m.checks {
 			if !t.row(m.name, c, func() (string, error) { return b.catch(ctx, m, c) }) {
-				wrong++
+				wrong = append(wrong, m.name+": "+c.String())
 			}
 			if ctx.Err() != nil {
 				return fmt.Errorf("interrupted: %w", ctx.Err())
@@ -283,14 +290,15 @@ func run(ctx context.Context, names []string) error {
 	}
 	for _, c := range checks {
 		if !t.row("none", c, func() (string, error) { return b.pass(ctx, c) }) {
-			wrong++
+			wrong = append(wrong, "none: "+c.String())
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("interrupted: %w", ctx.Err())
 		}
 	}
-	if wrong > 0 {
-		return fmt.Errorf("%d of %d rows are not as they must be: a survivor needs a test, a snippet that is gone another mutation", wrong, rows+len(checks))
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d of %d rows are not as they must be (%s): a survivor needs a test, a snippet that is gone another mutation",
+			len(wrong), rows+len(checks), strings.Join(wrong, "; "))
 	}
 	fmt.Printf("\nAll %d mutations were caught, and the engine as it is passes all %d checks.\n", len(chosen), len(checks))
 	return nil

@@ -4,7 +4,7 @@
 // The journey: each node calls all others in turn and sends them messages, whose numbers and bytes the receiver verifies, and
 // prints what happens to the others as it learns of it. A life that has exchanged calls with all others prints "up". When
 // there is a file with the name of the argument, all agree on who is there, ask each other how many messages have
-// arrived, and end. What a node finds wrong ends it with exit code 3, and it prints a line that begins with "wrong".
+// arrived, say how long the longest call took, and end. What a node finds wrong ends it with exit code 3, and it prints a line that begins with "wrong".
 package main
 
 import (
@@ -38,8 +38,9 @@ const longest = 48
 // program is the state of this node.
 type program struct {
 	*funet.Endpoint
-	ctx  context.Context
-	life uint32
+	ctx     context.Context
+	life    uint32
+	longest time.Duration // of a call
 
 	mu      sync.Mutex
 	called  map[int]series             // by others, by node
@@ -123,6 +124,7 @@ func run(ctx context.Context, end string) error {
 		return err
 	}
 	told.Wait()
+	fmt.Println("longest call:", p.longest)
 	fmt.Println("verified")
 	return nil
 }
@@ -259,8 +261,9 @@ func (p *program) exchange(node int, number uint32, sent map[lifeOf]tally) error
 		t.perhaps++
 		sent[after] = t
 	}
-	b := p.block(number)
+	b, begin := p.block(number), time.Now()
 	answer, err := p.Call(p.ctx, node, echo, b)
+	p.longest = max(p.longest, time.Since(begin))
 	switch {
 	case err != nil && !expected(err):
 		return err

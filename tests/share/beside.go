@@ -104,16 +104,21 @@ type company struct {
 }
 
 // burners are a computing process on each host.
-func (b *bed) burners(ctx context.Context) (*company, error) {
+func (b *bed) burners(ctx context.Context) (_ *company, err error) {
 	c := &company{b: b}
-	for host := range b.sockets {
-		p, err := start(b.lab, host, "burner", roleBurner, enemyUser, nil)
+	defer func() {
 		if err != nil {
-			return nil, errors.Join(err, c.end(ctx))
+			err = errors.Join(err, c.end(ctx))
+		}
+	}()
+	for host := range b.sockets {
+		p, err := start(b.lab, host, "burner", roleBurner, enemyUser, false, nil)
+		if err != nil {
+			return nil, err
 		}
 		c.processes = append(c.processes, p)
 	}
-	return c.ready(ctx)
+	return c, c.ready(ctx)
 }
 
 // nobody is nothing.
@@ -121,8 +126,8 @@ func (b *bed) nobody(context.Context) (*company, error) { return &company{b: b},
 
 // attackers are a process of the attack on each host, with those that sleep besides.
 func (b *bed) attackers(a attack.Attack) beside {
-	return func(ctx context.Context) (c *company, err error) {
-		c = &company{b: b}
+	return func(ctx context.Context) (_ *company, err error) {
+		c := &company{b: b}
 		defer func() {
 			if err != nil {
 				err = errors.Join(err, c.end(ctx))
@@ -148,7 +153,7 @@ func (b *bed) attackers(a attack.Attack) beside {
 		if err := c.play(&c.processes, a.Name, enemyUser, groups...); err != nil {
 			return nil, err
 		}
-		return c.ready(ctx)
+		return c, c.ready(ctx)
 	}
 }
 
@@ -165,7 +170,7 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 // play starts a process on each host.
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
 	for host, socket := range c.b.sockets {
-		p, err := start(c.b.lab, host, name, roleAttack, user, attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups})
+		p, err := start(c.b.lab, host, name, roleAttack, user, false, attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups})
 		if err != nil {
 			return err
 		}
@@ -175,13 +180,13 @@ func (c *company) play(to *[]*process, name string, user uint32, groups ...attac
 }
 
 // ready waits until all processes have begun.
-func (c *company) ready(ctx context.Context) (*company, error) {
+func (c *company) ready(ctx context.Context) error {
 	for _, p := range append(c.others, c.processes...) {
 		if _, err := p.next(ctx, "ready", patience); err != nil {
-			return nil, errors.Join(err, c.end(ctx))
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // did counts what the attack has done so far.

@@ -62,7 +62,7 @@ func (r *run) controlRound(ctx context.Context) error {
 	if len(r.control) == 0 {
 		return nil
 	}
-	p, err := start(r.bed.lab, 0, "asker", roleAsker, victimUser, victimConfig{Socket: r.bed.sockets[0]})
+	p, err := start(r.bed.lab, 0, "asker", roleAsker, victimUser, false, victimConfig{Socket: r.bed.sockets[0]})
 	if err != nil {
 		return err
 	}

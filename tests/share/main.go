@@ -101,7 +101,7 @@ func command() *cobra.Command {
 	p.StringSliceVar(&o.Only, "attacks", nil, "only these: "+strings.Join(names(), ", "))
 	p.IntVar(&o.MTU, "mtu", 9000, "of the lab's link, in bytes; frames are as long")
 	p.StringVar(&o.XDP, "xdp", "generic", "native or generic")
-	p.StringVar(&o.Card, "card", cardDaemon, "of the victim's processes: daemon, or direct, with a link of 1500 bytes and native mode, and attacks on direct ports besides")
+	p.StringVar(&o.Card, "card", cardDaemon, "of the victim's processes: daemon, or direct, with a link of 1500 bytes, and attacks on direct ports besides")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print the README's table from the JSON documents of runs")
@@ -113,6 +113,11 @@ const (
 	cardDaemon = "daemon"
 	cardDirect = "direct"
 )
+
+// ownSession reports whether the victim's processes are in sessions of their own, as another user's are: the kernel shares processors among sessions
+// first (sched(7), autogroup). A victim with a card of his own, in one session with the enemy, would pay for what that one computes. One on a daemon's card
+// passes the processor on to the daemon and back, which is slow between sessions.
+func (o *options) ownSession() bool { return o.Card == cardDirect }
 
 // names lists the attacks.
 func names() (all []string) {
@@ -145,7 +150,7 @@ func (o *options) check() error {
 	}
 	all := attack.Attacks()
 	if o.Card == cardDirect {
-		o.MTU, o.XDP, all = lab.DefaultMTU, "native", append(all, attack.Direct()...)
+		o.MTU, all = lab.DefaultMTU, append(all, attack.Direct()...)
 	}
 	for _, a := range all {
 		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {

@@ -69,8 +69,8 @@ var program = sync.OnceValues(func() (path string, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", readable), errors.Join(err, copied.Close())
 })
 
-// start starts a role on a host of the lab.
-func start(l *lab.Lab, host int, name, role string, user uint32, config any) (*process, error) {
+// start starts a role on a host of the lab, perhaps in a session of its own.
+func start(l *lab.Lab, host int, name, role string, user uint32, session bool, config any) (*process, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func start(l *lab.Lab, host int, name, role string, user uint32, config any) (*p
 	p.cmd = exec.Command(path)
 	p.cmd.Args, p.cmd.Dir = []string{"share " + name}, "/"
 	p.cmd.Env = []string{roleEnv + "=" + role, configEnv + "=" + string(text)}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session, Credential: &syscall.Credential{Uid: user, Gid: user}}
 	p.cmd.Stderr = p
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

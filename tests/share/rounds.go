@@ -36,7 +36,7 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 	}
 	defer g.end()
 	for node := range uint16(2) {
-		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, victimConfig{Socket: b.sockets[node], GID: g.GID, Node: node, Token: g.Token})
+		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, o.ownSession(), victimConfig{Socket: b.sockets[node], GID: g.GID, Node: node, Token: g.Token})
 		if err != nil {
 			return nil, err
 		}

@@ -158,11 +158,11 @@ inside() {
 	mv /etc/funet/key.conf /etc/systemd/system/funid.service.d/
 	systemctl daemon-reload
 	check "how exposed it is (systemd-analyze security)" 'OK|SAFE' "$(systemd-analyze security funid --no-pager | tail -1)"
-	[ -z "$wrong" ] || systemctl status funid --no-pager --lines=20
+	[ -z "$wrong" ] || { systemctl status funid --no-pager --lines=20; journalctl -u funid-ports --no-pager --lines=40; }
 	[ -z "$wrong" ]
 }
 
-# directly tries direct ports, by a helper with a unit of its own, with funid restarted and killed under a job.
+# directly tries direct ports, by a helper with a unit of its own, with funid and the helper restarted and killed under a job.
 directly() {
 	mkdir -p /etc/systemd/system/funid.service.d
 	cp /etc/funet/funid.yaml /etc/funet/without.yaml
@@ -175,16 +175,26 @@ directly() {
 	check "what the helper keeps" '0000c000007200$' "$(grep '^CapEff' "/proc/$pid/status")"
 	check "a program on direct ports" 'own card on a direct port' "$(cd / && timeout 100 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 200 2>&1)"
 	local n m
-	(cd / && exec timeout 300 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 1000000 > /tmp/long 2>&1) &
+	(cd / && exec timeout 300 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 4000000 > /tmp/long 2>&1) &
 	m=$!
 	for n in $(seq 600); do
-		[ "$(funet status --json 2> /dev/null | grep -c '"local":')" = 2 ] && break
+		[ "$(funet status --json 2> /dev/null | grep -c '"shared_with":')" = 2 ] && break
 		sleep 0.1
 	done
+	systemctl restart funid-ports
+	check "a program on direct ports of the next helper" 'own card on a direct port' "$(cd / && timeout 100 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 200 2>&1)"
+	systemctl kill -s KILL funid-ports
+	check "and of the one after" 'own card on a direct port' "$(cd / && timeout 100 funet run -n 2 --card direct --user nobody -- funet pingpong --exchanges 200 2>&1)"
+	check "which has the ports of the job" '^2$' "$(funet status --json | grep -c '"shared_with":')"
+	check "the job goes on while the helper is restarted and killed" 'goes on' "$(kill -0 $m && echo goes on)"
 	systemctl restart funid
 	sleep 1
 	systemctl kill -s KILL funid
-	check "the job goes on while funid is restarted and killed" '^$' "$(cat /tmp/long)"
+	for n in $(seq 200); do # RestartSec
+		[ "$(systemctl is-active funid)" = active ] && break
+		sleep 0.1
+	done
+	check "the job goes on while funid is restarted and killed" 'goes on' "$(kill -0 $m && echo goes on)"
 	wait $m || true
 	check "and ends well" 'every one verified' "$(cat /tmp/long)"
 	check "funid is there again" '^active$' "$(systemctl is-active funid)"

@@ -16,6 +16,8 @@
 //
 // In a job of direct ports a process gets memory and the socket of a port instead of a context (KindPort, port.go), and has a card of its
 // own on it. Its connection is its place in the job; when the daemon ends it shows a ticket to the next one (KindResume).
+// On the connection the daemon also tells what becomes of the other processes of the job, and the process may ask (KindFate, fate.go); and the
+// process asks for memory that it shares with other nodes of its host (KindNeighbours, KindShare, share.go).
 //
 // A message is little-endian and starts with a header:
 //

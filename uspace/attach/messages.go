@@ -391,4 +391,19 @@ type Info struct {
 	XDPMode     string   `json:"xdp_mode"`           // where the NIC program runs, of all interfaces; "": there is none
 	BindMode    string   `json:"bind_mode"`          // how frames reach the card
 	UDPPort     uint16   `json:"udp_port,omitempty"` // that frames travel to in datagrams; 0: they have an EtherType of their own
+	Carriage    Carriage `json:"carriage"`
 }
+
+// Carriage says how the messages of jobs travel: CarriageDaemon, or where jobs may have direct ports CarriageDirect. A daemon that does not say has the former.
+type Carriage struct {
+	Configured string `json:"configured"`    // by the administrator: CarriageDaemon, CarriageDirect or CarriageAuto
+	Chosen     string `json:"chosen"`        // CarriageDaemon or CarriageDirect
+	Why        string `json:"why,omitempty"` // how ports were proven, or why there are none
+}
+
+// The values of Carriage.
+const (
+	CarriageDaemon = "daemon"
+	CarriageDirect = "direct"
+	CarriageAuto   = "auto"
+)

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,17 @@ var messages = []message{
 	{"port", again(attach.DecodePortRequest, attach.AttachRequest.EncodePort)},
 	{"port answer", again(attach.DecodePortAnswer, attach.PortAnswer.Encode)},
 	{"resume", again(attach.DecodeResumeRequest, attach.ResumeRequest.Encode)},
+	{"fate", again(attach.DecodeFate, attach.Fate.Encode)},
+	{"doubt", again(attach.DecodeDoubt, attach.Doubt.Encode)},
+	{"neighbours answer", again(attach.DecodeNeighbours, func(nodes []uint16) []byte {
+		b, err := attach.EncodeNeighbours(nodes)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	})},
+	{"share", again(attach.DecodeShareRequest, attach.ShareRequest.Encode)},
+	{"share answer", again(attach.DecodeShareAnswer, attach.ShareAnswer.Encode)},
 }
 
 func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
@@ -64,6 +76,7 @@ func samples() [][]byte {
 	token := attach.Token(bytes.Repeat([]byte{0xa5}, attach.TokenSize))
 	segment := attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 1 << 20}
 	job, _ := attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0, 1, 0xffff}}.Encode()
+	neighbours, _ := attach.EncodeNeighbours([]uint16{0, 7, 0xffff})
 	return [][]byte{
 		attach.AttachRequest{GID: 5, Node: 1, Slots: 64, Token: token}.Encode(),
 		attach.AttachAnswer{ABI: funi.ABI, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128, Incarnation: 99}.Encode(),
@@ -74,6 +87,9 @@ func samples() [][]byte {
 		attach.AttachRequest{GID: 5, Node: 1, Token: token}.EncodePort(),
 		attach.PortAnswer{GID: 5, Node: 1, Nodes: 3, MTU: 1500, Geometry: geometry}.Encode(),
 		attach.ResumeRequest{GID: 5, Node: 1, Ticket: attach.Ticket{1, 15: 2}, Token: token}.Encode(),
+		attach.Fate{Node: 3, Lives: true, Life: 7, Order: 9}.Encode(),
+		attach.Doubt{Node: 3, Life: 7}.Encode(),
+		neighbours, attach.ShareRequest{Node: 7}.Encode(), attach.ShareAnswer{Node: 7, Bytes: 1 << 19}.Encode(),
 	}
 }
 
@@ -106,13 +122,21 @@ func TestMessagesComeBack(t *testing.T) {
 		p := attach.PortAnswer{GID: r.GID, Node: a.Node, Nodes: nodes, MTU: u32.Draw(t, "mtu"), Geometry: port.Geometry{FrameSize: u32.Draw(t, "frame size"),
 			Frames: u32.Draw(t, "frames"), RxSize: u32.Draw(t, "rx"), TxSize: u32.Draw(t, "tx"), FillSize: u32.Draw(t, "fill"), CompletionSize: u32.Draw(t, "completion")}}
 		p.Ticket = attach.Ticket(rapid.SliceOfN(rapid.Byte(), attach.TicketSize, attach.TicketSize).Draw(t, "ticket"))
-		p.Readable = rapid.Bool().Draw(t, "readable")
+		p.Readable, p.Generic, p.Sums = rapid.Bool().Draw(t, "readable"), rapid.Bool().Draw(t, "generic"), rapid.Bool().Draw(t, "sums")
 		if rapid.Bool().Draw(t, "keyed") {
 			p.Key = rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "key")
 		}
+		p.PeerTimeout, p.ConnectTimeout = time.Duration(u32.Draw(t, "peer timeout"))*time.Millisecond, time.Duration(u32.Draw(t, "connect timeout"))*time.Millisecond
 		same(t, p, p.Encode(), attach.DecodePortAnswer)
+		life := rapid.Uint32Range(1, math.MaxUint32).Draw(t, "life")
+		f := attach.Fate{Node: r.Node, Lives: p.Readable, Life: life, Order: rapid.Uint64().Draw(t, "order")}
+		same(t, f, f.Encode(), attach.DecodeFate)
+		same(t, attach.Doubt{Node: r.Node, Life: life}, attach.Doubt{Node: r.Node, Life: life}.Encode(), attach.DecodeDoubt)
 		again := attach.ResumeRequest{GID: r.GID, Node: r.Node, Ticket: p.Ticket, Token: token}
 		same(t, again, again.Encode(), attach.DecodeResumeRequest)
+		with := attach.ShareAnswer{Node: a.Node, Bytes: s.Bytes}
+		same(t, with, with.Encode(), attach.DecodeShareAnswer)
+		same(t, attach.ShareRequest{Node: a.Node}, attach.ShareRequest{Node: a.Node}.Encode(), attach.DecodeShareRequest)
 
 		j := attach.JobRequest{GID: r.GID, Direct: rapid.Bool().Draw(t, "direct"), Token: token, Cards: rapid.SliceOfN(u16, 1, 300).Draw(t, "cards")}
 		b, err := j.Encode()
@@ -151,8 +175,10 @@ func TestMessageLayout(t *testing.T) {
 	}{
 		{"attach", attach.AttachRequest{GID: 0x0102, Node: 0x0304, Slots: 0x05060708, Token: attach.Token{0xaa, 31: 0xbb}}.Encode(),
 			"46554e4901000100" + "4000000000000000" + "0201040308070605" + "0000000000000000" + "aa" + strings.Repeat("00", 30) + "bb"},
-		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500, Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6}, Ticket: attach.Ticket{0xcc, 15: 0xdd}, Key: append(make([]byte, 31), 0xee), Readable: true}.Encode(),
-			"46554e4901001080" + "6800000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" + "0300000004000000" + "06000000" + "cc" + strings.Repeat("00", 14) + "dd" + "03000000" + strings.Repeat("00", 31) + "ee"},
+		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500, Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6}, Ticket: attach.Ticket{0xcc, 15: 0xdd}, Key: append(make([]byte, 31), 0xee), Readable: true, Generic: true, Sums: true, PeerTimeout: time.Second, ConnectTimeout: 2 * time.Second}.Encode(),
+			"46554e4901001080" + "7000000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" + "0300000004000000" + "06000000" + "cc" + strings.Repeat("00", 14) + "dd" + "0f000000" + strings.Repeat("00", 31) + "ee" + "e8030000d0070000"},
+		{"fate", attach.Fate{Node: 3, Lives: true, Life: 4, Order: 5}.Encode(), "46554e4901001280" + "2000000000000000" + "0300010004000000" + "0500000000000000"},
+		{"doubt", attach.Doubt{Node: 3, Life: 4}.Encode(), "46554e4901001200" + "1800000000000000" + "0300000004000000"},
 		{"attach answer", attach.AttachAnswer{ABI: funi.ABI, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64, Memory: 53248, Incarnation: 6}.Encode(),
 			"46554e4901000180" + "3800000000000000" + "0200000002000000" + "0300040005000000" + "4000000000000000" + "00d0000000000000" + "0600000000000000"},
 		{"segment", attach.SegmentRequest{Base: 0x1000, Rights: 3, Bytes: 0x2000}.Encode(),
@@ -253,9 +279,11 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"port: remote memory", 8, 24, 3, attach.ErrMalformed},
 		{"port answer: no such node", 9, 18, 3, attach.ErrMalformed},
 		{"port answer: too many nodes", 9, 22, 2, attach.ErrMalformed},
-		{"port answer: flags", 9, 68, 4, attach.ErrMalformed},
+		{"port answer: flags", 9, 68, 16, attach.ErrMalformed},
 		{"port answer: a key that there is not", 9, 72, 1, attach.ErrMalformed},
 		{"resume: reserved", 10, 20, 1, attach.ErrMalformed},
+		{"share: reserved", 14, 18, 1, attach.ErrMalformed},
+		{"share answer: reserved", 15, 23, 1, attach.ErrMalformed},
 	} {
 		b := samples()[c.message]
 		b[c.at] = c.value

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	portAnswerSize    = 104
+	portAnswerSize    = 112
 	resumeRequestSize = 72
 
 	// TicketSize is the size of a ticket in bytes.
@@ -46,7 +46,8 @@ func DecodePortRequest(b []byte) (AttachRequest, error) {
 // PortAnswer says what was made. With it come PortDescriptors descriptors: the memory, and the socket.
 //
 //	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields, ticket@52,
-//	u32 flags@68 (bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72
+//	u32 flags@68 (bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72,
+//	u32 peer timeout@104, u32 connect timeout@108, in milliseconds
 //
 // While the connection lasts the place is the process's. A message that comes later is a refusal of this kind, and says why
 // the place is lost. When the connection ends without, the daemon has ended: the process has some time to show its ticket to the next one.
@@ -59,12 +60,20 @@ type PortAnswer struct {
 	// Key is the secret of the job's own key, where hosts have keys; nil: frames are not authenticated. Readable: they need not be encrypted.
 	Key      []byte
 	Readable bool
+	// Generic: the programs at the port's links run in generic mode.
+	Generic bool
+	// Sums: the guard needs the sum of each frame (afxdp.Direct).
+	Sums bool
+	// PeerTimeout and ConnectTimeout are the daemon's, for the card on the port (engine.Config), in whole milliseconds.
+	PeerTimeout, ConnectTimeout time.Duration
 }
 
 // Flags of a PortAnswer, and the size of a key.
 const (
 	portKeyed    = 1
 	portReadable = 2
+	portGeneric  = 4
+	portSums     = 8
 	portKeySize  = 32
 )
 
@@ -93,6 +102,14 @@ func (a PortAnswer) Encode() []byte {
 	if a.Readable {
 		b[68] |= portReadable
 	}
+	if a.Generic {
+		b[68] |= portGeneric
+	}
+	if a.Sums {
+		b[68] |= portSums
+	}
+	binary.LittleEndian.PutUint32(b[104:], uint32(a.PeerTimeout.Milliseconds()))
+	binary.LittleEndian.PutUint32(b[108:], uint32(a.ConnectTimeout.Milliseconds()))
 	return b
 }
 
@@ -112,11 +129,14 @@ func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 		*v = binary.LittleEndian.Uint32(b[28+4*i:])
 	}
 	a.Ticket = Ticket(b[52:])
+	a.PeerTimeout = time.Duration(binary.LittleEndian.Uint32(b[104:])) * time.Millisecond
+	a.ConnectTimeout = time.Duration(binary.LittleEndian.Uint32(b[108:])) * time.Millisecond
 	const what = "an answer to a request for a port"
 	flags := binary.LittleEndian.Uint32(b[68:])
-	if flags&^(portKeyed|portReadable) != 0 {
+	if flags&^(portKeyed|portReadable|portGeneric|portSums) != 0 {
 		return PortAnswer{}, malformed(what, "flags", uint64(flags))
 	}
+	a.Generic, a.Sums = flags&portGeneric != 0, flags&portSums != 0
 	if a.Readable = flags&portReadable != 0; flags&portKeyed != 0 {
 		a.Key = bytes.Clone(b[72 : 72+portKeySize])
 	} else if [portKeySize]byte(b[72:]) != [portKeySize]byte{} {
@@ -167,8 +187,9 @@ type Port struct {
 	done   context.Context // ends with Close
 	end    context.CancelFunc
 
-	mu   sync.Mutex
-	conn *net.UnixConn
+	mu    sync.Mutex
+	conn  *net.UnixConn
+	asked chan<- reply // of a request that the daemon at conn has to answer (share.go); nil: there is none
 }
 
 // OpenPort connects to the daemon and asks for the port of a node. Slots, Remote and Spin of the configuration are not used. Errors are
@@ -210,12 +231,13 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 	return p, nil
 }
 
-// Watch waits until the place is the process's no more, says why, unless Close was called before, and ends. When the daemon has ended it
-// shows the ticket to the next one. A goroutine of its own calls it.
-func (p *Port) Watch(lose func(why error)) {
+// Watch waits until the place is the process's no more, says why, unless Close was called before, and ends. Meanwhile it tells what becomes of the other
+// processes of the job. When the daemon has ended it shows the ticket to the next one. A goroutine of its own calls it.
+func (p *Port) Watch(lose func(why error), tell func(Fate)) {
 	buffer := make([]byte, MaxMessage)
+	news := &fates{tell, map[uint16]uint64{}, p.Answer.Nodes}
 	for {
-		err := p.listen(buffer)
+		err := p.listen(buffer, news)
 		var refused *Refusal
 		if !errors.As(err, &refused) && p.done.Err() == nil {
 			err = p.resume(buffer)
@@ -231,14 +253,27 @@ func (p *Port) Watch(lose func(why error)) {
 }
 
 // listen waits for the end of the connection, or for the daemon to say that the place is gone.
-func (p *Port) listen(buffer []byte) error {
+func (p *Port) listen(buffer []byte, news *fates) error {
 	for {
-		message, _, err := Receive(p.conn, buffer, 0)
+		message, got, err := Receive(p.conn, buffer, 1)
+		var h Header
 		if err == nil {
-			_, err = DecodeBody(message, KindPort|AnswerBit)
+			if p.answered(message, got) {
+				continue
+			}
+			CloseDescriptors(got)
+			h, err = DecodeHeader(message)
 		}
+		switch {
+		case err != nil:
+		case h.Kind == KindFate|AnswerBit && h.Status == Done:
+			err = news.take(message)
+		case h.Kind == KindPort|AnswerBit:
+			_, err = DecodeBody(message, h.Kind)
+		} // another kind is nothing that this version knows, or refuses what another daemon would do
 		if err != nil {
-			return err // else it is nothing that this version knows
+			p.deliver(reply{err: errUnanswered})
+			return err
 		}
 	}
 }

@@ -109,8 +109,8 @@ var statusText = [statuses]string{
 	ErrInterface:       "an interface of the card cannot be used; `funet status` says how it is",
 	ErrHost:            "the peers file does not let the group live there (groups); take another GID, or another host",
 	ErrKey:             "the two hosts exchange nothing because their keys differ; `funet doctor` with that card's number says what to do",
-	ErrCarriage:        "the job has the other kind of cards: direct ports or contexts of the daemon; start it again with the same version of FUNet on all hosts",
-	ErrNoPort:          "the daemon gives no direct ports; leave out --card direct, or have the administrator configure carriage: direct on all hosts",
+	ErrCarriage:        "the job has direct ports and no contexts, or the other way round; programs that use funi.h or package attach themselves need contexts: `funet run --card daemon`",
+	ErrNoPort:          "the daemon gives no direct ports for this job; use `funet run --card daemon`, or have the administrator configure carriage: auto on all hosts",
 }
 
 // Error returns what the number means and what to do about it.

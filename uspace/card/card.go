@@ -1,6 +1,6 @@
 // Package card is the card embedded in a process: engine, ports and clock put
 // together, stepped from the process's own poll loop. One process is one card on
-// interfaces of its own; no daemon is involved.
+// interfaces of its own, or on a direct port; no daemon is on the way of a message.
 //
 // The journey: a library above (package am) fills a slot of a send queue through
 // Interface and calls Drive; Drive steps the engine, which sends what waits and
@@ -10,6 +10,10 @@
 // thread; with Config.AnyThread to one goroutine at a time. Interrupt alone is for any. Drive spins while the process has a processor to itself. When others want
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
+//
+// On a direct port a goroutine drives the card while the program computes (relief.go). Calls then wait for the end of a step, at most, and cost two
+// atomic operations more. What the card writes into memory that others may write may come at any time, as with a daemon's card: a program that looks there
+// without waiting uses atomic loads. On interfaces of its own a card runs only while the program calls.
 //
 // A thread beside the card checks once a second whether each interface works. It mends what it can; otherwise Fault
 // says what is wrong (mind.go).
@@ -182,9 +186,12 @@ type Card struct {
 	modelled *modelled // nil: the host as it is (modelled.go)
 
 	// Of a card on a direct port (direct.go).
-	place func() error // gives it back; nil: there is none
-	loss  atomic.Pointer[error]
-	lost  error // that the program was told of
+	place      func() error // gives it back; nil: there is none
+	loss       atomic.Pointer[error]
+	lost       error       // that the program was told of
+	news       news        // fate.go
+	neighbours *neighbours // nil: there are none (neighbours.go)
+	relief     *relief     // nil: there is none (relief.go)
 }
 
 // Open makes a card and attaches a context. It locks the calling goroutine to its OS thread until Close, unless
@@ -244,7 +251,7 @@ func Open(c Config) (_ *Card, err error) {
 		groups = append(groups, engine.SystemGroup)
 	}
 	if c.Direct != nil {
-		if err := k.plugDirect(c.Direct, &cfg); err != nil {
+		if err := k.plugDirect(&c, &cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -307,6 +314,9 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	if c.Direct != nil {
 		k.unminded()
+		if k.relief, err = newRelief(k.relieve, k.sockfds[1:]); err != nil {
+			return nil, fmt.Errorf("opening card: %w", err)
+		}
 		return k, nil
 	}
 	if err := k.mind(c.Tell); err != nil {
@@ -454,6 +464,13 @@ func (k *Card) drive(rests bool) {
 		k.modelled.drive()
 		return
 	}
+	k.relief.take()
+	k.run(rests)
+	k.relief.give()
+}
+
+// run is a call of Drive or Look.
+func (k *Card) run(rests bool) {
 	k.polls++
 	heads := k.iface.Heads()
 	sends := heads != k.heads
@@ -470,13 +487,15 @@ func (k *Card) drive(rests bool) {
 			k.attend(w)
 		}
 		k.attendLoss()
+		k.neighbours.attend()
 		k.limit()
 		k.loop.busy(k.progress)
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
 	k.sayHello(look)
-	k.leftover = k.next <= k.now
+	news := look && k.attendNews()
+	k.leftover = news || k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {
 		k.progress = p
 		k.wait.Found()
@@ -498,7 +517,11 @@ func (k *Card) countFaults(cfg *engine.Config) {
 
 // Faults returns how often others have missed the process's windows or were refused, and how many of its packets had no route, since the card was opened. What the
 // card does about them is Config.Tune's to say (engine.Config.Fault).
-func (k *Card) Faults() engine.Faults { return k.faults }
+func (k *Card) Faults() engine.Faults {
+	k.relief.take()
+	defer k.relief.give()
+	return k.faults
+}
 
 // limit tells the engine what the kernel has heard about the ways to the peers.
 func (k *Card) limit() {
@@ -516,15 +539,22 @@ func (k *Card) receives() bool {
 			return true
 		}
 	}
-	return false
+	return k.neighbours.ready()
 }
 
 // Ports returns the port of each interface. While an interface is being opened anew its port is a closed one;
 // afterwards it is another.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
-// Engine returns the engine, for its counters.
+// Engine returns the engine, for its counters; on a direct port it is used within Alone.
 func (k *Card) Engine() *engine.Card { return k.engine }
+
+// Alone calls f, which looks at the engine or at ports, while nothing else drives the card. f must not call the card.
+func (k *Card) Alone(f func()) {
+	k.relief.take()
+	defer k.relief.give()
+	f()
+}
 
 // Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The
 // card goes on trying; peers become silent in the meantime. On a direct port it is also why the place in the job is gone (Lose).
@@ -532,6 +562,8 @@ func (k *Card) Err() error {
 	if k.lost != nil {
 		return k.lost
 	}
+	k.relief.take()
+	defer k.relief.give()
 	for _, p := range k.live {
 		if err := p.Err(); err != nil {
 			return fmt.Errorf("sending on %s: %w", p.Info().Interface, err)
@@ -545,6 +577,7 @@ func (k *Card) Err() error {
 // the peers, detaches from the interfaces and unlocks the OS thread. It returns an
 // error when something was left undelivered, funi.ErrUndelivered when that was for want of time. The end of Config.Context ends the wait.
 func (k *Card) Close(linger time.Duration) error {
+	k.relief.stop()
 	end := k.wall() + int64(linger)
 	for !k.ctx.Idle() && k.wall() < end && k.until.Err() == nil && k.lost == nil {
 		for l := range arctic.Level(arctic.Levels) {
@@ -568,6 +601,7 @@ func (k *Card) Close(linger time.Duration) error {
 	default:
 		err = fmt.Errorf("closing card: %w after %v", funi.ErrUndelivered, linger)
 	}
+	k.neighbours.depart()
 	k.engine.Leave()
 	if k.modelled != nil {
 		k.modelled.leave()
@@ -595,5 +629,6 @@ func (k *Card) release() error {
 	if k.place != nil {
 		errs = append(errs, k.place())
 	}
-	return errors.Join(append(errs, k.system.close(), k.loop.close(), k.alarm.Close())...)
+	k.neighbours.close()
+	return errors.Join(append(errs, k.system.close(), k.loop.close(), k.alarm.Close(), k.relief.close())...)
 }

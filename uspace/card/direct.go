@@ -2,10 +2,11 @@ package card
 
 // This file is a card on a direct port: a daemon admits the process, and its helper made the socket. The job's cards are its
 // nodes. There is no interface to mind, nobody to say hello to, and no address: the switch of each host knows where
-// nodes are.
+// nodes are. fate.go is what the daemon tells of them.
 
 import (
 	"context"
+	"time"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
@@ -19,6 +20,15 @@ type Direct struct {
 	afxdp.Direct // the socket becomes the card's, and the memory stays the caller's
 	// Close gives back the place in the job that the port is for, when the card is closed.
 	Close func() error
+	// Incarnation is the card's, by which the daemon knows the process.
+	Incarnation uint32
+	// Doubt asks whether the process of a node lives, which was silent for half of PeerTimeout, by the incarnation of its card: Ended or Lives
+	// may answer. Whoever drives the card calls it, and it does not wait. nil: nobody knows.
+	Doubt func(node uint16, life uint32)
+	// PeerTimeout and ConnectTimeout are those of engine.Config; 0: the defaults.
+	PeerTimeout, ConnectTimeout time.Duration
+	// Neighbours has frames to nodes of the same host go through memory; nil: they go by the port.
+	Neighbours *Neighbours
 }
 
 // direct tells the engine of the job.
@@ -27,11 +37,21 @@ func (c *Config) direct(cfg *engine.Config) {
 		return
 	}
 	tag := arctic.JobTag(c.Token[:], c.GID)
-	cfg.Direct = &tag
+	cfg.Direct, cfg.Doubt = &tag, c.Direct.Doubt
+	if c.Direct.Incarnation != 0 {
+		cfg.Incarnation = c.Direct.Incarnation
+	}
+	if c.Direct.PeerTimeout != 0 {
+		cfg.PeerTimeout = c.Direct.PeerTimeout
+	}
+	if c.Direct.ConnectTimeout != 0 {
+		cfg.ConnectTimeout = c.Direct.ConnectTimeout
+	}
 }
 
 // plugDirect opens the port. The socket is the card's from then on.
-func (k *Card) plugDirect(d *Direct, cfg *engine.Config) error {
+func (k *Card) plugDirect(c *Config, cfg *engine.Config) error {
+	d := c.Direct
 	k.place = d.Close
 	p, err := afxdp.OpenDirect(d.Direct)
 	if err != nil {
@@ -40,6 +60,9 @@ func (k *Card) plugDirect(d *Direct, cfg *engine.Config) error {
 	in := plug.New(p.FrameSize())
 	in.Plug(p)
 	k.ports, k.sockets, cfg.Ports = []*afxdp.Port{p}, []socket{{plug: in}}, []port.Port{in}
+	if d.Neighbours != nil {
+		cfg.Ports[0] = k.neighbour(in, c)
+	}
 	return nil
 }
 
@@ -49,6 +72,19 @@ func (k *Card) unminded() {
 	close(m.ended)
 	m.until, m.end = context.WithCancel(context.Background())
 	k.minder = m
+}
+
+// relieve is a step while the program computes. It returns for how many nanoseconds there is nothing to do; 0: there is more.
+func (k *Card) relieve() (rest int64) {
+	k.neighbours.attend()
+	k.engine.Retime()
+	k.now = k.wall()
+	before := k.engine.Progress()
+	next := k.engine.Step(k.now)
+	if k.attendNews() || k.engine.Progress() != before || !k.neighbours.doze() {
+		return 0
+	}
+	return max(next-k.now, 0)
 }
 
 // Direct reports whether the card is on a direct port.

@@ -62,7 +62,19 @@ func (k *Card) Fd() (int, error) {
 //
 // It belongs to the card's goroutine, as Drive does; the wait does not.
 func (k *Card) Arm() bool {
-	if k.modelled != nil || k.loop.err != nil || !k.alarm.Arm() {
+	if k.modelled != nil || k.loop.err != nil {
+		return false
+	}
+	k.relief.take()
+	if k.arm() {
+		return true // and has the card until it drives again: it sleeps
+	}
+	k.relief.give()
+	return false
+}
+
+func (k *Card) arm() bool {
+	if !k.alarm.Arm() {
 		return false
 	}
 	k.loop.join()
@@ -71,6 +83,7 @@ func (k *Card) Arm() bool {
 	k.now, k.heads = k.wall(), k.iface.Heads()
 	k.next = k.engine.Step(k.now)
 	k.sayHello(true)
+	news := k.attendNews()
 	k.leftover = k.next <= k.now
 	p := k.engine.Progress()
 	moved := p != k.progress
@@ -80,8 +93,8 @@ func (k *Card) Arm() bool {
 	if k.hello != nil {
 		next = min(next, k.helloAt)
 	}
-	if moved || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil {
-		k.Disarm()
+	if moved || news || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil || !k.neighbours.doze() {
+		k.disarm()
 		return false
 	}
 	k.loop.wakeAt(next, k.now)
@@ -91,7 +104,14 @@ func (k *Card) Arm() bool {
 
 // Disarm takes Arm back. It belongs to the card's goroutine.
 func (k *Card) Disarm() {
+	k.relief.take()
+	k.disarm()
+	k.relief.give()
+}
+
+func (k *Card) disarm() {
 	k.alarm.Disarm()
+	k.neighbours.wake()
 	k.loop.wakeAt(engine.Never, 0)
 	k.loop.armed, k.loop.at = false, k.progress
 }

@@ -23,7 +23,10 @@ func (k *Card) waiting() {
 		k.wait.Yielded(k.now, k.wall())
 	case wait.Sleep:
 		if d := min(k.wait.Nap(), k.next-k.now); d > 0 { // until the engine wants to run
-			k.alarm.Sleep(&k.wait, k.sockfds, d)
+			if k.neighbours.doze() {
+				k.alarm.Sleep(&k.wait, k.sockfds, d)
+			}
+			k.neighbours.wake()
 		}
 		k.wait.Slept(k.wall())
 	}

@@ -24,12 +24,21 @@ func (k *Card) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, erro
 
 // Register lets the card use memory of the process as source or destination of
 // transfers. Errors are those of funi.Segments.
-func (k *Card) Register(s funi.Segment) error { return k.ctx.Register(s) }
+func (k *Card) Register(s funi.Segment) (err error) {
+	k.Alone(func() { err = k.ctx.Register(s) })
+	return err
+}
 
 // Unregister ends that; it returns engine.ErrSegmentBusy while the card needs it.
-func (k *Card) Unregister(base uint32) error { return k.ctx.Unregister(base) }
+func (k *Card) Unregister(base uint32) (err error) {
+	k.Alone(func() { err = k.ctx.Unregister(base) })
+	return err
+}
 
 // Withdraw ends that at once, also where the card needs it: transfers that it may still read from there come back
 // (arctic.ReasonSource), and the receiver gets parts of their data at the most, and no notice. It returns engine.ErrSegmentBusy
 // while a transfer that has arrived waits to be written, perhaps there.
-func (k *Card) Withdraw(base uint32) error { return k.ctx.Withdraw(base) }
+func (k *Card) Withdraw(base uint32) (err error) {
+	k.Alone(func() { err = k.ctx.Withdraw(base) })
+	return err
+}

@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	// chainDepth is how many multicasts of a chain a member may have sent on that nobody has answered.
+	// chainDepth is how many multicasts of a chain a member may have sent on, to MaxNext others each, that nobody has answered. Who has fewer behind it may
+	// have more.
 	chainDepth = 4
 	// chainLines is how many lines a chain has.
 	chainLines = chainDepth * funi.MaxNext

@@ -82,6 +82,9 @@ type Config struct {
 	// frames are of arctic.VersionDirect, which is all that the two ends of a link need to agree about. Contexts of other jobs and nodes are
 	// refused (ErrDirect). nil: a card of a host.
 	Direct *uint64
+	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a silence, with the incarnation that it had: the owner may
+	// know whether that lives (Card.Ended, Card.Lives). It is called within Step and must not call the card. nil: nobody knows.
+	Doubt func(card uint16, life uint32)
 	// Doorbells is where processes ring whose contexts have no other page (Card.Doorbells); nil:
 	// the card makes it, which is enough for processes that are one with it.
 	Doorbells *funi.Doorbells
@@ -247,7 +250,7 @@ func (c *Config) frameSize() int {
 func (c *Config) link() link.Config {
 	n := link.Config{
 		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable, Ports: c.Ports, Peers: c.Peers,
-		AnyGroup: c.AnyGroup, Direct: c.Direct, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
+		AnyGroup: c.AnyGroup, Direct: c.Direct, Doubt: c.Doubt, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
 		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
 		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,
 	}

@@ -80,7 +80,7 @@
 // (a page for the processes of one user), Saved.Live (processes that go on while their contexts
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
 //
-// peers.go is how the card's owner names other cards and observes frames.
+// peers.go is how the card's owner names other cards and observes frames, and tells a direct card which of them have ended (Ended, Lives).
 //
 // Rules:
 //   - Exactly once: what package link promises of frames holds for packets. The

@@ -92,6 +92,18 @@ func (c *Card) RemovePeer(card uint16) {
 	c.parted()
 }
 
+// Ended tells a direct card that the process of a node has ended, by the incarnation of its card: what waits for it, and what is sent to it from now on, returns with
+// ReasonDeparted, until another life of it greets, Lives tells of one, or ConnectTimeout has passed. News of another life than the one that the card has
+// met change nothing. Call Step afterwards.
+func (c *Card) Ended(card uint16, life uint32) {
+	c.link.Ended(card, life)
+	c.parted()
+}
+
+// Lives tells a direct card that the process of a node is there, by the incarnation of its card: if it is silent it may be for ConnectTimeout. Call Step
+// afterwards.
+func (c *Card) Lives(card uint16, life uint32) { c.link.Lives(card, life) }
+
 // parted returns the packets that waited for a peer that is gone.
 func (c *Card) parted() {
 	c.settleLines()
@@ -110,5 +122,9 @@ func (c *Card) SetLimit(card uint16, bytes int) { c.link.SetLimit(card, bytes) }
 // Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the peers.
 func (c *Card) Limit(card uint16) int { return c.link.Limit(card) }
 
-// Contended reports whether more than one account uses the card.
+// Contended reports whether more than one account uses the card, or Beside was called.
 func (c *Card) Contended() bool { return c.link.Contended() }
+
+// Beside tells the card that others want its processor who do not use it. For a tenth of a second after now its steps are as short as where accounts
+// share it.
+func (c *Card) Beside(now int64) { c.link.Beside(now) }

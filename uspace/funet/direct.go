@@ -13,6 +13,7 @@ import (
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/shared"
 )
 
 // direct opens a card on a port of the daemon's. The program may pass it on between threads, as it may a daemon's.
@@ -24,7 +25,9 @@ func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Pla
 	defer p.Memory.Close() // the port has mapped it
 	a := p.Answer
 	c := card.Config{GID: cfg.GID, Token: cfg.Token, Node: cfg.Node, Slots: cfg.Slots, Remote: cfg.Remote, CPU: -1, AnyThread: true, Context: until,
-		Direct: &card.Direct{Direct: afxdp.Direct{FD: p.Socket, Memory: p.Memory, Geometry: a.Geometry, MTU: int(a.MTU)}, Close: p.Close}}
+		Direct: &card.Direct{Direct: afxdp.Direct{FD: p.Socket, Memory: p.Memory, Geometry: a.Geometry, MTU: int(a.MTU), Generic: a.Generic, Sums: a.Sums}, Close: p.Close,
+			Incarnation: a.Ticket.Incarnation(), Doubt: p.Doubt, PeerTimeout: a.PeerTimeout, ConnectTimeout: a.ConnectTimeout,
+			Neighbours: &card.Neighbours{List: p.Neighbours, Join: func(node uint16) (*shared.Memory, error) { return shareWith(p, node) }}}}
 	for node := range a.Nodes {
 		c.Peers = append(c.Peers, card.Peer{Node: uint16(node)})
 	}
@@ -43,6 +46,26 @@ func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Pla
 	if err != nil {
 		return nil, Place{}, errors.Join(fmt.Errorf("opening a card on a direct port: %w", err), p.Close())
 	}
-	go p.Watch(k.Lose)
+	go p.Watch(k.Lose, func(f attach.Fate) {
+		if f.Lives {
+			k.Lives(f.Node, f.Life)
+		} else {
+			k.Ended(f.Node, f.Life)
+		}
+	})
 	return k, Place{Node: int(cfg.Node), Nodes: int(a.Nodes), Life: cfg.Life, GID: cfg.GID, Token: cfg.Token}, nil
+}
+
+// shareWith maps the memory of this node and a neighbour.
+func shareWith(p *attach.Port, node uint16) (*shared.Memory, error) {
+	f, err := p.Share(node, shared.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := attach.MapMemory(int(f.Fd()), shared.Size)
+	if err != nil {
+		return nil, err
+	}
+	return &shared.Memory{Bytes: b, Close: func() { attach.Unmap(b) }}, nil
 }

@@ -18,7 +18,8 @@
 //
 //   - Messages are handled, and calls answered, while some goroutine of the process waits on the endpoint: in Wait, Run,
 //     Call, Barrier and the like, or while the program calls Poll. A program that computes for long lets one goroutine
-//     Run.
+//     Run. Without, the card of a daemon or of a direct port takes messages into the queues and carries out operations on windows meanwhile; a
+//     card on interfaces of the process's own does nothing.
 //   - Handlers run one at a time, with the lock. They may reply and nothing else; what waits returns ErrHandler there.
 //     So replies always drain, and two nodes that flood each other do not deadlock (package am says why).
 //   - Handlers are registered before the first call that waits; a Barrier after that says that all nodes have. The sender of a message

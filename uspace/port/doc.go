@@ -1,6 +1,7 @@
 // Package port is the interface between a card and its network. Its folders hold the ports:
 // afxdp for real interfaces, plug for interfaces that come and go, and paced around another port, as slow as
-// the links of a modelled network. hello is another port around a port; through it cards find and ask each other.
+// the links of a modelled network. shared is around the port of a direct card: frames to nodes of the same host go through memory. hello is another port
+// around a port; through it cards find and ask each other.
 // Tests have a port of their own, a network in memory that loses, repeats and reorders frames as a seed says (tests/wire).
 //
 // The card does not know what a port does to a frame: where afxdp sends UDP datagrams, package encap makes their

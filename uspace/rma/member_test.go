@@ -65,8 +65,9 @@ const (
 	roundBytes = arctic.MaxMulticastBytes
 	mostRounds = chainBytes / roundBytes
 	roundType  = 300 // of messages
-	// underWay is how many rounds of a chain are under way at once: more than a member takes at once, so that some wait there.
-	underWay = 6
+	// underWay is how many rounds of a chain are under way at once: more than the 16 copies that a member with at most one behind it takes at once, so that some
+	// wait before it. Those that a member had taken when it ended, and had not reported, name nobody.
+	underWay = 20
 )
 
 // round returns what the put of a round writes, and the words of the message that says so.
@@ -320,6 +321,9 @@ func (m *memberState) obey(line string) error {
 			s.left = 0
 		}
 	case "counts":
+		if err := m.drive(); err != nil { // what was complete before the command is in the queue
+			return err
+		}
 		say("counts", m.counts)
 	case "clean": // no put has come again after its message
 		for i, b := range m.memory {

@@ -32,6 +32,7 @@ type Card struct {
 	token     uint64 // of the pending event
 	free      int64  // the processor has time for a step from then on
 	slow      int64  // a step takes slow times StepTime
+	told      []func(*engine.Card)
 	before    engine.Counters
 }
 
@@ -71,7 +72,7 @@ func (c *Card) Crash() {
 	for _, p := range c.processes {
 		p.Kill()
 	}
-	c.engine, c.processes, c.due = nil, nil, Never
+	c.engine, c.processes, c.told, c.due = nil, nil, nil, Never
 	c.port.attach(nil)
 }
 
@@ -88,6 +89,15 @@ func (c *Card) Leave() {
 func (c *Card) SetLimit(to, bytes int) {
 	if c.engine != nil {
 		c.engine.SetLimit(uint16(to), bytes)
+		c.wake(c.world.now)
+	}
+}
+
+// Tell has something done to the card's engine after its next step, which another one follows, as a card is told what happens elsewhere (package card). A card that
+// is down ignores it.
+func (c *Card) Tell(do func(*engine.Card)) {
+	if c.engine != nil {
+		c.told = append(c.told, do)
 		c.wake(c.world.now)
 	}
 }
@@ -121,6 +131,11 @@ func (c *Card) happen(token, _ uint64) bool {
 		return false
 	}
 	next := c.engine.Step(w.now)
+	for _, do := range c.told {
+		do(c.engine)
+		next = w.now
+	}
+	c.told = c.told[:0]
 	c.free = w.now + int64(w.o.StepTime)*c.slow
 	if next != engine.Never {
 		c.wake(next)

@@ -5,7 +5,7 @@
 // a coroutine until it calls Drive, Wait or Sleep, which put its next turn into the
 // queue. If it has written anything for its card, a step of the card goes there too. The step sends
 // frames through a port, whose network puts their arrivals there: over the Ethernet
-// model (bandwidth, delay, bounded queues, and every fault) or the Arctic model
+// model (bandwidth, delay, bounded queues, and every fault; with the switch of direct ports where there is a Switch) or the Arctic model
 // (routers with three buffers an input, credits, virtual cut-through). An arrival lets
 // the receiving card step, and what the card published wakes the process.
 //

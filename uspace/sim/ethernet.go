@@ -27,7 +27,7 @@ type EthernetConfig struct {
 	Faults                    Faults
 }
 
-// Ethernet is a network. Frames are delivered by destination address.
+// Ethernet is a network. Frames are delivered by destination address, or where a Switch says.
 type Ethernet struct {
 	world  *World
 	cfg    EthernetConfig
@@ -42,7 +42,8 @@ type Ethernet struct {
 	// switch take to send.
 	backlog, patience int64
 
-	hear func(frame []byte) // see Listen
+	hear    func(frame []byte) // see Listen
+	between *Switch            // nil: there is none
 
 	// Lost counts the frames that did not arrive, by reason.
 	Lost struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
@@ -83,13 +84,17 @@ func (e *Ethernet) Plug() *EthernetPort {
 // Address returns the Ethernet address of a port, locally administered.
 func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byte(port)} }
 
-// Listen shows hear each frame that a card sends, before any fault. hear must not keep the frame.
+// Listen shows hear each frame that a card sends, before any fault; with a Switch, each that goes from host to host. hear must not keep the frame.
 func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
 
-// Inject sends a frame that no card has sent to the card with its destination address, if there is one. The frame must
-// not be longer than the network's frames.
+// Inject sends a frame that no card has sent to the card with its destination address, if there is one; with a Switch, to the host
+// with that address. The frame must not be longer than the network's frames.
 func (e *Ethernet) Inject(frame []byte) {
-	if to := e.lookup(frame); to != nil {
+	to := e.lookup(frame)
+	if e.between != nil {
+		to = e.between.towards(frame)
+	}
+	if to != nil {
 		i := e.pool.take(len(frame))
 		f := &e.pool.frames[i]
 		f.n = copy(f.data, frame)
@@ -129,7 +134,15 @@ const (
 func (e *Ethernet) send(p *EthernetPort, i uint32) {
 	w, f := e.world, &e.pool.frames[i]
 	w.sent(f, p.card)
-	if e.hear != nil {
+	if s := e.between; s != nil {
+		to := s.out(p.number, f.bytes())
+		if to == nil {
+			e.pool.give(i)
+			return
+		}
+		f.to = to.number
+	}
+	if e.hear != nil && (e.between == nil || !local(f.data)) {
 		e.hear(f.bytes())
 	}
 	p.up = max(p.up, w.now) + e.serialize(f.n)
@@ -140,6 +153,9 @@ func (e *Ethernet) send(p *EthernetPort, i uint32) {
 func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 	f := &e.pool.frames[i]
 	to := e.lookup(f.data)
+	if e.between != nil {
+		to = e.ports[f.to]
+	}
 	switch {
 	case to == nil:
 		e.Lost.Unknown++

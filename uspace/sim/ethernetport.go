@@ -112,6 +112,12 @@ func (p *EthernetPort) happen(_, arg uint64) bool {
 		e.forward(p, i)
 		return true
 	}
+	if e.between != nil {
+		if p = e.between.in(p, e.pool.frames[i].bytes()); p == nil {
+			e.pool.give(i)
+			return true
+		}
+	}
 	switch {
 	case p.card == nil:
 		e.Lost.Down++

@@ -12,6 +12,7 @@ type frame struct {
 	n    int    // bytes of it
 	sent int64  // when
 	flow uint64 // number in a trace
+	to   uint16 // the port that a Switch sends it to
 }
 
 // bytes returns the frame.

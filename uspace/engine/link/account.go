@@ -99,7 +99,10 @@ func (e *End) changeUser(a *Account) {
 	}
 }
 
-// Contended reports whether more than one account uses the card.
+// Beside has the account that uses the card count as one beside others for a time (Recently), though they do not use the card.
+func (e *End) Beside(now int64) { e.anotherAt = max(e.anotherAt, now) }
+
+// Contended reports whether more than one account uses the card, or Beside was called.
 func (e *End) Contended() bool { return e.now-e.anotherAt < Recently }
 
 // Quantum returns how many bytes an account may spend in a step or round.

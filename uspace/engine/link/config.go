@@ -45,7 +45,9 @@ type Config struct {
 
 	// Direct: all cards are nodes of one job, whose tag this is; frames say so (arctic.VersionDirect), and others are dropped. nil: they
 	// are cards of hosts.
-	Direct      *uint64
+	Direct *uint64
+	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a silence (fate.go); nil: nobody asks.
+	Doubt       func(card uint16, life uint32)
 	AnyGroup    bool
 	Train       int
 	FirstWindow int

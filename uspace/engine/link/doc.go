@@ -28,6 +28,7 @@
 //	keys.go, seal.go  keys of two cards, and frames that are sealed with them
 //	acknowledge.go  answers that came: lines are settled, or wait for another try
 //	rejects.go, verdict.go  what was rejected, so that a repeated frame gets the same answer
+//	fate.go      what the owner of a direct card hears of the processes behind its peers
 //	reached.go   how far the card has come with each peer's frames
 //
 // A peer (peer.go) is another card; its two flows (flow.go), one a level, hold the sequence numbers in both directions, and are

@@ -52,6 +52,7 @@ type End struct {
 	train  Train         // of the frame being looked at
 	fate   Fate          // the same
 	bye    *peer         // said goodbye in it
+	fates  []fate        // index card number; nil: nobody tells the card of processes
 	see    func(port int, frame []byte, fate Fate)
 }
 
@@ -72,6 +73,9 @@ func New(cfg Config) *End {
 		last = max(last, p.Card)
 	}
 	e.byCard = make([]*peer, int(last)+1)
+	if cfg.Direct != nil {
+		e.fates = make([]fate, len(e.byCard))
+	}
 	e.timers.heap = make([]*peer, 0, len(cfg.Peers))
 	room := make([]peer, len(cfg.Peers))
 	for i, p := range cfg.Peers {

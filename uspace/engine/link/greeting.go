@@ -119,7 +119,7 @@ func (e *End) greet(p *peer) {
 	if p.greetAt != 0 {
 		return
 	}
-	if p.removed() {
+	if p.removed() || e.over(p) {
 		p.greetAt = e.now // what waits for it is returned when the timers are served
 		e.timers.set(p, p.greetAt)
 		return
@@ -173,7 +173,7 @@ func (e *End) Greet(card uint16) bool {
 // greetAgain repeats a greeting that was not answered, or gives the peer up.
 func (e *End) greetAgain(p *peer) {
 	switch {
-	case p.removed():
+	case p.removed() || e.over(p):
 		e.lose(p, arctic.ReasonDeparted)
 		return
 	case p.trouble != noTrouble && e.now-p.silentSince >= min(keyPatience, int64(e.cfg.ConnectTimeout)/2):
@@ -256,6 +256,11 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	var g arctic.Greeting
 	f.Greeting(&g)
+	if e.buried(p, &g) { // it was under way
+		e.counters.Stale++
+		e.fate.Outcome = Stale
+		return
+	}
 	answers := p.nonce != 0 && g.Echo == p.nonce // it has heard this card's greeting, and this is its answer
 	if answers {
 		p.replies++
@@ -358,6 +363,9 @@ func (e *End) begin(p *peer, was uint32) {
 // and goes on as it was may be long gone, and somebody else repeat its greeting: that is no sign of life.
 func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 	p.trouble, p.doubt = noTrouble, noTrouble
+	if e.fates != nil {
+		e.fates[p.Card].ended = 0
+	}
 	p.readable = e.cfg.Readable && g.Flags&arctic.Readable != 0
 	e.carries(p, int(min(g.Longest, arctic.MaxFrame)))
 	if p.established && !anew {

@@ -39,6 +39,9 @@ func (e *End) SetPeer(p Peer) {
 	if int(p.Card) >= len(e.byCard) {
 		e.byCard = append(e.byCard, make([]*peer, int(p.Card)+1-len(e.byCard))...)
 	}
+	if e.fates != nil {
+		e.fates = append(e.fates, make([]fate, len(e.byCard)-len(e.fates))...)
+	}
 	switch old := e.byCard[p.Card]; {
 	case old == nil:
 		e.peers = append(e.peers, e.newPeer(new(peer), p))

@@ -110,11 +110,7 @@ func (p *peer) nextDue() int64 {
 
 // silent reports whether the peer has been silent for too long.
 func (e *End) silent(p *peer) bool {
-	limit := e.cfg.PeerTimeout
-	if p.incarnation == 0 {
-		limit = e.cfg.ConnectTimeout
-	}
-	return p.silentSince != 0 && e.now-p.silentSince >= int64(limit)
+	return p.silentSince != 0 && e.now-p.silentSince >= e.mayBeSilent(p)
 }
 
 // timeout handles a retransmission timeout: everything in flight counts as lost
@@ -131,7 +127,7 @@ func (e *End) timeout(f *flow) {
 		// no room for both.
 		e.greetBack(f.peer, f.peer.gid)
 	}
-	if e.now-f.movedAt >= int64(e.cfg.PeerTimeout) {
+	if e.now-f.movedAt >= e.mayBeSilent(f.peer) && !e.vouchedFor(f.peer) {
 		// The peer is heard, but does not answer the oldest frame of this flow:
 		// something drops just this one, its length for example, or the two disagree
 		// about the sequence.

@@ -25,6 +25,10 @@ type PeerState struct {
 	Doubt KeyState
 	// Replies counts the greetings of the peer that answered one of the card's, those with a wrong key too, modulo 65,536.
 	Replies uint16
+	// Life is the incarnation that the peer had when it was last met; 0: never. SilentSince is when what it has not answered since began to wait, in
+	// nanoseconds of Step's clock; 0: nothing waits.
+	Life        uint32
+	SilentSince int64
 }
 
 // PeerStates calls see for up to most peers, from an index on, and returns the index of the next, or 0 after
@@ -53,7 +57,7 @@ func (e *End) PeerState(card uint16) (s PeerState, ok bool) {
 
 // stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(), Replies: p.replies}
+	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(), Replies: p.replies, Life: p.incarnation, SilentSince: p.silentSince}
 	if p.Key != nil {
 		s.Identity = p.Key.Identity()
 	}

@@ -27,7 +27,9 @@ type Direct struct {
 	FD       int      // the socket
 	Memory   *os.File // that it is registered with
 	Geometry port.Geometry
-	MTU      int // of the socket's link
+	MTU      int  // of the socket's link
+	Generic  bool // its program runs in generic mode
+	Sums     bool // the guard makes datagrams of frames, for which it needs their sums (encap.PutSum)
 }
 
 // ErrGeometry: a port cannot be opened on such memory and rings.
@@ -56,8 +58,11 @@ func OpenDirect(d Direct) (*Port, error) {
 		umem.Close()
 		return nil, fmt.Errorf("opening a direct port: %w", err)
 	}
-	p := &Port{drainTime: drainTime, umem: umem, sizes: z, frameMax: z.frameMax, free: xdp.NewAllocator(umem, z.rxFrames, z.txFrames)}
+	p := &Port{drainTime: drainTime, umem: umem, sizes: z, sums: d.Sums, frameMax: z.frameMax, free: xdp.NewAllocator(umem, z.rxFrames, z.txFrames)}
 	p.info = Info{Interface: s.Info().Interface, MTU: d.MTU, FrameSize: z.frameMax, Queues: 1, XDPMode: xdp.AttachNative, BindMode: xdp.BindCopy}
+	if d.Generic {
+		p.info.XDPMode = xdp.AttachGeneric
+	}
 	p.queues = []*queue{{sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(), done: s.Completion()}}
 	p.offered, p.sends, p.busy = p.queues, p.queues, make([]*queue, 0, 1)
 	return p, nil

@@ -93,6 +93,7 @@ type Port struct {
 	sizes    sizes
 	udp      *udp   // nil: frames have an EtherType of their own
 	vlan     uint16 // of the frames' tag; 0: none
+	sums     bool   // each frame has that of what follows the Ethernet header in its first two bytes (Direct.Sums)
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }

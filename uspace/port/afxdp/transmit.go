@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -80,6 +81,9 @@ func (p *Port) commit(q *queue, n int) bool {
 		if start, end, ok = p.udp.wrap(p.umem.Span(p.at, p.room+n), n); !ok {
 			return false
 		}
+	}
+	if p.sums {
+		encap.PutSum(p.reserved[:n])
 	}
 	if p.vlan != 0 {
 		start, end = wrapTag(p.umem.Span(p.at, p.room+n), n, p.vlan)

@@ -23,6 +23,8 @@ type UDP struct {
 	Peers []encap.Peer
 	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: nobody reads one.
 	Tell func(line string)
+	// Changed is called when Path has other answers, from any goroutine; nil: nobody wants to know.
+	Changed func()
 }
 
 // Datagrams are counters of a port of datagrams.
@@ -55,7 +57,7 @@ func (u UDP) complete() UDP {
 // openPaths begins to ask for the ways to the peers.
 func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, Port: c.Port, Local: c.Local, Peers: c.Peers,
-		Least: leastMTU(c.Local), Tell: c.Tell})
+		Least: leastMTU(c.Local), Tell: c.Tell, Changed: c.Changed})
 	if err != nil {
 		return err
 	}
@@ -172,6 +174,14 @@ func (p *Port) Paths() []paths.State {
 		return nil
 	}
 	return p.udp.paths.States()
+}
+
+// Path returns the way to a card; nil: there is none at present, or no Config.UDP. Any goroutine may call it.
+func (p *Port) Path(card uint16) *encap.Path {
+	if p.udp == nil {
+		return nil
+	}
+	return p.udp.paths.Table().ToCard(card)
 }
 
 // Fault returns a known problem of the way to a card, nil if there is none or without Config.UDP. It wraps

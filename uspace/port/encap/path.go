@@ -140,6 +140,18 @@ func NewPath(r Route) (*Path, error) {
 	return p, nil
 }
 
+// Headers returns the path's headers, of which whoever writes them fills in what is a frame's own, and the sums of all the rest: of an IPv4
+// header, and of pseudo-header and UDP header. Sums are 16 bits as they lie in memory.
+func (p *Path) Headers() (head []byte, ip, udp [2]byte) {
+	binary.LittleEndian.PutUint16(ip[:], fold(p.ipSum))
+	binary.LittleEndian.PutUint16(udp[:], fold(p.udpSum))
+	return p.head[len(p.head)-p.size:], ip, udp
+}
+
+// PutSum writes the sum of what follows the Ethernet header of a frame to its first two bytes, for those who make a datagram of
+// it without reading it.
+func PutSum(frame []byte) { binary.LittleEndian.PutUint16(frame, fold(sum(0, frame[ethernetSize:]))) }
+
 // Longest returns the length in bytes of the longest frame that the path takes.
 func (p *Path) Longest() int { return p.longest }
 

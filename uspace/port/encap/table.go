@@ -58,8 +58,12 @@ func (t *Table) To(frame []byte) *Path {
 	if binary.BigEndian.Uint32(frame) != 0x024655fe {
 		return nil
 	}
-	card := int(binary.BigEndian.Uint16(frame[4:]))
-	if card >= len(t.peers) {
+	return t.ToCard(binary.BigEndian.Uint16(frame[4:]))
+}
+
+// ToCard returns the path to a card; nil if there is none.
+func (t *Table) ToCard(card uint16) *Path {
+	if int(card) >= len(t.peers) {
 		return nil
 	}
 	return t.peers[card].path

@@ -51,6 +51,8 @@ type Config struct {
 	Least int
 	// Tell takes a line when the way to a peer is lost or found; nil: nobody reads one.
 	Tell func(line string)
+	// Changed is called when a way is another, or there is one more or less; nil: nobody wants to know.
+	Changed func()
 }
 
 // State is the way to a peer.

@@ -176,6 +176,9 @@ func (f *Follower) publish() {
 	if f.began {
 		f.tell(*before)
 	}
+	if f.c.Changed != nil && (before == nil || !slices.Equal(*before, states)) {
+		f.c.Changed()
+	}
 }
 
 // tell reports the changes of the ways since before.

@@ -112,18 +112,16 @@ func TestArctic(t *testing.T) {
 	}
 }
 
-// The same with direct cards, on both networks and as a machine: of one job, one of each node.
+// The same with direct cards, which have ports and a switch between them, and as a machine.
 func TestDirect(t *testing.T) {
-	for _, f := range []Faults{0, All, Loss | Crash | Restart | Rats | RMA | Chains} {
-		for _, n := range []Network{Ethernet, Arctic} {
-			for _, profile := range []string{Native, "tokyo"} {
-				t.Run(fmt.Sprintf("%v/%v/%s", f, n, profile), func(t *testing.T) {
-					t.Parallel()
-					for seed := range uint64(10) {
-						mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 2 + int(seed), Messages: 800, Faults: f, Network: n, Profile: profile, Direct: true})
-					}
-				})
-			}
+	for _, f := range []Faults{0, All, Ports, Ports | Jobs | Forge | Replay, Loss | Crash | Restart | Rats | RMA | Chains | Ports} {
+		for _, profile := range []string{Native, "tokyo"} {
+			t.Run(fmt.Sprintf("%v/%s", f, profile), func(t *testing.T) {
+				t.Parallel()
+				for seed := range uint64(10) {
+					mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 2 + int(seed), Messages: 800, Faults: f, Profile: profile, Direct: true})
+				}
+			})
 		}
 	}
 }

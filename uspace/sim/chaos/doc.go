@@ -17,7 +17,7 @@
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
 // fit for a person; many.go runs many seeds on all processors.
 //
-// Seven kinds are not faults but ordinary operation: programs change the size of
+// Some kinds are not faults but ordinary operation: programs change the size of
 // their queues under traffic, contexts are switched out and in again, programs transfer
 // memory, jobs end and others take their GIDs, programs use all protocols of package rats
 // beside everything else (rats.go, conversation.go), they operate on each other's windows (windows.go), and they send
@@ -26,6 +26,12 @@
 // A job ends on one card after the other, and the next begins likewise, so that for a time
 // both have the GID; each has a tag of its own. A message, a notice or a word of memory that
 // comes from one job to another is misdelivered, whatever its node.
+//
+// Direct cards are of several jobs, one of each node, on hosts that the seed draws, and the network is a switch as that of direct ports
+// (sim.Switch, gates.go): a card's frames must be such as its port lets pass. With Ports a life of a card
+// may begin on another host, hosts hear of that late, and funids stop: what goes to a place that is none any more is lost. A job's end is that of
+// its ports, and the next has ports, a tag and a key of its own. With Notices funids tell who has ended and who lives (notices.go). A card gives up at once
+// whose end it is told of, and nobody who lives and is vouched for.
 //
 // The check of a transfer relies only on the ABI, not on how a card cuts the transfer up. Its source stays
 // unchanged until its slot is retired, and is overwritten in the event after that. At its

@@ -133,6 +133,12 @@ func (r *run) connect() error {
 			r.spy = newSpy(r.scenario.Seed)
 			r.ethernet.Listen(r.spy.hear)
 		}
+		if r.scenario.Direct {
+			r.gates = r.newGates()
+		}
+		if r.scenario.Faults&Notices != 0 {
+			r.notices = r.newNotices()
+		}
 		return nil
 	}
 	n, err := r.world.NewArctic(r.topology, r.plan.arctic)

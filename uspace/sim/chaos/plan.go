@@ -45,10 +45,12 @@ const (
 	RMA                           // programs operate on each other's windows
 	Chains                        // programs send along chains
 	Moves                         // processes move to other cards; see ends
-	All        = Moves<<1 - 1
+	Ports                         // direct ports come and go, on other hosts, and funids stop and go on; see Scenario.Direct
+	Notices                       // funids tell each other and their processes which of those with direct ports have ended or are there
+	All        = Notices<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "chains", "moves"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "chains", "moves", "ports", "notices"}
 
 // ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is even, and these if it is odd.
 const ends = Crash | Restart | Jobs
@@ -112,6 +114,9 @@ func (s *Scenario) Check() error {
 	if s.Messages < 1 || s.Messages > 1<<30 {
 		return fmt.Errorf("%w: %d messages; use 1 to %d", ErrScenario, s.Messages, 1<<30)
 	}
+	if s.Network == Arctic && s.Direct && s.Shape == Given {
+		return fmt.Errorf("%w: direct cards on Arctic, which has no switch for them; use Ethernet", ErrScenario)
+	}
 	if s.Network == Arctic && s.Nodes > maxArctic {
 		return fmt.Errorf("%w: %d nodes on Arctic; use 2 to %d", ErrScenario, s.Nodes, maxArctic)
 	}
@@ -161,10 +166,13 @@ func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values)
 
 // plan is a scenario with everything drawn from its seed.
 type plan struct {
-	cards   int
-	routes  []uint32 // node to card, for all groups
-	members []place
-	slots   int
+	cards  int
+	routes []uint32 // node to card, for all groups
+	// hosts is how many hosts have the direct cards, and jobNodes how many nodes the jobs of a group have, some of whom nobody ever is.
+	hosts    int
+	jobNodes map[uint16]int
+	members  []place
+	slots    int
 	// crowd is how many of 8 processes share a card with others. A swarm has an MTU of its own and as many slots for each member's
 	// queues; 0 and none: all members have slots, and the network draws the MTU.
 	crowd  int
@@ -198,13 +206,16 @@ func (s *Scenario) ready() (plan, error) {
 	}
 	if s.Network == Arctic {
 		s.Faults &^= faultsOfEthernet
+		s.Direct = false // of a swarm, some of whose fields may be given
 	}
 	profile, err := s.profile()
 	if err != nil {
 		return plan{}, err
 	}
 	if s.Direct {
-		s.Faults &^= Moves | Jobs // a card stays that of one node of one job
+		s.Faults &^= Moves // a card stays that of one node
+	} else {
+		s.Faults &^= Ports | Notices
 	}
 	if profile != nil {
 		s.Faults &^= Moves // which cards of modelled machines do not do
@@ -262,18 +273,25 @@ func (p *plan) queue(member int) int {
 }
 
 // place puts processes on cards: mostly one to a card, some share one, and some have
-// the node number of a process of another group.
+// the node number of a process of another group. Direct cards have one each.
 func (s *Scenario) place(p *plan) {
-	if s.Direct {
-		for i := range s.Nodes {
-			p.members = append(p.members, place{gid: 1, node: uint16(i), card: i})
-			p.routes = append(p.routes, uint32(i))
-		}
-		p.cards, p.routes = s.Nodes, append(p.routes, engine.NoRoute)
-		return
-	}
 	r := s.stream(streamPlace)
 	groups := 1 + r.IntN(3)
+	if s.Direct {
+		p.cards, p.hosts, p.jobNodes = s.Nodes, 1+r.IntN(s.Nodes), map[uint16]int{}
+		for i := range s.Nodes {
+			gid := uint16(1 + r.IntN(groups))
+			p.members = append(p.members, place{gid: gid, node: uint16(p.jobNodes[gid]), card: i})
+			p.jobNodes[gid]++
+		}
+		for gid := range uint16(groups) {
+			p.jobNodes[gid+1] += r.IntN(2)
+		}
+		for i := range s.Nodes + 2 { // a card's are as many as its job has nodes
+			p.routes = append(p.routes, uint32(i))
+		}
+		return
+	}
 	for len(p.members) < s.Nodes {
 		i := len(p.members)
 		m := place{gid: uint16(1 + r.IntN(groups)), node: uint16(len(p.routes))}
@@ -347,7 +365,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind&(Rats|RMA|Chains) != 0 {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind&(Rats|RMA|Chains|Notices) != 0 {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

@@ -152,6 +152,9 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 			continue
 		}
 		m.run.oracle.returned(m, b)
+		if m.run.notices != nil {
+			m.run.judge(m, b)
+		}
 	}
 }
 

@@ -22,7 +22,9 @@ type Scenario struct {
 	Faults   Faults
 	Network  Network // without some kinds of Faults if it is Arctic
 	Shape    Shape   // of a Swarm the seed draws more; see Drawn
-	Direct   bool    // all nodes are of one group, each with a card of its own (engine.Config.Direct); without Jobs and Moves
+	// Direct: each node has a card of its own, on a direct port of a host (engine.Config.Direct), with a switch between them
+	// (sim.Switch); without Moves. Not on Arctic.
+	Direct bool
 	// Profile is the hardware profile, as hwprofiles.Load has it, that the cards are timed
 	// and limited as; empty, or one without a machine such as native: what the seed draws,
 	// and no unit takes time. The network is the seed's in either case, and programs are
@@ -102,6 +104,8 @@ type run struct {
 	ethernet *sim.Ethernet // nil on Arctic
 	spy      *spy          // nil: nobody listens
 	key      *link.Key     // nil: there is none
+	gates    *gates        // nil: cards are not direct
+	notices  *notices      // nil: no funid tells
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
@@ -226,11 +230,20 @@ func (r *run) start(i int, delay int64) {
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
 	cfg.Peers, cfg.Readable = r.peers(i), r.readable
 	cfg.AnyGroup = r.scenario.Faults&Moves != 0 // as a daemon's card, which is told of groups that have nobody here yet
-	if r.scenario.Direct {
-		tag := r.tag(0)
-		cfg.Direct = &tag
+	if r.gates != nil {
+		if until := r.admit(i, &cfg); until > 0 {
+			r.world.At(until, func() {
+				if c.Engine() == nil {
+					r.start(i, delay)
+				}
+			})
+			return
+		}
 	}
 	r.tune(&cfg)
+	if r.notices != nil {
+		r.born(i, &cfg)
+	}
 	if err := c.Start(cfg); err != nil {
 		panic(err)
 	}
@@ -305,6 +318,9 @@ func (r *run) watch(c *sim.Card) {
 			m.watchMemory()
 		}
 	}
+	if r.notices != nil {
+		r.heed(c)
+	}
 }
 
 // happen lets the world run until it is silent, and reports whether it became so with
@@ -343,6 +359,12 @@ func (r *run) probe() {
 		if !r.happen() {
 			return
 		}
+		if r.notices != nil { // a card that has heard of an end, and not of what followed, is wrong for so long
+			r.world.At(r.world.Now()+r.notices.connect, func() {})
+			if !r.happen() {
+				return
+			}
+		}
 	}
 }
 
@@ -374,6 +396,9 @@ func (r *run) finish() {
 		return
 	}
 	r.oracle.account()
+	if r.gates != nil && r.gates.between.Guard.Refused > 0 {
+		r.oracle.fail(&r.result.Damaged, "%d frames left cards that no port lets pass", r.gates.between.Guard.Refused)
+	}
 	r.result.Events, r.result.Hash, r.result.Virtual = r.world.Events(), r.world.Hash(), r.world.Now()
 	if err := r.world.CloseTrace(); err != nil {
 		r.result.Failures = append(r.result.Failures, err.Error())

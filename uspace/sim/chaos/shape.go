@@ -43,7 +43,7 @@ func (h Shape) String() string { return shapeNames[h%2] }
 var swarmProfiles = []string{"sbus-arctic", "sbus-arctic-paper", "hamlyn", "tokyo"}
 
 // Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, each kind of fault with a chance of one
-// half, Arctic with one of 1/8, direct cards and a machine's profile with one of 1/4 each. A small number is as likely as a large one: each doubling
+// half, Arctic with one of 1/8, a machine's profile and, on Ethernet, direct cards with one of 1/4 each. A small number is as likely as a large one: each doubling
 // has the same chance. Run draws the rest from the same seed: how many processes share a card, the size of each process's
 // queues, and the MTU.
 func (s Scenario) Drawn() Scenario {
@@ -62,7 +62,7 @@ func (s Scenario) Drawn() Scenario {
 	if s.Profile = Native; r.IntN(4) == 0 {
 		s.Profile = pick(r, swarmProfiles...)
 	}
-	s.Direct = s.stream(streamDirect).IntN(4) == 0
+	s.Direct = s.stream(streamDirect).IntN(4) == 0 && s.Network == Ethernet
 	return s
 }
 

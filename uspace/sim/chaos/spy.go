@@ -17,7 +17,22 @@ type spy struct {
 	random *rand.Rand
 	kept   [][]byte
 	seen   int
-	pairs  map[[2]uint16]overheard
+	pairs  map[pair]overheard
+}
+
+// pair is two cards; the job is that of direct cards, whose numbers mean nothing without.
+type pair struct {
+	from, to uint16
+	job      sim.Job
+}
+
+// pairOf returns whom a frame is from and for.
+func pairOf(h *arctic.Header) pair {
+	p := pair{from: h.SourceCard, to: h.DestinationCard}
+	if h.Direct {
+		p.job = sim.Job{Tag: h.Tag, GID: h.GID}
+	}
+	return p
 }
 
 // overheard is everything that he has heard one card say to another.
@@ -27,7 +42,7 @@ type overheard struct {
 }
 
 func newSpy(seed uint64) *spy {
-	return &spy{random: rand.New(rand.NewPCG(seed, streamFaults+16)), pairs: map[[2]uint16]overheard{}}
+	return &spy{random: rand.New(rand.NewPCG(seed, streamFaults+16)), pairs: map[pair]overheard{}}
 }
 
 // hear takes note of a frame that a card sends. Of all that were heard each is kept with the same chance.
@@ -37,7 +52,7 @@ func (s *spy) hear(b []byte) {
 		return
 	}
 	h := f.Header()
-	pair := [2]uint16{h.SourceCard, h.DestinationCard}
+	pair := pairOf(&h)
 	known := s.pairs[pair]
 	known.epoch, known.gid = h.Epoch, h.GID
 	if f.Hello() {
@@ -55,17 +70,21 @@ func (s *spy) hear(b []byte) {
 }
 
 // frame returns the next frame that he sends, or nil.
-func (s *spy) frame(kind Faults, cards int) []byte {
+func (s *spy) frame(kind Faults, r *run) []byte {
 	if kind == Replay {
 		if len(s.kept) == 0 {
 			return nil
 		}
 		return s.kept[s.random.IntN(len(s.kept))]
 	}
-	victim := uint16(s.random.IntN(cards))
-	as := uint16(s.random.IntN(cards))
-	known := s.pairs[[2]uint16{victim, as}]
-	h := arctic.Header{To: sim.Address(int(victim)), From: sim.Address(int(as)), GID: known.gid, Route: uint32(victim), SourceCard: as, DestinationCard: victim}
+	victim := s.random.IntN(r.cards)
+	h := r.pretend(s.random.IntN(r.cards), victim)
+	back := pairOf(&h)
+	back.from, back.to = back.to, back.from
+	known := s.pairs[back]
+	if h.GID == 0 {
+		h.GID = known.gid
+	}
 	if s.random.IntN(3) == 0 {
 		h.Epoch = known.epoch
 	}

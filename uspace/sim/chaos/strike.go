@@ -60,6 +60,8 @@ func (r *run) strike(e *episode) {
 		}
 	case Moves:
 		r.moves(e, m)
+	case Ports:
+		r.unsettle(e, i)
 	case Jobs:
 		r.endJob(e, m.gid)
 	case Narrow:
@@ -67,7 +69,7 @@ func (r *run) strike(e *episode) {
 	case Forge, Replay:
 		for range 20 + x.IntN(60) {
 			r.world.At(e.at+x.Int64N(e.ends-e.at), func() {
-				if f := r.spy.frame(e.kind, r.cards); f != nil {
+				if f := r.spy.frame(e.kind, r); f != nil {
 					r.ethernet.Inject(f)
 				}
 			})
@@ -90,7 +92,7 @@ func (r *run) endJob(e *episode, gid uint16) {
 		if e.random.IntN(2) == 0 {
 			again += e.random.Int64N(int64(3 * time.Millisecond))
 		}
-		r.world.At(at, func() { r.endHalf(half{gid, i}, number, again) })
+		r.world.At(at, func() { r.endHalf(e, half{gid, i}, number, again) })
 	}
 }
 
@@ -105,8 +107,12 @@ func (r *run) membersOf(h half) (here []*member) {
 }
 
 // endHalf ends what a card has of a job, and makes the next job's processes there at a time.
-func (r *run) endHalf(h half, number uint32, again int64) {
+func (r *run) endHalf(e *episode, h half, number uint32, again int64) {
 	r.jobs[h] = max(r.jobs[h], number)
+	if r.gates != nil { // the port is that of the job
+		r.endCard(&episode{ends: again, random: e.random}, h.card)
+		return
+	}
 	if e := r.world.Cards()[h.card].Engine(); e != nil && r.scenario.Faults&Moves != 0 {
 		for _, sign := range r.signs[h] {
 			e.Detach(sign)
@@ -148,7 +154,7 @@ func (r *run) kill(e *episode, m *member) {
 		switch {
 		case c.Engine() != life:
 		case e.random.IntN(2) == 0:
-			c.Leave()
+			r.leave(c)
 			r.down(e, m.card)
 		default:
 			c.Detach(p)
@@ -191,8 +197,13 @@ func (r *run) narrow(e *episode) {
 			if x.IntN(4) == 0 {
 				said = x.IntN(mostFrame)
 			}
-			if b.Has(uint16(j)) {
+			if !b.Has(uint16(j)) {
+				continue
+			}
+			if r.gates == nil {
 				card.SetLimit(j, said)
+			} else if r.members[i].gid == r.members[j].gid {
+				card.SetLimit(int(r.members[j].node), said)
 			}
 		}
 	}
@@ -215,6 +226,7 @@ func (r *run) halves(e *episode) (a, b sim.Set) {
 // down buries the processes of a card that has gone, and brings it back at the end of
 // the episode.
 func (r *run) down(e *episode, card int) {
+	r.part(card)
 	for _, m := range r.byCard[card] {
 		m.die()
 		m.bury()

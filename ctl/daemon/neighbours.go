@@ -1,0 +1,288 @@
+package daemon
+
+// This file is memory between two processes with direct ports on this host (package port/shared), for which one of them asks: the
+// daemon makes it, the helper keeps it to erase it, and both processes map it. They are of one job, one user and one user namespace, as far as the
+// kernel tells the daemon.
+//
+// It counts for the user from when it is made until one of the two ports ends; then the helper takes its pages away at once. A process that
+// maps it still has new ones of its own there. After a daemon the next one counts it again with the first of the two processes that goes on (resume.go).
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/funet/funet/ctl/ports"
+	"github.com/funet/funet/uspace/attach"
+	rings "github.com/funet/funet/uspace/port/shared"
+)
+
+const (
+	// mostShared is how many pairs of processes have memory at a time. Each is a descriptor of the helper. The last quarter of them is for users
+	// who have less than is left of it, as with everything (reserve.go).
+	mostShared = 4096
+	// mostNeighbours is how many others a process shares memory with.
+	mostNeighbours = 32
+)
+
+// sharedUse is what the memory of a pair counts for.
+var sharedUse = usage{pieces: 1, bytes: rings.Size}
+
+// neighbours is such memory, and the ports of this host that may have it. Nobody waits for anything while he holds mu.
+type neighbours struct {
+	mu    sync.Mutex
+	ports map[place]*neighbour
+	pairs map[ports.Pair]*pair
+}
+
+func newNeighbours() neighbours {
+	return neighbours{ports: map[place]*neighbour{}, pairs: map[ports.Pair]*pair{}}
+}
+
+// neighbour is a port that is there.
+type neighbour struct {
+	id    uint32 // at the helper
+	owner peer
+	space string // the user namespace of its process; "": not known
+}
+
+// pair is memory of two ports.
+type pair struct {
+	account uint32
+	rule    *Rule
+	made    bool // the helper has it, and it is counted
+}
+
+// enterPort makes a port one that others may find. The caller holds the connection's mu.
+func (c *connection) enterPort(p *directPort) {
+	n := &neighbour{id: p.id, owner: c.peer, space: userSpace(c.peer.pid)}
+	s := &c.d.neighbours
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ports[place{p.job.gid, p.node}] = n
+	c.d.loop.ports.Add(1)
+}
+
+// userSpace says in which user namespace a process is: by the numbers there, which is what may be read of a process of another user
+// (user_namespaces(7)).
+func userSpace(pid int32) string {
+	folder := filepath.Join("/proc", strconv.Itoa(int(pid)))
+	users, err := os.ReadFile(filepath.Join(folder, "uid_map"))
+	if err != nil || pid == 0 {
+		return "" // it has ended, or is of a namespace that the daemon does not see
+	}
+	groups, err := os.ReadFile(filepath.Join(folder, "gid_map"))
+	if err != nil {
+		return ""
+	}
+	return string(users) + "\n" + string(groups)
+}
+
+// listNeighbours carries out KindNeighbours.
+func (c *connection) listNeighbours(message []byte) error {
+	if _, err := bodyless(message, attach.KindNeighbours); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	p := c.port
+	c.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("listing neighbours of a process without a port: %w", attach.ErrNode)
+	}
+	var nodes []uint16
+	for node, card := range p.job.cards {
+		if card == c.d.cfg.Card && uint16(node) != p.node {
+			nodes = append(nodes, uint16(node))
+		}
+	}
+	answer, err := attach.EncodeNeighbours(nodes)
+	if err != nil {
+		return err
+	}
+	return c.send(answer)
+}
+
+// share carries out KindShare.
+func (c *connection) share(message []byte) error {
+	r, err := attach.DecodeShareRequest(message)
+	if err != nil {
+		return err
+	}
+	fd, err := c.sharedWith(r.Node)
+	if err != nil {
+		return fmt.Errorf("making memory for a process and its neighbour node %d: %w", r.Node, err)
+	}
+	defer closeFD(fd)
+	return c.send(attach.ShareAnswer{Node: r.Node, Bytes: rings.Size}.Encode(), fd)
+}
+
+// sharedWith returns a descriptor of the memory of the connection's port and a neighbour, which is the caller's.
+func (c *connection) sharedWith(node uint16) (fd int, err error) {
+	d := c.d
+	c.mu.Lock()
+	p := c.port
+	c.mu.Unlock()
+	if p == nil {
+		return -1, fmt.Errorf("it has no port: %w", attach.ErrNode)
+	}
+	key, mine, err := d.neighbours.reserve(place{p.job.gid, p.node}, place{p.job.gid, node}, &pair{account: c.peer.account, rule: c.rule})
+	if err != nil {
+		return -1, err
+	}
+	if mine == nil {
+		return d.cfg.Ports.Shared(key)
+	}
+	var m *region
+	if err = d.take(c.peer.account, c.rule, sharedUse); err == nil {
+		if m, err = d.memory.make("neighbours", rings.Size, nil); err != nil {
+			err = fmt.Errorf("%w: %w", attach.ErrFull, err)
+		} else {
+			spent, e := d.cfg.Ports.Share(key, m.fd, rings.Size)
+			c.spent += spent
+			err = e
+		}
+		if err == nil {
+			err = d.neighbours.made(key, mine)
+		}
+		if err != nil {
+			d.give(c.peer.account, c.rule, sharedUse)
+		}
+	}
+	if err != nil {
+		d.neighbours.abandon(key, mine)
+		if m != nil {
+			m.close()
+		}
+		return -1, err
+	}
+	fd, m.fd = m.fd, -1
+	m.close()
+	return fd, nil
+}
+
+// reserve finds the pair of two ports. If it has no memory the caller makes that, for the new pair that he gets.
+func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pair, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, b := s.ports[at], s.ports[with]
+	switch {
+	case a == nil || b == nil || a == b:
+		return key, nil, fmt.Errorf("it has no port here now: %w", attach.ErrBusy)
+	case a.owner.uid != b.owner.uid || a.owner.account != b.owner.account:
+		return key, nil, fmt.Errorf("it is another user's, %d and not %d: %w", b.owner.uid, a.owner.uid, attach.ErrForbidden)
+	case a.space == "" || a.space != b.space:
+		return key, nil, fmt.Errorf("it is not known to be in the same user namespace: %w", attach.ErrForbidden)
+	}
+	key = ports.PairOf(a.id, b.id)
+	if there := s.pairs[key]; there != nil {
+		if !there.made {
+			err = fmt.Errorf("it is being made: %w", attach.ErrBusy)
+		}
+		return key, nil, err
+	}
+	ofA, ofB, own := 0, 0, 0
+	for k, v := range s.pairs {
+		ofA, ofB = ofA+k.Has(a.id), ofB+k.Has(b.id)
+		if v.account == of.account {
+			own++
+		}
+	}
+	switch {
+	case max(ofA, ofB) >= mostNeighbours:
+		return key, nil, fmt.Errorf("one of the two has memory with %d others, which is the most: %w", mostNeighbours, attach.ErrFull)
+	case !spare(mostShared, int64(len(s.pairs)), int64(own), 1):
+		return key, nil, fmt.Errorf("%d pairs of this host's %d have memory, %d of them user %d's: %w", len(s.pairs), mostShared, own, of.account, attach.ErrFull)
+	}
+	s.pairs[key] = of
+	return key, of, nil
+}
+
+// made notes that memory was made, unless one of the two ports has ended meanwhile: then the helper has erased it.
+func (s *neighbours) made(key ports.Pair, p *pair) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pairs[key] != p {
+		return fmt.Errorf("it has ended: %w", attach.ErrBusy)
+	}
+	p.made = true
+	return nil
+}
+
+// abandon takes a pair back whose memory was not made.
+func (s *neighbours) abandon(key ports.Pair, p *pair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pairs[key] == p {
+		delete(s.pairs, key)
+	}
+}
+
+// leave takes a port out, and returns the pairs with memory that end with it, whose use is to be given back when the helper has ended it.
+func (s *neighbours) leave(at place, id uint32) (ended []*pair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.ports[at]; n != nil && n.id == id {
+		delete(s.ports, at)
+	}
+	for k, p := range s.pairs {
+		if k.Has(id) == 0 {
+			continue
+		}
+		delete(s.pairs, k)
+		if p.made {
+			ended = append(ended, p)
+		}
+	}
+	return ended
+}
+
+// giveShared gives back what pairs that have ended were counted for.
+func (d *Daemon) giveShared(ended []*pair) {
+	for _, p := range ended {
+		d.give(p.account, p.rule, sharedUse)
+	}
+}
+
+// inherit takes over the pairs of a port of the daemon before that nobody counts yet. The caller counts them, and calls made for each.
+func (s *neighbours) inherit(id uint32, with []uint32, account uint32, rule *Rule) map[ports.Pair]*pair {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := map[ports.Pair]*pair{}
+	for _, other := range with {
+		if key := ports.PairOf(id, other); s.pairs[key] == nil {
+			got[key] = &pair{account: account, rule: rule}
+			s.pairs[key] = got[key]
+		}
+	}
+	return got
+}
+
+// count says with how many others each port has memory.
+func (s *neighbours) count() map[uint32]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := map[uint32]int{}
+	for k, p := range s.pairs {
+		if p.made {
+			n[k[0]]++
+			n[k[1]]++
+		}
+	}
+	return n
+}
+
+// takeShared counts memory that a port of the daemon before shares. After an error the port ends, and what was counted with it.
+func (c *connection) takeShared(held *ports.Held) error {
+	s := &c.d.neighbours
+	for key, p := range s.inherit(held.ID, held.Shared, c.peer.account, c.rule) {
+		if err := c.d.take(p.account, p.rule, sharedUse); err != nil {
+			return err
+		}
+		if s.made(key, p) != nil { // the other port has ended
+			c.d.give(p.account, p.rule, sharedUse)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package attach
+
+// This file is what a daemon tells the process with a direct port of the other processes of its job: that one has ended, which nobody has to find out by its
+// silence then, or that one is there. A process that doubts whether another one lives asks. There is no answer but news; who gets none waits for
+// the peer as long as it would have anyway.
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	fateSize  = 32
+	doubtSize = 24
+	fateLives = 1
+)
+
+// Incarnation returns that of the card that is opened on the port with the ticket, which both ends find and nobody chooses. It says
+// nothing about the ticket. It is never 0.
+func (t Ticket) Incarnation() uint32 {
+	sum := sha256.Sum256(append([]byte("FUNet incarnation of a direct card"), t[:]...))
+	return max(1, binary.LittleEndian.Uint32(sum[:]))
+}
+
+// Fate is a message of a daemon: what became of the process of a node.
+//
+//	u16 node@16, u16 flags@18 (bit 0: it lives), u32 life@20, u64 order@24
+type Fate struct {
+	Node  uint16
+	Lives bool   // it is there; else it has ended
+	Life  uint32 // the incarnation of its card
+	Order uint64 // greater in later news of the node
+}
+
+// Encode composes the message.
+func (f Fate) Encode() []byte {
+	b := encode(KindFate|AnswerBit, Done, fateSize)
+	binary.LittleEndian.PutUint16(b[16:], f.Node)
+	if f.Lives {
+		b[18] = fateLives
+	}
+	binary.LittleEndian.PutUint32(b[20:], f.Life)
+	binary.LittleEndian.PutUint64(b[24:], f.Order)
+	return b
+}
+
+// DecodeFate reads it.
+func DecodeFate(b []byte) (Fate, error) {
+	if err := fixed(b, KindFate|AnswerBit, fateSize); err != nil {
+		return Fate{}, err
+	}
+	flags := binary.LittleEndian.Uint16(b[18:])
+	f := Fate{Node: binary.LittleEndian.Uint16(b[16:]), Lives: flags&fateLives != 0, Life: binary.LittleEndian.Uint32(b[20:]), Order: binary.LittleEndian.Uint64(b[24:])}
+	const what = "what became of a process"
+	if flags&^fateLives != 0 {
+		return Fate{}, malformed(what, "flags", uint64(flags))
+	}
+	if f.Life == 0 {
+		return Fate{}, malformed(what, "life", 0)
+	}
+	return f, nil
+}
+
+// Doubt asks whether the process of a node is still that with an incarnation of its card.
+//
+//	u16 node@16, u16 0@18, u32 life@20
+type Doubt struct {
+	Node uint16
+	Life uint32
+}
+
+// Encode composes the message.
+func (d Doubt) Encode() []byte {
+	b := encode(KindFate, Done, doubtSize)
+	binary.LittleEndian.PutUint16(b[16:], d.Node)
+	binary.LittleEndian.PutUint32(b[20:], d.Life)
+	return b
+}
+
+// DecodeDoubt reads it.
+func DecodeDoubt(b []byte) (Doubt, error) {
+	if err := fixed(b, KindFate, doubtSize); err != nil {
+		return Doubt{}, err
+	}
+	d := Doubt{Node: binary.LittleEndian.Uint16(b[16:]), Life: binary.LittleEndian.Uint32(b[20:])}
+	const what = "a question after a process"
+	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
+		return Doubt{}, malformed(what, "reserved bytes", uint64(v))
+	}
+	if d.Life == 0 {
+		return Doubt{}, malformed(what, "life", 0)
+	}
+	return d, nil
+}
+
+// Doubt asks the daemon whether the process of a node lives. It does not wait: without room in the socket, or a daemon, nobody is asked. Any goroutine
+// may call it.
+func (p *Port) Doubt(node uint16, life uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	raw, err := p.conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.Sendmsg(int(fd), Doubt{node, life}.Encode(), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	})
+}
+
+// fates hands on what is new. It belongs to the goroutine that watches.
+type fates struct {
+	tell  func(Fate)
+	order map[uint16]uint64 // of the last news, by node
+	nodes uint32
+}
+
+// take takes a message; what is no news of this job, or older than what was told, is nothing.
+func (f *fates) take(message []byte) error {
+	n, err := DecodeFate(message)
+	if err != nil {
+		return err
+	}
+	if uint32(n.Node) < f.nodes && n.Order > f.order[n.Node] {
+		f.order[n.Node] = n.Order
+		f.tell(n)
+	}
+	return nil
+}

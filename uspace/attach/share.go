@@ -1,0 +1,201 @@
+package attach
+
+// This file is memory between processes with direct ports on one host (package port/shared): a process asks which nodes of its job
+// are here (KindNeighbours) and, when it has much to say to one of them, for the memory of the two (KindShare). Both get the same, whoever asks first,
+// and it ends with the first of them: the daemon then erases it.
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	shareRequestSize = 24
+	shareAnswerSize  = 32
+)
+
+// EncodeNeighbours composes the answer to a request of KindNeighbours: the other nodes of the job that are on the card's host, present or not.
+//
+//	u16 node@16, u16 node@18, ...
+func EncodeNeighbours(nodes []uint16) ([]byte, error) {
+	body := make([]byte, 0, 2*len(nodes))
+	for _, n := range nodes {
+		body = binary.LittleEndian.AppendUint16(body, n)
+	}
+	return EncodeBody(KindNeighbours|AnswerBit, body)
+}
+
+// DecodeNeighbours reads it.
+func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
+	body, err := DecodeBody(b, KindNeighbours|AnswerBit)
+	if err != nil {
+		return nil, err
+	}
+	if len(body)%2 != 0 {
+		return nil, malformed("an answer with neighbours", "length", uint64(len(b)))
+	}
+	for ; len(body) > 0; body = body[2:] {
+		nodes = append(nodes, binary.LittleEndian.Uint16(body))
+	}
+	return nodes, nil
+}
+
+// ShareRequest asks for the memory of the process and a neighbour. Refusals: ErrBusy, while the neighbour has no port here or the memory is being made;
+// ErrForbidden, where it is another user's; ErrQuota and ErrFull.
+//
+//	u16 node@16, 6 zeros
+type ShareRequest struct{ Node uint16 }
+
+// Encode composes the message.
+func (r ShareRequest) Encode() []byte {
+	b := encode(KindShare, Done, shareRequestSize)
+	binary.LittleEndian.PutUint16(b[16:], r.Node)
+	return b
+}
+
+// DecodeShareRequest reads it.
+func DecodeShareRequest(b []byte) (ShareRequest, error) {
+	if err := fixed(b, KindShare, shareRequestSize); err != nil {
+		return ShareRequest{}, err
+	}
+	if v := binary.LittleEndian.Uint64(b[16:]) >> 16; v != 0 {
+		return ShareRequest{}, malformed("a request for a neighbour's memory", "reserved bytes", v)
+	}
+	return ShareRequest{binary.LittleEndian.Uint16(b[16:])}, nil
+}
+
+// ShareAnswer says what was made. With it comes one descriptor.
+//
+//	u16 node@16, 6 zeros, u64 bytes@24
+type ShareAnswer struct {
+	Node  uint16
+	Bytes uint64
+}
+
+// Encode composes the message.
+func (a ShareAnswer) Encode() []byte {
+	b := encode(KindShare|AnswerBit, Done, shareAnswerSize)
+	binary.LittleEndian.PutUint16(b[16:], a.Node)
+	binary.LittleEndian.PutUint64(b[24:], a.Bytes)
+	return b
+}
+
+// DecodeShareAnswer reads it. The error of a refused request is a *Refusal.
+func DecodeShareAnswer(b []byte) (ShareAnswer, error) {
+	if err := fixed(b, KindShare|AnswerBit, shareAnswerSize); err != nil {
+		return ShareAnswer{}, err
+	}
+	if v := binary.LittleEndian.Uint64(b[16:]) >> 16; v != 0 {
+		return ShareAnswer{}, malformed("a neighbour's memory", "reserved bytes", v)
+	}
+	return ShareAnswer{binary.LittleEndian.Uint16(b[16:]), binary.LittleEndian.Uint64(b[24:])}, nil
+}
+
+// reply is the daemon's answer to a request that was sent while Watch listens.
+type reply struct {
+	message     []byte
+	descriptors []int
+	err         error // the connection has ended before
+}
+
+// Neighbours returns the other nodes of the job on this host, present or not. It needs Watch, which takes the answer, and ends with Close. One goroutine
+// at a time calls it or Share. ErrKind: the daemon is of a release that has no such memory.
+func (p *Port) Neighbours() ([]uint16, error) {
+	request, err := EncodeBody(KindNeighbours, nil)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.ask(request)
+	if err != nil {
+		return nil, err
+	}
+	CloseDescriptors(r.descriptors)
+	return DecodeNeighbours(r.message)
+}
+
+// Share returns the memory of this node and a neighbour, of the given size in bytes; it is the caller's. It is otherwise as Neighbours. Errors are those of a
+// refusal (ShareRequest), and ErrMemory.
+func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
+	r, err := p.ask(ShareRequest{node}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	a, err := DecodeShareAnswer(r.message)
+	if err == nil && (a != ShareAnswer{node, bytes} || len(r.descriptors) != 1) {
+		err = fmt.Errorf("%d descriptors of %d bytes for node %d came: %w", len(r.descriptors), a.Bytes, a.Node, ErrMemory)
+	}
+	if err != nil {
+		CloseDescriptors(r.descriptors)
+		return nil, fmt.Errorf("asking for the memory of this node and node %d: %w", node, err)
+	}
+	return os.NewFile(uintptr(r.descriptors[0]), "the memory of two neighbours"), nil
+}
+
+// ask sends a request and waits for the answer, and again when the daemon has ended before that and another has taken its place.
+func (p *Port) ask(request []byte) (reply, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		r, err := p.askOnce(request)
+		if err == nil {
+			return r, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-p.done.Done():
+			return reply{}, p.done.Err()
+		}
+	}
+}
+
+// askOnce asks the daemon at the present connection.
+func (p *Port) askOnce(request []byte) (reply, error) {
+	answered := make(chan reply, 1)
+	p.mu.Lock()
+	err := p.conn.SetWriteDeadline(time.Now().Add(DefaultTimeout))
+	if err == nil {
+		err = Send(p.conn, request)
+	}
+	if err == nil {
+		p.asked = answered
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return reply{}, err
+	}
+	select {
+	case r := <-answered:
+		return r, r.err
+	case <-p.done.Done():
+		return reply{}, p.done.Err()
+	}
+}
+
+// answered takes a message that answers a request of ask, and reports whether it is one. Nobody may wait for it any more.
+func (p *Port) answered(message []byte, got []int) bool {
+	h, err := DecodeHeader(message)
+	if err != nil || h.Kind != KindNeighbours|AnswerBit && h.Kind != KindShare|AnswerBit {
+		return false
+	}
+	if !p.deliver(reply{message: append([]byte(nil), message...), descriptors: got}) {
+		CloseDescriptors(got)
+	}
+	return true
+}
+
+// deliver gives a reply to whom it is for, and reports whether somebody waited for it.
+func (p *Port) deliver(r reply) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to := p.asked
+	p.asked = nil
+	if to == nil {
+		return false
+	}
+	to <- r // it has room for one
+	return true
+}
+
+// errUnanswered: the connection ended before the answer.
+var errUnanswered = errors.New("attach: the daemon has ended before it answered")

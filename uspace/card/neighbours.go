@@ -1,0 +1,155 @@
+package card
+
+// This file has a card on a direct port exchange frames with nodes of the same host through memory (package port/shared). A goroutine
+// beside the card asks the daemon for that, which takes time, and hands over what came; whoever drives the card takes it.
+
+import (
+	"context"
+	"sync"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/uspace/port/shared"
+)
+
+// Neighbours is how a card gets memory with the nodes of its host. Its functions wait, and end when the place in the job is given back (Direct.Close).
+type Neighbours struct {
+	List func() ([]uint16, error)                  // the other nodes of the job on this host
+	Join func(node uint16) (*shared.Memory, error) // memory of this node and one of them
+}
+
+// mostWants is how many requests for memory wait for their turn; the port repeats what there is no room for.
+const mostWants = 16
+
+// neighbours is the card's side of it.
+type neighbours struct {
+	port  *shared.Port
+	wants chan uint16
+	found chan found
+	until context.Context
+	end   context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// found is what became of a request: the list, memory of a node, or none of it.
+type found struct {
+	list   []uint16
+	node   uint16
+	memory *shared.Memory
+}
+
+// neighbour puts the port of shared memory around the plug.
+func (k *Card) neighbour(in *plug.Port, c *Config) *shared.Port {
+	n := &neighbours{wants: make(chan uint16, mostWants), found: make(chan found)}
+	n.until, n.end = context.WithCancel(context.Background())
+	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID, Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want})
+	k.neighbours = n
+	n.done.Add(1)
+	go n.ask(c.Direct.Neighbours)
+	return n.port
+}
+
+// want asks for memory.
+func (n *neighbours) want(node uint16) bool {
+	select {
+	case n.wants <- node:
+		return true
+	default:
+		return false
+	}
+}
+
+// ask asks the daemon, until the card is closed.
+func (n *neighbours) ask(of *Neighbours) {
+	defer n.done.Done()
+	list, err := of.List()
+	if err != nil || len(list) == 0 || !n.hand(found{list: list}) {
+		return // the daemon has no such memory, or there is nobody: nothing is wanted then
+	}
+	for {
+		select {
+		case node := <-n.wants:
+			m, err := of.Join(node)
+			if err != nil {
+				m = nil
+			}
+			if !n.hand(found{node: node, memory: m}) {
+				if m != nil {
+					m.Close()
+				}
+				return
+			}
+		case <-n.until.Done():
+			return
+		}
+	}
+}
+
+// hand waits until whoever drives the card takes something, and reports whether it has it.
+func (n *neighbours) hand(f found) bool {
+	select {
+	case n.found <- f:
+		return true
+	case <-n.until.Done():
+		return false
+	}
+}
+
+// attend takes what was found, and lets go of memory that has ended.
+func (n *neighbours) attend() {
+	if n == nil {
+		return
+	}
+	n.port.Attend()
+	select {
+	case f := <-n.found:
+		switch {
+		case f.list != nil:
+			n.port.Neighbours(f.list)
+		case f.memory != nil:
+			n.port.Join(f.node, *f.memory)
+		default:
+			n.port.Refused(f.node)
+		}
+	default:
+	}
+}
+
+// doze precedes a sleep of the card, and reports whether it may sleep; wake follows.
+func (n *neighbours) doze() bool { return n == nil || n.port.Doze() }
+
+func (n *neighbours) wake() {
+	if n != nil {
+		n.port.Wake()
+	}
+}
+
+// ready reports whether a frame of a neighbour waits.
+func (n *neighbours) ready() bool { return n != nil && n.port.Ready() }
+
+// depart has what is still sent go by the sockets: memory is erased when the place is given back, whether all was read or not.
+func (n *neighbours) depart() {
+	if n != nil {
+		n.port.Depart()
+	}
+}
+
+// close follows the end of the place, which ends what the goroutine waits for.
+func (n *neighbours) close() {
+	if n == nil {
+		return
+	}
+	n.end()
+	n.done.Wait()
+	n.port.Close()
+}
+
+// Shared returns the counters of frames that went to nodes of the same host through memory, and with how many there is some at present. Without a
+// direct port there are none.
+func (k *Card) Shared() (c shared.Counters, with int) {
+	if k.neighbours == nil {
+		return c, 0
+	}
+	k.Alone(func() { c, with = k.neighbours.port.Counters(), k.neighbours.port.Shared() })
+	return c, with
+}

@@ -1,0 +1,186 @@
+package card
+
+// This file is progress while the program computes, on a direct port. A word says who drives the card. The program takes it with each call, and
+// keeps it while it sleeps, in Drive or after Arm. When the word has not changed for a tick a goroutine takes it, the relief: it steps the engine until there
+// is nothing to do, and sleeps in poll(2) until a frame comes or the engine wants to run. So the card acknowledges, sends again, delivers into the
+// queues and carries out one-sided operations; handlers run when the program polls.
+//
+//	the program:  takes ──> a call ──> gives back: calls the relief if that sleeps
+//	the relief:   the word is the same as a tick ago, and free ──> takes ──> a step ──> gives back ──> sleeps until there is something, or is called
+//
+// The relief takes nothing while the program drives: it loads the word once a tick, and has no system call. The program waits for a step at most.
+//
+// The relief needs a processor, and one of Go's (GOMAXPROCS): where goroutines compute on all of them it waits for the end of a time slice of Go's
+// scheduler, 10 ms, at each of its turns. What it takes is time of the process.
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/wait"
+)
+
+// tick is the time between two looks of the relief at the word. It takes over when the program has not driven for one, so peers that wait for MinRTO send
+// again once; more ticks would take time from the processor that the program spins on.
+const tick = 4 * time.Millisecond
+
+// longestRest bounds a sleep that a call ends.
+const longestRest = int64(time.Hour)
+
+// The word.
+const (
+	byProgram = 1 << iota // the program is in a call, or sleeps after Arm
+	byRelief              // the relief is in a step
+	asleep                // the relief sleeps until the program gives the word back
+	wanted                // the program waits for the end of the relief's step
+	turn                  // from this bit on: the number of calls
+)
+
+// relief is the goroutine. Programs use take and give, around what must not be beside a step; nil: there is none.
+type relief struct {
+	word   atomic.Uint64
+	turns  uint64 // what the program left the word as; the program's
+	failed atomic.Pointer[error]
+
+	step  func() (rest int64) // returns how many nanoseconds the relief may sleep; 0: there is more to do
+	alarm *wait.Alarm
+	fds   []unix.PollFd // which end a sleep; the first is the alarm's
+	wait  wait.Waiter
+
+	until context.Context
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// newRelief starts a relief, whose sleeps descriptors end.
+func newRelief(step func() int64, fds []unix.PollFd) (*relief, error) {
+	alarm, err := wait.NewAlarm()
+	if err != nil {
+		return nil, err
+	}
+	r := &relief{step: step, alarm: alarm, fds: append([]unix.PollFd{{Fd: int32(alarm.FD()), Events: unix.POLLIN}}, fds...), ended: make(chan struct{})}
+	r.until, r.end = context.WithCancel(context.Background())
+	go r.run()
+	return r, nil
+}
+
+// take takes the word for the program. Who has it, after Arm, keeps it.
+func (r *relief) take() {
+	if r != nil && !r.word.CompareAndSwap(r.turns, r.turns|byProgram) {
+		r.contend()
+	}
+}
+
+// give gives it back.
+func (r *relief) give() {
+	if r == nil {
+		return
+	}
+	if r.turns += turn; r.word.Swap(r.turns)&asleep != 0 {
+		r.alarm.Call()
+	}
+}
+
+// contend takes the word while the relief sleeps, or is in a step. A panic of a step is the program's.
+func (r *relief) contend() {
+	for n := 1; ; n++ {
+		switch w := r.word.Load(); {
+		case w&byProgram != 0:
+			return
+		case w&byRelief == 0:
+			if r.word.CompareAndSwap(w, w|byProgram) {
+				return
+			}
+		case r.failed.Load() != nil:
+			panic(*r.failed.Load())
+		case n%glance == 0: // its thread, or goroutine, may be waiting for this one's processor
+			runtime.Gosched()
+			wait.YieldProcessor()
+		default:
+			r.word.CompareAndSwap(w, w|wanted)
+		}
+	}
+}
+
+// run is the goroutine. Memory of the program that fails under the card panics here as it would in the program.
+func (r *relief) run() {
+	defer close(r.ended)
+	defer func() {
+		if v := recover(); v != nil {
+			err := fmt.Errorf("driving the card while the program computes: panic: %v\n%s", v, debug.Stack())
+			r.failed.Store(&err)
+		}
+	}()
+	debug.SetPanicOnFault(true)
+	timer := time.NewTimer(tick)
+	for {
+		seen := r.word.Load()
+		timer.Reset(tick)
+		select {
+		case <-timer.C:
+		case <-r.until.Done():
+			return
+		}
+		switch w := r.word.Load(); {
+		case w != seen: // the program drives, and mostly will again
+		case w&byProgram == 0:
+			r.relieve(w)
+		case r.word.CompareAndSwap(w, w|asleep):
+			r.sleep(r.fds[:1], longestRest)
+		}
+	}
+}
+
+// relieve drives until the program comes back.
+func (r *relief) relieve(word uint64) {
+	free := word &^ (asleep | wanted)
+	for r.until.Err() == nil && r.word.CompareAndSwap(word, free|byRelief) {
+		rest := r.step()
+		if word = free; rest > 0 {
+			word |= asleep
+		}
+		if r.word.Swap(word)&wanted != 0 {
+			return
+		}
+		if rest > 0 {
+			r.sleep(r.fds, rest)
+		}
+	}
+}
+
+func (r *relief) sleep(fds []unix.PollFd, rest int64) {
+	r.alarm.Sleep(&r.wait, fds, min(rest, longestRest))
+}
+
+// call ends a sleep. Any goroutine may call it.
+func (r *relief) call() {
+	if r != nil {
+		r.alarm.Call()
+	}
+}
+
+// stop ends the goroutine, and waits for the end of its step.
+func (r *relief) stop() {
+	if r == nil {
+		return
+	}
+	r.end()
+	r.alarm.Call()
+	<-r.ended
+	r.failed.Store(nil)
+	r.word.Store(r.turns)
+}
+
+// close follows stop.
+func (r *relief) close() error {
+	if r == nil {
+		return nil
+	}
+	return r.alarm.Close()
+}
