@@ -51,7 +51,8 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 		c, err := dialPorts(ctx, path)
 		if err == nil {
 			if cfg.Helper != "" { // a service, which comes back
-				c.Return(func(ctx context.Context) (*net.UnixConn, error) { return attach.Dial(ctx, path, startWithin) }, func(what string) { cfg.Logger.Warn(what) })
+				c.Return(ctx, func(ctx context.Context) (*net.UnixConn, error) { return attach.Dial(ctx, path, startWithin) },
+					func(what string) { cfg.Logger.Warn(what) })
 			}
 			return c, nil
 		}

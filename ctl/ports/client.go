@@ -59,7 +59,7 @@ type Client struct {
 type returns struct {
 	dial func(ctx context.Context) (*net.UnixConn, error)
 	tell func(what string)
-	ctx  context.Context // ends with the Client
+	ctx  context.Context // ends with the Client, at the latest
 	end  context.CancelFunc
 }
 
@@ -71,9 +71,9 @@ func NewClient(conn *net.UnixConn) *Client {
 }
 
 // Return says how to reach a helper that has ended and comes back with the ports that it had, as a service does. Requests wait for it then. tell hears when it
-// has ended, and when it is back. Call it before other goroutines have the Client.
-func (c *Client) Return(dial func(ctx context.Context) (*net.UnixConn, error), tell func(what string)) {
-	ctx, end := context.WithCancel(context.Background())
+// has ended, and when it is back. Call it before other goroutines have the Client. Nobody waits after the end of ctx.
+func (c *Client) Return(ctx context.Context, dial func(ctx context.Context) (*net.UnixConn, error), tell func(what string)) {
+	ctx, end := context.WithCancel(ctx)
 	c.returns = &returns{dial, tell, ctx, end}
 }
 

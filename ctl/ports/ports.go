@@ -58,6 +58,7 @@ type Host struct {
 	buried chan uint32    // places that are free again
 	ports  int            // those whose links are there, in
 	mode   xdp.AttachMode // this one
+	spares []spare        // pairs of ports that are gone, oldest first
 	store  *Store
 	ledger *ledger
 	head   head
@@ -160,6 +161,7 @@ type Port struct {
 	Link   uint32 // place among the links of the switch
 	of     bpf.Port
 	mode   xdp.AttachMode
+	mtu    int    // of its links; 0: a helper before has made them
 	number uint64 // in the names of its ends
 }
 
@@ -177,36 +179,60 @@ func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode
 	if h.ports != 0 && mode != h.mode {
 		return nil, fmt.Errorf("%s: %w, in the XDP mode that the interfaces had before; end their jobs", doing, ErrFull)
 	}
+	for {
+		p := h.usePair(of.Account, mtu, mode)
+		again := p != nil
+		if !again {
+			if p, err = h.newPair(mtu, mode); err != nil {
+				return nil, fmt.Errorf("%s: %w", doing, err)
+			}
+		}
+		p.of = of
+		if err = h.open(p, memory, g, again); err == nil {
+			return p, nil
+		}
+		err = errors.Join(fmt.Errorf("%s: %w", doing, err), p.close())
+		h.remove(p)
+		if !again { // else its links may have been somebody's to change
+			return nil, err
+		}
+	}
+}
+
+// open makes a port of a pair, perhaps one that was a port's before.
+func (h *Host) open(p *Port, memory *os.File, g port.Geometry, again bool) error {
+	if err := h.inner.do(func() error { return p.open(h.inner.handle, memory, g) }); err != nil {
+		return err
+	}
+	if !again {
+		outer := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Index: int(p.Outer)}}
+		if err := h.handle.LinkSetUp(outer); err != nil {
+			return err
+		}
+		if err := h.guard(outer, p.mode, false); err != nil {
+			return err
+		}
+	}
+	return h.sw.AddPort(p.Outer, p.Link, p.of)
+}
+
+// newPair makes the links of a port.
+func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	link, ok := h.place()
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", doing, ErrFull)
+		return nil, ErrFull
 	}
 	h.made++
-	p := &Port{FD: -1, of: of, Link: link, mode: mode, number: h.made}
+	p := &Port{FD: -1, Link: link, mode: mode, mtu: mtu, number: h.made}
 	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf(outerName, p.number), MTU: mtu}, PeerName: p.inner(),
 		PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(h.inner.fd())}
 	if err := h.handle.LinkAdd(pair); err != nil {
 		h.free = append(h.free, link)
-		return nil, fmt.Errorf("%s: making its links: %w", doing, err)
+		return nil, fmt.Errorf("making its links: %w", err)
 	}
 	p.Outer = uint32(pair.Attrs().Index)
 	h.ports, h.mode = h.ports+1, mode
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", doing, err), p.close())
-			h.remove(p)
-		}
-	}()
-	if err := h.inner.do(func() error { return p.open(h.inner.handle, memory, g) }); err != nil {
-		return nil, err
-	}
-	if err := h.handle.LinkSetUp(pair); err != nil {
-		return nil, err
-	}
-	if err := h.guard(pair, mode, false); err != nil {
-		return nil, err
-	}
-	return p, h.sw.AddPort(p.Outer, p.Link, of)
+	return p, nil
 }
 
 // place takes a place among the links. One that a pair has which is about to go is waited for if there is no other.
@@ -220,7 +246,11 @@ func (h *Host) place() (link uint32, ok bool) {
 		}
 	}
 	if len(h.free) == 0 {
-		return 0, false
+		if len(h.spares) == 0 {
+			return 0, false
+		}
+		h.endSpares(0)
+		return <-h.buried, true
 	}
 	link = h.free[len(h.free)-1]
 	h.free = h.free[:len(h.free)-1]
@@ -312,7 +342,11 @@ func (h *Host) Gone(p *Port) (bool, error) {
 	if alive {
 		return false, nil
 	}
-	h.remove(p)
+	if err == nil {
+		h.keepPair(p)
+	} else {
+		h.remove(p)
+	}
 	return true, err
 }
 
@@ -340,6 +374,7 @@ func (h *Host) remove(p *Port) {
 
 // Close gives everything back but the ports: whoever made them ends them before. It waits until their links are gone.
 func (h *Host) Close() error {
+	h.endSpares(0)
 	close(h.graves)
 	for range h.buried { // until it is closed
 	}
