@@ -18,7 +18,7 @@ import (
 func TestHostileNeighbour(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
 	b, l := newDirectBed(t), newLedger()
-	groups, counts, goOn, end := b.trafficBeside(t, l, 0)
+	groups, counts, lure, goOn, end := b.trafficBeside(t, l, 0)
 	goOn("before there is an attack")
 	var enemies []*actor
 	done := make(chan string, 1<<16)
@@ -35,6 +35,7 @@ func TestHostileNeighbour(t *testing.T) {
 		a.await("ready")
 		enemies = append(enemies, a)
 	}
+	lure()
 	wrote := map[string]bool{}
 	until(t, "they have memory", func() bool {
 		for len(done) > 0 {

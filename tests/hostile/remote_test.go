@@ -140,12 +140,13 @@ func (m *remoteMember) writes(to *remoteMember, s rats.Seed, at, size int) {
 // traffic starts the verified traffic of two other users, and returns what ends and judges it.
 func (b *bed) traffic(t *testing.T, l *ledger) (goOn func(when string), end func()) {
 	t.Helper()
-	_, _, goOn, end = b.trafficBeside(t, l)
+	_, _, _, goOn, end = b.trafficBeside(t, l)
 	return goOn, end
 }
 
-// trafficBeside is traffic of groups that have more nodes, on the cards of these hosts. Those on host 0 lure the first of them. shared takes what they say of it.
-func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*group, shared <-chan string, goOn func(when string), end func()) {
+// trafficBeside is traffic of groups that have more nodes, on the cards of these hosts. Those on host 0 lure the first of them from lure on. shared takes what
+// they say of it.
+func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*group, shared <-chan string, lure func(), goOn func(when string), end func()) {
 	t.Helper()
 	counts := make(chan string, 4)
 	r := mathrand.New(mathrand.NewPCG(seed(t), 0))
@@ -169,6 +170,13 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*
 	for _, a := range victims {
 		a.say("go")
 	}
+	lure = func() {
+		for i, a := range victims {
+			if groups[i/2].cards[i%2] == 0 {
+				a.say("lure")
+			}
+		}
+	}
 	goOn = func(when string) {
 		t.Helper()
 		for _, a := range victims {
@@ -176,7 +184,7 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*
 			until(t, a.name+" goes on "+when, func() bool { l.check(t); return l.total(a.name) >= before+progress }, func() string { return "" })
 		}
 	}
-	return groups, counts, goOn, func() {
+	return groups, counts, lure, goOn, func() {
 		t.Helper()
 		for _, word := range []string{"stop", "end"} {
 			for _, a := range victims {

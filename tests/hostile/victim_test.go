@@ -38,7 +38,8 @@ type victimConfig struct {
 	Token     string
 	Key, Life uint32
 	Storm     bool
-	// Lure is a node of the same host that gets a message now and then, which nobody answers; 0: none.
+	// Lure is a node of the same host that gets a message now and then, which nobody answers, once the victim is told to: messages for a node that is not
+	// there yet would stay in the queue, before others. 0: none.
 	Lure uint16
 }
 
@@ -92,6 +93,7 @@ type victim struct {
 	answered, done, allAnswered, allDone int
 	returned, late                       int
 	command                              atomic.Int32
+	luring                               atomic.Bool
 	quiet                                bool
 	silent                               time.Time // until then what comes back is not told
 	lured                                time.Time
@@ -158,6 +160,8 @@ func (v *victim) obey() {
 		switch s.Text() {
 		case "go":
 			v.command.Store(going)
+		case "lure":
+			v.luring.Store(true)
 		case "stop":
 			v.command.Store(stopping)
 		case "end":
@@ -230,7 +234,7 @@ func (v *victim) talk() error {
 			if err := v.send(command == going); err != nil {
 				return err
 			}
-			if command == going && v.c.Lure != 0 {
+			if command == going && v.luring.Load() {
 				v.lure()
 			}
 		}

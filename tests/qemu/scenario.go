@@ -273,6 +273,11 @@ func (p pair) attached(ctx context.Context, scale float64) (row, error) {
 // onPorts runs it on direct ports, of daemons that it starts for that.
 func (p pair) onPorts(ctx context.Context, scale float64) (r row, err error) {
 	d, err := p.startWith(ctx, funidDirectPath)
+	for host := range p { // drivers reset their links when the NIC programs come
+		if err == nil {
+			err = p.shell(ctx, host, nil)
+		}
+	}
 	if err == nil {
 		args := jobArguments("pingpong", pingpongArguments(scale/daemonShare)...)
 		r, err = p.job(ctx, viaPorts, scale, append([]string{"funet", "run", "--card", "direct"}, args[2:]...))

@@ -27,24 +27,35 @@ func (p pair) startShells(ctx context.Context) (err error) {
 		}
 	}
 	for host := range p {
-		for begin := time.Now(); ; {
-			e, err := p[0].run(ctx, readyDeadline, "ssh", "-T", "--", guest.Address(host).String(), "true")
-			if err != nil {
-				return err
-			}
-			why := failure(0, e)
-			if why == nil {
-				break
-			}
-			if time.Since(begin) > p[host].within(readyDeadline) {
-				return fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
-			}
-			select {
-			case e := <-s[host].ended:
-				return fmt.Errorf("%w %d: sshd: %w", errGuest, host, orNil(failure(host, e)))
-			case <-time.After(50 * time.Millisecond):
-			}
+		if err := p.shell(ctx, host, s[host]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// shell waits until host 0 gets a command through to a host, on which sshd runs; nil: it is not looked after.
+func (p pair) shell(ctx context.Context, host int, sshd *running) error {
+	var ended chan guest.Ended
+	if sshd != nil {
+		ended = sshd.ended
+	}
+	for begin := time.Now(); ; {
+		e, err := p[0].run(ctx, readyDeadline, "ssh", "-T", "--", guest.Address(host).String(), "true")
+		if err != nil {
+			return err
+		}
+		why := failure(0, e)
+		if why == nil {
+			return nil
+		}
+		if time.Since(begin) > p[host].within(readyDeadline) {
+			return fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
+		}
+		select {
+		case e := <-ended:
+			return fmt.Errorf("%w %d: sshd: %w", errGuest, host, orNil(failure(host, e)))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
