@@ -23,7 +23,8 @@
 //   - What a helper needs beside the kernel's links, guards and sockets is at its service manager, too (store.go, ledger.go), and the next helper takes it over
 //     (takeover.go) while frames go on. Where there is no service manager ports go on without their helper, and nobody can manage them any more.
 //   - What a process keeps counts for it: a port that has ended is gone when nobody holds its socket any more (Gone). Then its
-//     pair goes, on a goroutine of its own, which the kernel keeps for some 20 ms.
+//     pair waits for the account's next port for a while (spare.go), or goes, on a goroutine of its own, which the kernel keeps for
+//     some 20 ms.
 package ports
 
 import (
