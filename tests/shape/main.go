@@ -1,0 +1,38 @@
+// Command shape measures what a reader of the source meets: the size of the two largest types, long functions, wide
+// lines and long sentences. It prints a table, or with --json one document, and fails when a figure is beyond its
+// limit (report.go). The names in the document are stable.
+//
+//	go run ./tests/shape [--json] [FOLDER]
+//
+// The journey of the data: read.go walks the folder and reads each Go, C and Markdown file once; each file adds to
+// one figures value (figures.go); prose.go splits comments into sentences; report.go judges and prints. Generated
+// files and test data are left out.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON document")
+	flag.Parse()
+	folder := "."
+	if flag.NArg() > 0 {
+		folder = flag.Arg(0)
+	}
+	f, err := measure(folder)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "shape:", err)
+		os.Exit(2)
+	}
+	r := f.report()
+	if err := r.print(os.Stdout, *asJSON); err != nil {
+		fmt.Fprintln(os.Stderr, "shape: printing the figures:", err)
+		os.Exit(2)
+	}
+	if !r.Met {
+		os.Exit(1)
+	}
+}
