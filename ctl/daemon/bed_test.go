@@ -70,7 +70,7 @@ type running struct {
 	*daemon.Daemon
 	socket string
 	ended  chan error
-	asks   *client // see linkOf; nil: nobody has asked yet
+	asks   *client // see asker; nil: nobody has asked yet
 }
 
 // start starts a daemon, which ends with the test at the latest.

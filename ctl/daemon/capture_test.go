@@ -205,8 +205,7 @@ func TestCaptureEndsWithTheDaemon(t *testing.T) {
 		_, err := e.Call(calling, 1, 1, []byte("to nobody")) // who is greeted
 		called <- err
 	}()
-	asks := dial(t, d.socket)
-	until(t, "a frame passes the guard", func() bool { return portsBy(t, asks).Ports[0].Frames.Sent > 0 })
+	until(t, "a frame passes the guard", func() bool { return portsOf(t, d).Ports[0].Frames.Sent > 0 })
 	hangUp()
 	<-called
 	_ = e.Close(ctx)

@@ -99,14 +99,20 @@ func awaitLink(t testing.TB, r *running, state daemon.LinkState) (s daemon.LinkS
 // linkOf asks a daemon for its interface, on one connection for all questions.
 func linkOf(t testing.TB, r *running) daemon.LinkStatus {
 	t.Helper()
-	if r.asks == nil {
-		r.asks = dial(t, r.socket)
-	}
-	s, err := askStatusOn(r.asks)
+	s, err := askStatusOn(r.asker(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.Links[0]
+}
+
+// asker returns the connection for all questions to a daemon. One for each question, in a loop, may be more than a user has.
+func (r *running) asker(t testing.TB) *client {
+	t.Helper()
+	if r.asks == nil {
+		r.asks = dial(t, r.socket)
+	}
+	return r.asks
 }
 
 func closeAll(all ...[]*client) {

@@ -138,11 +138,9 @@ func directJob(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, t
 }
 
 // portsOf returns what the status says of ports, and the bytes of their memory.
-func portsOf(t testing.TB, d *running) (s daemon.Status) { return portsBy(t, dial(t, d.socket)) }
-
-// portsBy does so on a connection that there is.
-func portsBy(t testing.TB, k *client) (s daemon.Status) {
+func portsOf(t testing.TB, d *running) (s daemon.Status) {
 	t.Helper()
+	k := d.asker(t)
 	answer, _ := k.ask(must(attach.EncodeBody(attach.KindStatus, nil)), 0)
 	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
 	if err == nil {
@@ -321,8 +319,8 @@ func TestPortsFollowPaths(t *testing.T) {
 			return
 		}
 	}()
-	for asks := dial(t, daemons[0].socket); ; {
-		if s := portsBy(t, asks); len(s.Ports) == 1 && s.Ports[0].Frames.NoNode > 0 {
+	for {
+		if s := portsOf(t, daemons[0]); len(s.Ports) == 1 && s.Ports[0].Frames.NoNode > 0 {
 			break
 		} else if ctx.Err() != nil {
 			t.Fatalf("no frame is dropped: %+v", *s.Ports[0].Frames)
