@@ -340,9 +340,9 @@ func waitUp(nl *netlink.Handle, deadline time.Time) error {
 
 // notUp names the links of the namespace that do not work yet.
 func notUp(nl *netlink.Handle) (names []string, err error) {
-	links, err := nl.LinkList()
+	links, err := links(nl)
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	for _, l := range links {
 		a := l.Attrs()
@@ -369,11 +369,27 @@ func ours(l netlink.Link) bool {
 	return strings.HasPrefix(l.Attrs().Name, "fu") && (l.Type() == "veth" || l.Type() == "bridge")
 }
 
+// links lists the links of the namespace, once more when one of them changes meanwhile.
+func links(nl *netlink.Handle) (all []netlink.Link, err error) {
+	for range mostLists {
+		if all, err = nl.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	return all, nil
+}
+
+// mostLists is how often links are listed that change meanwhile.
+const mostLists = 1000
+
 // unlink deletes the links of the namespace, and with them their far ends.
 func unlink(nl *netlink.Handle) error {
-	links, err := nl.LinkList()
+	links, err := links(nl)
 	if err != nil {
-		return fmt.Errorf("list links: %w", err)
+		return err
 	}
 	var errs []error
 	for _, l := range links {

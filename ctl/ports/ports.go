@@ -57,6 +57,7 @@ type Host struct {
 	made   uint64          // pairs, for their names
 	graves chan grave
 	buried chan uint32    // places that are free again
+	dying  int            // pairs that are in one of the two
 	ports  int            // those whose links are there, in
 	mode   xdp.AttachMode // this one
 	spares []spare        // pairs of ports that are gone, oldest first
@@ -180,21 +181,29 @@ func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode
 	if h.ports != 0 && mode != h.mode {
 		return nil, fmt.Errorf("%s: %w, in the XDP mode that the interfaces had before; end their jobs", doing, ErrFull)
 	}
-	for {
-		p := h.usePair(of.Account, mtu, mode)
-		again := p != nil
-		if !again {
+	for reuse := true; ; {
+		var p *Port
+		if reuse {
+			p = h.usePair(of.Account, mtu, mode)
+		}
+		if reuse = p != nil; !reuse {
 			if p, err = h.newPair(mtu, mode); err != nil {
 				return nil, fmt.Errorf("%s: %w", doing, err)
 			}
 		}
 		p.of = of
-		if err = h.open(p, memory, g, again); err == nil {
+		err = h.open(p, memory, g, reuse)
+		switch {
+		case err == nil:
 			return p, nil
+		case reuse && errors.Is(err, xdp.ErrBusy): // the kernel has its last socket yet, and may for seconds
+			h.keepPair(p)
+			reuse = false
+			continue
 		}
 		err = errors.Join(fmt.Errorf("%s: %w", doing, err), p.close())
 		h.remove(p)
-		if !again { // else its links may have been somebody's to change
+		if !reuse { // else its links may have been somebody's to change
 			return nil, err
 		}
 	}
@@ -236,22 +245,27 @@ func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	return p, nil
 }
 
-// place takes a place among the links. One that a pair has which is about to go is waited for if there is no other.
+// place takes a place among the links. If none is free it deletes the spare pairs, and waits until a pair that is being deleted is gone.
 func (h *Host) place() (link uint32, ok bool) {
 	for more := true; more; {
 		select {
 		case link := <-h.buried:
+			h.dying--
 			h.free = append(h.free, link)
 		default:
 			more = false
 		}
 	}
 	if len(h.free) == 0 {
-		if len(h.spares) == 0 {
+		if h.dying == 0 {
+			h.endSpares(0)
+		}
+		if h.dying == 0 {
 			return 0, false
 		}
-		h.endSpares(0)
-		return <-h.buried, true
+		link := <-h.buried
+		h.dying--
+		return link, true
 	}
 	link = h.free[len(h.free)-1]
 	h.free = h.free[:len(h.free)-1]
@@ -272,7 +286,7 @@ func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) (e
 		return err
 	}
 	p.FD, _, err = xdp.Handover(xdp.SocketConfig{Index: l.Attrs().Index, UMEM: umem, NeedWakeup: true,
-		RxSize: g.RxSize, TxSize: g.TxSize, FillSize: g.FillSize, CompletionSize: g.CompletionSize})
+		RxSize: g.RxSize, TxSize: g.TxSize, FillSize: g.FillSize, CompletionSize: g.CompletionSize}, 0)
 	if err = errors.Join(err, umem.Close()); err != nil {
 		return err
 	}
@@ -370,6 +384,7 @@ func (p *Port) letGo() error {
 // remove has the links of a port deleted.
 func (h *Host) remove(p *Port) {
 	h.ports--
+	h.dying++
 	h.graves <- grave{int(p.Outer), p.Link}
 }
 

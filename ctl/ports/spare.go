@@ -40,9 +40,9 @@ func (h *Host) keepPair(p *Port) {
 	h.spares = append(h.spares, spare{p, time.Now()})
 }
 
-// usePair finds a pair for a port, the last that was kept; nil: there is none.
+// usePair finds a pair for a port, the one that was kept first, whose socket the kernel has let go of most likely; nil: there is none.
 func (h *Host) usePair(account uint32, mtu int, mode xdp.AttachMode) *Port {
-	for i, s := range slices.Backward(h.spares) {
+	for i, s := range h.spares {
 		if s.of.Account == account && s.mtu == mtu && s.mode == mode {
 			h.spares = slices.Delete(h.spares, i, i+1)
 			h.ports, h.mode = h.ports+1, mode

@@ -160,6 +160,9 @@ func (b *bed) portLinks() (names []string) {
 	for host := range b.lab.Hosts() {
 		err := b.lab.Do(host, func() error {
 			links, err := netlink.LinkList()
+			for errors.Is(err, netlink.ErrDumpInterrupted) { // one of them has just changed
+				links, err = netlink.LinkList()
+			}
 			for _, k := range links {
 				if name := k.Attrs().Name; strings.HasPrefix(name, "fup") {
 					names = append(names, name)
