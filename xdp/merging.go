@@ -3,7 +3,6 @@
 package xdp
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ func Mergers(ifname string) ([]Merger, error) {
 		return nil, err
 	}
 	links, err := netlink.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others come and go
+	if err != nil {
 		return nil, sysFault("find the interfaces below "+ifname, err)
 	}
 	e, err := ethtool.NewEthtool()
