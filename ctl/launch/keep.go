@@ -62,7 +62,8 @@ func (l *local) there(until context.Context, request []byte) bool {
 		l.conn.Close()
 		l.conn = nil
 	}
-	answer, err := l.askLocked(request)
+	// A daemon that is slow to start carries out the request when it comes to it, and would end the job with a connection that was given up.
+	answer, err := l.askLocked(request, keepFor)
 	if err == nil {
 		_, err = attach.DecodeJobAnswer(answer)
 	}

@@ -95,15 +95,16 @@ func (l *local) connect() error {
 func (l *local) ask(request []byte) ([]byte, error) {
 	l.talk.Lock()
 	defer l.talk.Unlock()
-	return l.askLocked(request)
+	return l.askLocked(request, answerWithin)
 }
 
-func (l *local) askLocked(request []byte) ([]byte, error) {
+// askLocked is ask, with a bound on the wait for the answer. The caller holds talk.
+func (l *local) askLocked(request []byte, within time.Duration) ([]byte, error) {
 	if err := l.connect(); err != nil {
 		return nil, err
 	}
 	conn := l.conn
-	err := conn.SetDeadline(time.Now().Add(answerWithin))
+	err := conn.SetDeadline(time.Now().Add(within))
 	defer context.AfterFunc(l.until(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
 	if err == nil {
 		err = attach.Send(l.conn, request)

@@ -283,7 +283,7 @@ func (p *Port) resume(buffer []byte) error {
 	until := time.Now().Add(patience)
 	request := ResumeRequest{GID: p.cfg.GID, Node: p.cfg.Node, Ticket: p.Answer.Ticket, Token: p.cfg.Token}.Encode()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		err := p.show(request, buffer)
+		err := p.show(request, buffer, until)
 		var refused *Refusal
 		if err == nil || errors.As(err, &refused) && !errors.Is(err, ErrGroup) && !errors.Is(err, ErrStopping) {
 			return err
@@ -299,14 +299,15 @@ func (p *Port) resume(buffer []byte) error {
 	}
 }
 
-// show shows the ticket once.
-func (p *Port) show(request, buffer []byte) error {
+// show shows the ticket once. It waits for the answer until the given time: a daemon that is slow to start carries out the request when it comes to it, and would
+// end the place with a connection that was given up.
+func (p *Port) show(request, buffer []byte, until time.Time) error {
 	conn, err := Dial(p.done, cmp.Or(p.cfg.Socket, DefaultSocket), DefaultTimeout)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(p.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
-	if err = conn.SetDeadline(time.Now().Add(DefaultTimeout)); err == nil {
+	if err = conn.SetDeadline(until); err == nil {
 		err = Send(conn, request)
 	}
 	var message []byte
