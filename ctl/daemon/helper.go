@@ -39,7 +39,7 @@ const (
 
 // StartPorts connects to the helper of a daemon. Without Config.Helper it starts one beside the daemon's socket, if there is none: this
 // program, with these arguments and the path of the helper's socket, where it calls MakePorts. The calling thread is in the network
-// namespace of the interfaces.
+// namespace of the interfaces. A service's helper that ends is waited for until ctx ends.
 func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Client, err error) {
 	path := cfg.Helper
 	if path == "" {

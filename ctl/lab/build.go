@@ -369,7 +369,8 @@ func ours(l netlink.Link) bool {
 	return strings.HasPrefix(l.Attrs().Name, "fu") && (l.Type() == "veth" || l.Type() == "bridge")
 }
 
-// links lists the links of the namespace, once more when one of them changes meanwhile.
+// links lists the links of the namespace. The kernel interrupts a list when a link comes or goes;
+// links then asks again, at most mostLists times.
 func links(nl *netlink.Handle) (all []netlink.Link, err error) {
 	for range mostLists {
 		if all, err = nl.LinkList(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -382,7 +383,7 @@ func links(nl *netlink.Handle) (all []netlink.Link, err error) {
 	return all, nil
 }
 
-// mostLists is how often links are listed that change meanwhile.
+// mostLists bounds how often links asks.
 const mostLists = 1000
 
 // unlink deletes the links of the namespace, and with them their far ends.

@@ -62,7 +62,7 @@ func (l *local) there(until context.Context, request []byte) bool {
 		l.conn.Close()
 		l.conn = nil
 	}
-	// A daemon that is slow to start carries out the request when it comes to it, and would end the job with a connection that was given up.
+	// A slow daemon carries out the request late. Closing the connection before that would end the job.
 	answer, err := l.askLocked(request, keepFor)
 	if err == nil {
 		_, err = attach.DecodeJobAnswer(answer)

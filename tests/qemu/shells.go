@@ -34,7 +34,8 @@ func (p pair) startShells(ctx context.Context) (err error) {
 	return nil
 }
 
-// shell waits until host 0 gets a command through to a host, on which sshd runs; nil: it is not looked after.
+// shell waits until host 0 gets a command through to a host. It fails early when that host's sshd
+// ends; with nil it does not look.
 func (p pair) shell(ctx context.Context, host int, sshd *running) error {
 	var ended chan guest.Ended
 	if sshd != nil {

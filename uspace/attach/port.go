@@ -299,8 +299,8 @@ func (p *Port) resume(buffer []byte) error {
 	}
 }
 
-// show shows the ticket once. It waits for the answer until the given time: a daemon that is slow to start carries out the request when it comes to it, and would
-// end the place with a connection that was given up.
+// show shows the ticket once, and waits for the answer until the given time. A slow daemon carries
+// out the request late; closing the connection before that would end the place.
 func (p *Port) show(request, buffer []byte, until time.Time) error {
 	conn, err := Dial(p.done, cmp.Or(p.cfg.Socket, DefaultSocket), DefaultTimeout)
 	if err != nil {
