@@ -61,14 +61,22 @@ const (
 	chainKey   = 0x6368_6169_6e00_0000 // of each member's window, in key slot 0
 	chainBase  = 0x100000
 	chainBytes = 1 << 20
+	// ofChain is the part of the window that rounds of a chain write, by its number modulo 4: one chain has made tens of thousands of rounds
+	// while another waits for a member that is silent.
+	ofChain = chainBytes / 4
 	// roundBytes is what a put of a round has.
 	roundBytes = arctic.MaxMulticastBytes
-	mostRounds = chainBytes / roundBytes
+	mostRounds = ofChain / roundBytes
 	roundType  = 300 // of messages
 	// underWay is how many rounds of a chain are under way at once: more than the 16 copies that a member with at most one behind it takes at once, so that some
 	// wait before it. Those that a member had taken when it ended, and had not reported, name nobody.
 	underWay = 20
 )
+
+// place returns where in the window the put of a round writes.
+func place(number, chain uint32) uint32 {
+	return chain%4*ofChain + number%mostRounds*roundBytes
+}
 
 // round returns what the put of a round writes, and the words of the message that says so.
 func round(number, chain uint32) (put []byte, words []uint32) {
@@ -86,11 +94,11 @@ type memberState struct {
 	end      *rma.Endpoint
 	memory   []byte
 	commands chan string
-	seen     map[uint32]bool // rounds
+	seen     map[[2]uint32]bool // rounds, each by its number and chain
 	counts   memberCounts
 	left     map[leftCard]bool
 	sending  []*sending
-	rounds   uint32
+	rounds   map[uint16]uint32 // by chain
 }
 
 // leftCard names a copy of a multicast, or the report on one, by its receiver and the record of its origin, which no other has had.
@@ -132,7 +140,7 @@ type chainDone struct {
 }
 
 func beMember(text string) (err error) {
-	m := &memberState{commands: make(chan string), seen: map[uint32]bool{}, left: map[leftCard]bool{}}
+	m := &memberState{commands: make(chan string), rounds: map[uint16]uint32{}, seen: map[[2]uint32]bool{}, left: map[leftCard]bool{}}
 	m.counts.Copies = map[string]int{}
 	if err := json.Unmarshal([]byte(text), &m.memberPlace); err != nil {
 		return err
@@ -243,16 +251,16 @@ func (m *memberState) take() error {
 	for s := iface.Receive(funi.Request); s != nil; s = iface.Receive(funi.Request) {
 		number, chain := s[funi.PayloadWord], s[funi.PayloadWord+1]
 		put, words := round(number, chain)
-		at := m.memory[number%mostRounds*roundBytes:][:roundBytes]
+		at := m.memory[place(number, chain):][:roundBytes]
 		switch h := s.Header(); {
 		case h.Type() != roundType || s.Source() != 0 || h.Length() != len(words) || !equalWords(s[funi.PayloadWord:], words):
 			return fmt.Errorf("node %d has a message that nobody has sent: %x", m.Node, s[:])
-		case m.seen[number]:
-			return fmt.Errorf("node %d has round %d twice", m.Node, number)
+		case m.seen[[2]uint32{number, chain}]:
+			return fmt.Errorf("node %d has round %d of chain %d twice", m.Node, number, chain)
 		case !bytes.Equal(at, put):
-			return fmt.Errorf("node %d: the put of round %d is not there: %x", m.Node, number, at)
+			return fmt.Errorf("node %d: the put of round %d of chain %d is not there: %x", m.Node, number, chain, at)
 		}
-		m.seen[number] = true
+		m.seen[[2]uint32{number, chain}] = true
 		clear(at)
 		m.counts.Messages++
 		iface.Release(funi.Request)
@@ -351,8 +359,8 @@ func say(word string, v any) {
 func (m *memberState) turn() error {
 	for _, s := range m.sending {
 		for ; s.left > 0 && len(s.under) < underWay; s.left-- {
-			m.rounds++
-			if err := m.send(s, &roundSent{number: m.rounds, put: true}); err != nil {
+			m.rounds[s.Chain]++
+			if err := m.send(s, &roundSent{number: m.rounds[s.Chain], put: true}); err != nil {
 				return err
 			}
 		}
@@ -377,7 +385,7 @@ func (m *memberState) send(s *sending, r *roundSent) error {
 	put, words := round(r.number, uint32(s.Chain))
 	o := funi.MulticastRequest{Chain: s.Chain, Members: s.Members}
 	if r.put {
-		o.Put, o.Key, o.Address, o.Data = true, chainKey, uint64(r.number%mostRounds*roundBytes), put
+		o.Put, o.Key, o.Address, o.Data = true, chainKey, uint64(place(r.number, uint32(s.Chain))), put
 	} else {
 		o.Message = roundType
 		for _, w := range words {
