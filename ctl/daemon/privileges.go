@@ -97,13 +97,11 @@ func drop(but ...int) error {
 	if err != nil {
 		return err
 	}
-	// The bounding set needs CAP_SETPCAP; without it no new privileges must do.
+	// No new privileges means that a program which is executed has none beyond these; so what is kept leaves the bounding set, which needs CAP_SETPCAP,
+	// and programs have nothing. Each of these calls stops the program until each thread has made it: beside others that compute that takes long.
 	if data[0].Effective>>unix.CAP_SETPCAP&1 == 1 {
-		for c := uintptr(0); c <= 63; c++ {
-			if _, _, e := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, c, 0, 0, 0, 0); e != 0 {
-				break // one more than the kernel knows
-			}
-			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0); err != nil {
+		for _, c := range but {
+			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(c), 0, 0); err != nil {
 				return err
 			}
 		}
