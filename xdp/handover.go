@@ -11,15 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handover makes and binds a socket as Open does, in copy mode, and returns its descriptor and what Adopt needs to know instead of using it:
-// neither are its rings mapped, nor is a frame on its fill ring. The UMEM is of a file that the user of the socket has, too
-// (UMEMConfig.File), and may be closed afterwards: the kernel holds its pages. The descriptor is the caller's. Errors: those of Open.
-func Handover(c SocketConfig) (fd int, info Info, err error) { return handover(c, busyWait) }
-
 // Taken reports whether a socket has the queue, whoever holds it: it tries to make another. The UMEM may be of two frames and serve
 // for all such trials.
 func Taken(c SocketConfig) (bool, error) {
-	fd, _, err := handover(c, 0)
+	fd, _, err := Handover(c, 0)
 	if errors.Is(err, ErrBusy) {
 		return true, nil
 	}
@@ -29,8 +24,11 @@ func Taken(c SocketConfig) (bool, error) {
 	return false, err
 }
 
-// handover waits so long for a queue that is busy.
-func handover(c SocketConfig, patience time.Duration) (fd int, info Info, err error) {
+// Handover makes and binds a socket as Open does, in copy mode, and returns its descriptor and what Adopt needs to know instead of using it:
+// neither are its rings mapped, nor is a frame on its fill ring. The UMEM is of a file that the user of the socket has, too
+// (UMEMConfig.File), and may be closed afterwards: the kernel holds its pages. The descriptor is the caller's. A
+// queue whose last socket the kernel has yet to let go of is waited for as long as patience says. Errors: those of Open.
+func Handover(c SocketConfig, patience time.Duration) (fd int, info Info, err error) {
 	dev, err := findInterface(c.Interface, c.Index)
 	if err != nil {
 		return -1, Info{}, err

@@ -63,7 +63,7 @@ func TestHandover(t *testing.T) {
 				var fd int
 				var info Info
 				l.in(0, func() {
-					fd, info, err = Handover(SocketConfig{Interface: labInterface, UMEM: theirs, NeedWakeup: wakeup})
+					fd, info, err = Handover(SocketConfig{Interface: labInterface, UMEM: theirs, NeedWakeup: wakeup}, busyWait)
 					must(t, err)
 				})
 				must(t, theirs.Close())
@@ -104,11 +104,11 @@ func TestHandoverRefuses(t *testing.T) {
 			"frames": {Frames: []uint64{0}}, "busy polling": {BusyPoll: BusyPoll{Micros: 1}}, "zero-copy": {Bind: BindZeroCopy},
 		} {
 			c.Interface, c.UMEM = labInterface, u
-			if _, _, err := Handover(c); !errors.Is(err, ErrConfig) {
+			if _, _, err := Handover(c, 0); !errors.Is(err, ErrConfig) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if _, _, err := Handover(SocketConfig{Interface: "nosuch0", UMEM: u}); !errors.Is(err, ErrNoInterface) {
+		if _, _, err := Handover(SocketConfig{Interface: "nosuch0", UMEM: u}, 0); !errors.Is(err, ErrNoInterface) {
 			t.Errorf("no interface: %v", err)
 		}
 	})

@@ -3,6 +3,7 @@
 package xdp
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func Mergers(ifname string) ([]Merger, error) {
 		return nil, err
 	}
 	links, err := netlink.LinkList()
-	if err != nil {
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others come and go
 		return nil, sysFault("find the interfaces below "+ifname, err)
 	}
 	e, err := ethtool.NewEthtool()

@@ -233,7 +233,7 @@ func (f *follower) find(l *link) (s seen, err error) {
 		}
 	}
 	all, err := f.handle.LinkList()
-	if err != nil {
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others come and go; it looks again
 		return s, err
 	}
 	// A VLAN or a bridge on an interface has the interface's address, too, as have the members of a bond.

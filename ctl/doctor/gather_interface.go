@@ -3,6 +3,7 @@ package doctor
 // This file gathers facts of an interface, by netlink and ethtool and by trying.
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -27,7 +28,7 @@ func gatherInterface(name string, try bool) *Interface {
 	}
 	i := &Interface{Name: name, Processors: runtime.NumCPU(), Features: map[string]bool{}}
 	links, err := netlink.LinkList()
-	if err != nil {
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return i
 	}
 	names := map[int]netlink.Link{}

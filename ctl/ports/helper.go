@@ -116,6 +116,7 @@ func (s *Helper) Serve(conn *net.UnixConn) error {
 
 // bury looks at the ports that nobody asks for.
 func (s *Helper) bury() {
+	s.host.endSpares(spareFor)
 	s.lost = slices.DeleteFunc(s.lost, func(p *kept) bool {
 		gone, err := s.gone(p)
 		if err != nil {
@@ -174,6 +175,7 @@ func (s *Helper) Close() error {
 func (s *Helper) carryOut(r *request, got []int) error {
 	defer attach.CloseDescriptors(got)
 	begin, a := s.spent(), answer{}
+	s.host.endSpares(spareFor)
 	var out []int
 	var made *kept
 	sw := s.host.sw

@@ -23,7 +23,8 @@
 //   - What a helper needs beside the kernel's links, guards and sockets is at its service manager, too (store.go, ledger.go), and the next helper takes it over
 //     (takeover.go) while frames go on. Where there is no service manager ports go on without their helper, and nobody can manage them any more.
 //   - What a process keeps counts for it: a port that has ended is gone when nobody holds its socket any more (Gone). Then its
-//     pair goes, on a goroutine of its own, which the kernel keeps for some 20 ms.
+//     pair waits for the account's next port for a while (spare.go), or goes, on a goroutine of its own, which the kernel keeps for
+//     some 20 ms.
 package ports
 
 import (
@@ -56,8 +57,10 @@ type Host struct {
 	made   uint64          // pairs, for their names
 	graves chan grave
 	buried chan uint32    // places that are free again
+	dying  int            // pairs that are in one of the two
 	ports  int            // those whose links are there, in
 	mode   xdp.AttachMode // this one
+	spares []spare        // pairs of ports that are gone, oldest first
 	store  *Store
 	ledger *ledger
 	head   head
@@ -160,6 +163,7 @@ type Port struct {
 	Link   uint32 // place among the links of the switch
 	of     bpf.Port
 	mode   xdp.AttachMode
+	mtu    int    // of its links; 0: a helper before has made them
 	number uint64 // in the names of its ends
 }
 
@@ -177,50 +181,91 @@ func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode
 	if h.ports != 0 && mode != h.mode {
 		return nil, fmt.Errorf("%s: %w, in the XDP mode that the interfaces had before; end their jobs", doing, ErrFull)
 	}
+	for reuse := true; ; {
+		var p *Port
+		if reuse {
+			p = h.usePair(of.Account, mtu, mode)
+		}
+		if reuse = p != nil; !reuse {
+			if p, err = h.newPair(mtu, mode); err != nil {
+				return nil, fmt.Errorf("%s: %w", doing, err)
+			}
+		}
+		p.of = of
+		err = h.open(p, memory, g, reuse)
+		switch {
+		case err == nil:
+			return p, nil
+		case reuse && errors.Is(err, xdp.ErrBusy): // the kernel has its last socket yet, and may for seconds
+			h.keepPair(p)
+			reuse = false
+			continue
+		}
+		err = errors.Join(fmt.Errorf("%s: %w", doing, err), p.close())
+		h.remove(p)
+		if !reuse { // else its links may have been somebody's to change
+			return nil, err
+		}
+	}
+}
+
+// open makes a port of a pair, perhaps one that was a port's before.
+func (h *Host) open(p *Port, memory *os.File, g port.Geometry, again bool) error {
+	if err := h.inner.do(func() error { return p.open(h.inner.handle, memory, g) }); err != nil {
+		return err
+	}
+	if !again {
+		outer := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Index: int(p.Outer)}}
+		if err := h.handle.LinkSetUp(outer); err != nil {
+			return err
+		}
+		if err := h.guard(outer, p.mode, false); err != nil {
+			return err
+		}
+	}
+	return h.sw.AddPort(p.Outer, p.Link, p.of)
+}
+
+// newPair makes the links of a port.
+func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	link, ok := h.place()
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", doing, ErrFull)
+		return nil, ErrFull
 	}
 	h.made++
-	p := &Port{FD: -1, of: of, Link: link, mode: mode, number: h.made}
+	p := &Port{FD: -1, Link: link, mode: mode, mtu: mtu, number: h.made}
 	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf(outerName, p.number), MTU: mtu}, PeerName: p.inner(),
 		PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(h.inner.fd())}
 	if err := h.handle.LinkAdd(pair); err != nil {
 		h.free = append(h.free, link)
-		return nil, fmt.Errorf("%s: making its links: %w", doing, err)
+		return nil, fmt.Errorf("making its links: %w", err)
 	}
 	p.Outer = uint32(pair.Attrs().Index)
 	h.ports, h.mode = h.ports+1, mode
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", doing, err), p.close())
-			h.remove(p)
-		}
-	}()
-	if err := h.inner.do(func() error { return p.open(h.inner.handle, memory, g) }); err != nil {
-		return nil, err
-	}
-	if err := h.handle.LinkSetUp(pair); err != nil {
-		return nil, err
-	}
-	if err := h.guard(pair, mode, false); err != nil {
-		return nil, err
-	}
-	return p, h.sw.AddPort(p.Outer, p.Link, of)
+	return p, nil
 }
 
-// place takes a place among the links. One that a pair has which is about to go is waited for if there is no other.
+// place takes a place among the links. If none is free it deletes the spare pairs, and waits until a pair that is being deleted is gone.
 func (h *Host) place() (link uint32, ok bool) {
 	for more := true; more; {
 		select {
 		case link := <-h.buried:
+			h.dying--
 			h.free = append(h.free, link)
 		default:
 			more = false
 		}
 	}
 	if len(h.free) == 0 {
-		return 0, false
+		if h.dying == 0 {
+			h.endSpares(0)
+		}
+		if h.dying == 0 {
+			return 0, false
+		}
+		link := <-h.buried
+		h.dying--
+		return link, true
 	}
 	link = h.free[len(h.free)-1]
 	h.free = h.free[:len(h.free)-1]
@@ -241,7 +286,7 @@ func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) (e
 		return err
 	}
 	p.FD, _, err = xdp.Handover(xdp.SocketConfig{Index: l.Attrs().Index, UMEM: umem, NeedWakeup: true,
-		RxSize: g.RxSize, TxSize: g.TxSize, FillSize: g.FillSize, CompletionSize: g.CompletionSize})
+		RxSize: g.RxSize, TxSize: g.TxSize, FillSize: g.FillSize, CompletionSize: g.CompletionSize}, 0)
 	if err = errors.Join(err, umem.Close()); err != nil {
 		return err
 	}
@@ -312,7 +357,11 @@ func (h *Host) Gone(p *Port) (bool, error) {
 	if alive {
 		return false, nil
 	}
-	h.remove(p)
+	if err == nil {
+		h.keepPair(p)
+	} else {
+		h.remove(p)
+	}
 	return true, err
 }
 
@@ -335,11 +384,13 @@ func (p *Port) letGo() error {
 // remove has the links of a port deleted.
 func (h *Host) remove(p *Port) {
 	h.ports--
+	h.dying++
 	h.graves <- grave{int(p.Outer), p.Link}
 }
 
 // Close gives everything back but the ports: whoever made them ends them before. It waits until their links are gone.
 func (h *Host) Close() error {
+	h.endSpares(0)
 	close(h.graves)
 	for range h.buried { // until it is closed
 	}

@@ -1,0 +1,62 @@
+package ports
+
+// This file keeps pairs whose ports are gone for the next port of the same account: making and deleting one costs the kernel some ten times what a port costs, and
+// much of that is no account's. A spare pair has its programs, but its guard knows of no port, so nothing passes. An account has few, for a short time. Those
+// of no account (prove.go) and of a helper before are deleted.
+
+import (
+	"slices"
+	"time"
+
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	// mostSpares is how many pairs are kept for an account; more are deleted.
+	mostSpares = 8
+	// spareFor is how long a pair is kept.
+	spareFor = 10 * time.Second
+)
+
+// spare is a pair that waits for a port.
+type spare struct {
+	*Port
+	since time.Time
+}
+
+// keepPair keeps the pair of a port that is gone, or has it deleted.
+func (h *Host) keepPair(p *Port) {
+	of := 0
+	for _, s := range h.spares {
+		if s.of.Account == p.of.Account {
+			of++
+		}
+	}
+	if p.of.Account == 0 || p.mtu == 0 || of >= mostSpares {
+		h.remove(p)
+		return
+	}
+	h.ports--
+	h.spares = append(h.spares, spare{p, time.Now()})
+}
+
+// usePair finds a pair for a port, the one that was kept first, whose socket the kernel has let go of most likely; nil: there is none.
+func (h *Host) usePair(account uint32, mtu int, mode xdp.AttachMode) *Port {
+	for i, s := range h.spares {
+		if s.of.Account == account && s.mtu == mtu && s.mode == mode {
+			h.spares = slices.Delete(h.spares, i, i+1)
+			h.ports, h.mode = h.ports+1, mode
+			return s.Port
+		}
+	}
+	return nil
+}
+
+// endSpares has pairs deleted that have waited for so long.
+func (h *Host) endSpares(long time.Duration) {
+	for len(h.spares) > 0 && time.Since(h.spares[0].since) >= long {
+		h.ports++ // remove counts it off again
+		h.remove(h.spares[0].Port)
+		h.spares = h.spares[1:]
+	}
+}
