@@ -75,7 +75,7 @@ bin/funid: golang
 # The commands, the headers for C and C++, the unit of systemd that runs funid, what shells complete, the manual, and a
 # configuration to fill in.
 install: build
-	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,include,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
+	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,include,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d}
 	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
 	install -m 644 uspace/funi/funi.h uspace/funi/funet.h $(DESTDIR)$(PREFIX)/include
 	umask 022; install -d $(DESTDIR)/etc/funet
@@ -87,8 +87,8 @@ install: build
 		bin/$$c completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_$$c; \
 		bin/$$c completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$c.fish; \
 	done
-	@umask 022; bin/funet man $(DESTDIR)$(PREFIX)/share/man/man1
-	@umask 022; bin/funid man $(DESTDIR)$(PREFIX)/share/man/man8
+	@umask 022; bin/funet man $(DESTDIR)$(PREFIX)/share/man
+	@umask 022; bin/funid man $(DESTDIR)$(PREFIX)/share/man
 
 # The same as a Debian package, bin/funet_VERSION_ARCHITECTURE.deb, with a tool that has a module of its own.
 deb: build
@@ -178,6 +178,7 @@ check: golang
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
 	@$(TOLD) $(GO) vet ./...
 	@$(TOLD) $(GO) tool staticcheck ./...
+	@$(TOLD) $(GO) run ./tests/shape --only comment_lines_over_100_columns
 
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as
 # ordinary users, who must be able to execute it whatever root's umask is.

@@ -1,7 +1,7 @@
 package tests
 
-// This file tests programs that people write on FUNet: in Go as a module of its own, which sees only what the project
-// exports, and in C with a header only (tests/programs).
+// This file tests programs that people write on FUNet: in Go as a module of its own, which sees
+// only what the project exports, and in C with a header only (tests/programs).
 
 import (
 	"fmt"
@@ -16,8 +16,9 @@ import (
 	"testing"
 )
 
-// external builds the Go programs of tests/programs in a copy of their module, without a network and without changing
-// anything in the source, and returns the folder of the programs, where everybody may run them.
+// external builds the Go programs of tests/programs in a copy of their module, without a network
+// and without changing anything in the source, and returns the folder of the programs, where
+// everybody may run them.
 func external(t testing.TB, programs ...string) string {
 	t.Helper()
 	return externalWith(t, nil, programs...)
@@ -83,7 +84,8 @@ func inC(t testing.TB, compiler []string, source string) string {
 
 var c11 = []string{"cc", "-std=c11", "-pedantic"}
 
-// allToAll checks what a program printed that exchanged verified blocks: for each node how many of them, and their sum.
+// allToAll checks what a program printed that exchanged verified blocks: for each node how many of
+// them, and their sum.
 func allToAll(t *testing.T, out, before string, nodes, rounds int) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -97,8 +99,9 @@ func allToAll(t *testing.T, out, before string, nodes, rounds int) {
 	}
 }
 
-// Rule: a program that somebody writes from the documentation alone works: every node sends each other node blocks of
-// all lengths, each of which the receiver checks, through daemons by an ordinary user; the first Ctrl-C ends it.
+// Rule: a program that somebody writes from the documentation alone works: every node sends each
+// other node blocks of all lengths, each of which the receiver checks, through daemons by an
+// ordinary user; the first Ctrl-C ends it.
 func TestProgramsOnCards(t *testing.T) {
 	s := daemons(t)
 	for name, program := range allToAllPrograms(t) {
@@ -117,7 +120,8 @@ func TestProgramsOnCards(t *testing.T) {
 	}
 }
 
-// allToAllPrograms builds the all-to-all programs, and returns the command line of each for a number of bytes and of rounds.
+// allToAllPrograms builds the all-to-all programs, and returns the command line of each for a
+// number of bytes and of rounds.
 func allToAllPrograms(t testing.TB) map[string]func(bytes, rounds string) []string {
 	t.Helper()
 	inGo := func(folder string) func(string, string) []string {
@@ -142,15 +146,17 @@ func linesOf(t *testing.T, path string) int {
 	return strings.Count(string(b), "\n")
 }
 
-// Rule: what package funet is for: the program is at most half as long by it as it is on cards and words, and does the same.
+// Rule: what package funet is for: the program is at most half as long by it as it is on cards and
+// words, and does the same.
 func TestProgramsAreHalfAsLong(t *testing.T) {
 	if before, after := linesOf(t, "programs/before/alltoall/main.go"), linesOf(t, "programs/alltoall/main.go"); 2*after > before {
 		t.Errorf("%d lines, and %d before", after, before)
 	}
 }
 
-// BenchmarkAllToAll runs the programs of each language in turn, and reports how many MB/s each moves and the median of the rounds'
-// ratios, above 1 where the shorter one is faster: go test ./tests -run '^$' -bench AllToAll -benchtime 9x
+// BenchmarkAllToAll runs the programs of each language in turn, and reports how many MB/s each
+// moves and the median of the rounds' ratios, above 1 where the shorter one is faster: go test
+// ./tests -run '^$' -bench AllToAll -benchtime 9x
 func BenchmarkAllToAll(b *testing.B) {
 	programs := allToAllPrograms(b)
 	short := inC(b, c11, "programs/alltoall.c")
@@ -179,7 +185,8 @@ func BenchmarkAllToAll(b *testing.B) {
 	}
 }
 
-// speedOf runs an all-to-all program on a lab of four nodes and returns its MB/s, to more figures than it prints.
+// speedOf runs an all-to-all program on a lab of four nodes and returns its MB/s, to more figures
+// than it prints.
 func speedOf(b *testing.B, program []string) float64 {
 	b.Helper()
 	cmd := exec.Command(command, append([]string{"run", "-n", "4", "--lab", "--"}, program...)...)
@@ -216,16 +223,16 @@ func onItsOwnCard(t *testing.T, program string) {
 	}
 }
 
-// readme returns the programs of the README in a language, by how they begin.
-func readme(t *testing.T, begins string) string {
+// shown returns the program of a page that begins with some text.
+func shown(t *testing.T, page, begins string) string {
 	t.Helper()
-	b, err := os.ReadFile("../README.md")
+	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, found := strings.Cut(string(b), "\n    "+begins)
 	if !found {
-		t.Fatalf("the README has no program that begins with %q", begins)
+		t.Fatalf("%s has no program that begins with %q", page, begins)
 	}
 	var program strings.Builder
 	program.WriteString(begins)
@@ -239,15 +246,19 @@ func readme(t *testing.T, begins string) string {
 	return program.String()
 }
 
-// Rule: the programs that the README begins with compile as they stand there, and run, each alone and in one job together.
-func TestProgramsOfTheReadme(t *testing.T) {
+// Rule: the programs of the README and of the manual compile as they stand there, and run, each
+// alone and in one job together.
+func TestProgramsOfTheManual(t *testing.T) {
 	s := daemons(t)
 	folder := open(t)
-	if err := os.WriteFile(filepath.Join(folder, "program.c"), []byte(readme(t, "#include \"funet.h\"")), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "program.c"), []byte(shown(t, "../ctl/manual/programs.md", "#include \"funet.h\"")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	inTheReadme := map[string]string{"readme/main.go": readme(t, "package main\n")}
-	goProgram := filepath.Join(externalWith(t, inTheReadme, "./readme"), "readme")
+	if a, b := shown(t, "../README.md", "package main\n"), shown(t, "../ctl/manual/programs.md", "package main\n"); a != b {
+		t.Errorf("the README has another program in Go than the manual:\n%s\n%s", a, b)
+	}
+	inGo := map[string]string{"shown/main.go": shown(t, "../README.md", "package main\n")}
+	goProgram := filepath.Join(externalWith(t, inGo, "./shown"), "shown")
 	cProgram := inC(t, c11, filepath.Join(folder, "program.c"))
 	if out := s.run("-n", "2", "--", goProgram).ok(); !strings.Contains(out, "[0] hello world\n") || !strings.Contains(out, "[1] hello world\n") {
 		t.Errorf("in Go it printed %q", out)

@@ -1,6 +1,7 @@
 package tests
 
-// This file does what the README says about moving a process to another card.
+// This file does what the manual says in its commands about labs and about moving a process to
+// another card.
 
 import (
 	"os"
@@ -12,43 +13,75 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// lines returns the command lines of a section of the README, without their comments, for a lab of another name.
-func lines(t *testing.T, section, name string) (commands []string) {
+// lines returns the command lines of a page of the manual, without their comments, for a lab of
+// another name, and a folder to run them in.
+func lines(t *testing.T, page string) (commands []string, folder string) {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../ctl/manual/" + page + ".md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(readme), "\n### "+section+"\n")
-	if !found {
-		t.Fatalf("the README has no section %q", section)
-	}
-	text, _, _ = strings.Cut(text, "\n### ")
-	for line := range strings.Lines(text) {
-		if words, ok := strings.CutPrefix(line, "    "); ok {
-			words, _, _ = strings.Cut(words, "  #")
-			words = strings.NewReplacer("lab up", "lab up "+name, "lab down", "lab down "+name, "--lab ", "--lab="+name+" ", "lab-lab", "lab-"+name).Replace(strings.TrimSpace(words) + " ")
-			commands = append(commands, strings.TrimSpace(words))
-		}
-	}
-	return commands
-}
-
-// TestMoveAsInReadme: the commands of the README move a process of a job to another card, and the job, which verifies each exchange, goes on.
-func TestMoveAsInReadme(t *testing.T) {
 	name := "t" + unique()
 	t.Cleanup(func() { // the last resort of a test that fails
 		_ = lab.Down(name)
 	})
+	for line := range strings.Lines(string(text)) {
+		words, ok := strings.CutPrefix(line, "    ")
+		words, _, _ = strings.Cut(words, " #")
+		words = strings.TrimSpace(words)
+		if !ok || words == "" || strings.HasPrefix(words, "#") {
+			continue
+		}
+		to := strings.NewReplacer("lab up", "lab up "+name, "lab down", "lab down "+name, "--lab -", "--lab="+name+" -", "status --lab", "status --lab="+name,
+			"lab-lab", "lab-"+name, "lab peers", "lab peers --name "+name, "lab exec", "lab exec --name "+name)
+		commands = append(commands, to.Replace(words))
+	}
 	bin := filepath.Join(filepath.Dir(file(t, "")), "bin")
 	if err := os.Symlink(filepath.Dir(command), bin); err != nil {
 		t.Fatal(err)
 	}
-	commands := lines(t, "Moving a process to another card", name)
+	return commands, filepath.Dir(bin)
+}
+
+// TestLabsAsInTheManual: the commands of the page about labs, in its order. One that ends with "&"
+// goes on beside the others, and ends by itself.
+func TestLabsAsInTheManual(t *testing.T) {
+	commands, folder := lines(t, "labs")
+	ran := 0
+	var beside []*process
+	for _, line := range commands {
+		if !strings.HasPrefix(line, "bin/funet ") {
+			continue
+		}
+		ran++
+		line, goesOn := strings.CutSuffix(line, "&")
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir = folder
+		p := start(t, cmd, nil)
+		if goesOn {
+			beside = append(beside, p)
+			continue
+		}
+		if out := p.ok(); strings.Contains(line, "lab list") && !strings.Contains(out, "t") {
+			t.Errorf("%s: %q", line, out)
+		}
+	}
+	for _, p := range beside {
+		p.ok()
+	}
+	if ran < 10 {
+		t.Errorf("this test finds only %d commands: %q", ran, commands)
+	}
+}
+
+// TestMoveAsInTheManual: the commands of the manual move a process of a job to another card, and
+// the job, which verifies each exchange, goes on.
+func TestMoveAsInTheManual(t *testing.T) {
+	commands, folder := lines(t, "moving")
 	socket := ""
 	shell := func(line string) *exec.Cmd {
 		cmd := exec.Command("sh", "-c", socket+line)
-		cmd.Dir = filepath.Dir(bin)
+		cmd.Dir = folder
 		return cmd
 	}
 	take := func(begins string) string {
@@ -59,7 +92,7 @@ func TestMoveAsInReadme(t *testing.T) {
 				return line
 			}
 		}
-		t.Fatalf("the README has no %q: %q", begins, commands)
+		t.Fatalf("the page has no %q: %q", begins, commands)
 		return ""
 	}
 	does := func(line string) string {
@@ -75,7 +108,7 @@ func TestMoveAsInReadme(t *testing.T) {
 		out, _ := shell(here).CombinedOutput()
 		return strings.Contains(string(out), "on the card")
 	})
-	if out := does(take("bin/funet status")); !strings.Contains(out, "/run/funet-labs/lab-"+name+"/host-1.sock") {
+	if out := does(take("bin/funet status")); !strings.Contains(out, "/host-1.sock") {
 		t.Errorf("the status does not say where the daemons listen: %s", out)
 	}
 	if out := does(move); out != "node 1 of group 1 is on card 2 now\n" {

@@ -1,7 +1,7 @@
 package tests
 
-// This file does what the README says about two hosts: the commands of its steps, on hosts of a lab that have files
-// of their own in /etc and /run.
+// This file does what the manual says about two hosts: the commands of its steps, on hosts of a lab
+// that have files of their own in /etc and /run.
 
 import (
 	"fmt"
@@ -16,19 +16,19 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// steps returns the command lines of a section of the README, those that are indented, by the number of their step. Of a
-// line that has several columns the comment is left out.
-func steps(t *testing.T, section string) map[int][]string {
+// steps returns the command lines of a section of a page, those that are indented, by the number of
+// their step. Of a line that has several columns the comment is left out.
+func steps(t *testing.T, page, section string) map[int][]string {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	manual, err := os.ReadFile("../ctl/manual/" + page + ".md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(readme), "\n### "+section+"\n")
+	_, text, found := strings.Cut(string(manual), "\n## "+section+"\n")
 	if !found {
-		t.Fatalf("the README has no section %q", section)
+		t.Fatalf("%s has no section %q", page, section)
 	}
-	text, _, _ = strings.Cut(text, "\n### ")
+	text, _, _ = strings.Cut(text, "\n## ")
 	commands, step := map[int][]string{}, 0
 	for line := range strings.Lines(text) {
 		if m := regexp.MustCompile(`^(\d)\. `).FindStringSubmatch(line); m != nil {
@@ -82,23 +82,24 @@ func (h *realHost) does(line string) string {
 	return start(h.t, h.on(line), nil).ok()
 }
 
-// TestTwoHostsInSteps: the steps of the README for two hosts on a segment, and those for two cloud VMs where a router stands
-// for the cloud, lead to programs that talk; each command there is executed, but for those that install, and of systemd.
+// TestTwoHostsInSteps: the steps of the manual for two hosts on a segment, and those for two cloud
+// VMs where a router stands for the cloud, lead to programs that talk; each command there is
+// executed, but for those that install, and of systemd.
 func TestTwoHostsInSteps(t *testing.T) {
 	for _, c := range []struct {
-		name, section string
-		lab           []string
-		head          string // of the peers file
+		name, page, section string
+		lab                 []string
+		head                string // of the peers file
 	}{
-		{"segment", "Two hosts in five steps", nil, ""},
-		{"cloud", "Two cloud VMs in six steps", []string{"--router"}, "encap: udp\n"},
+		{"segment", "hosts", "Two hosts in five steps", nil, ""},
+		{"cloud", "clouds", "Two cloud VMs in six steps", []string{"--router"}, "encap: udp\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, l := namedLab(t, c.lab...)
-			if len(steps(t, c.section)) == 0 {
-				t.Fatalf("the README has no commands in %q", c.section)
+			if len(steps(t, c.page, c.section)) == 0 {
+				t.Fatalf("%s has no commands in %q", c.page, c.section)
 			}
-			five := steps(t, "Two hosts in five steps") // the six refer to them
+			five := steps(t, "hosts", "Two hosts in five steps") // the six refer to them
 			hosts := []*realHost{newRealHost(t, l, 0), newRealHost(t, l, 1)}
 			here := func(line string) string {
 				line = strings.ReplaceAll(line, "eth1", l.Hosts()[0].Interfaces[0].Name)
@@ -122,7 +123,7 @@ func TestTwoHostsInSteps(t *testing.T) {
 				said := h.does(strings.Replace(line, "--node 0", fmt.Sprintf("--node %d", i), 1))
 				shown := take(2, fmt.Sprintf("- {node: %d", i))
 				if got := strings.TrimSpace(said); example.ReplaceAllString(got, "") != example.ReplaceAllString(shown, "") {
-					t.Errorf("it prints %q, and the README shows %q", got, shown)
+					t.Errorf("it prints %q, and the manual shows %q", got, shown)
 				}
 				peers += said
 			}
@@ -143,7 +144,8 @@ func TestTwoHostsInSteps(t *testing.T) {
 				passes = "UDP from the peer                passes"
 			}
 			eventually(t, "the doctor finds the peer: "+passes, func() bool {
-				out, _ := hosts[0].on(ask).CombinedOutput() // its exit code says whether anything fails
+				// its exit code says whether anything fails
+				out, _ := hosts[0].on(ask).CombinedOutput()
 				return strings.Contains(string(out), passes)
 			})
 			if err := answering.cmd.Process.Signal(syscall.SIGINT); err != nil {

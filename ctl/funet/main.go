@@ -1,8 +1,8 @@
 // Command funet is everything a person does with FUNet: labs of network
 // namespaces, the example programs on a lab or on real hosts, and measurements.
 //
-// The command tree is made here, and signals and exit codes are handled here. Groups of commands have
-// packages of their own:
+// The command tree is made here, and signals and exit codes are handled here. Groups of commands
+// have packages of their own:
 //
 //	ctl/program   programs on a group: pingpong, matmul, flood, stream, transfer
 //	ctl/measure   bench: these programs beside what one would use otherwise
@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/cmam"
+	"github.com/funet/funet/ctl/manual"
 	"github.com/funet/funet/ctl/measure"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
@@ -74,8 +75,14 @@ func root() *cobra.Command {
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), rats.RealCommand(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(), program.Socket(), program.Forward(), program.Rats(), program.RMA(),
-		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1"))
-	c.AddCommand(topicCommands()...)
+		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1", manual.Pages()...))
+	const commands = "commands"
+	for _, command := range c.Commands() {
+		command.GroupID = commands
+	}
+	c.AddGroup(&cobra.Group{ID: commands, Title: "Commands:"}, &cobra.Group{ID: usage.PagesGroup, Title: "Pages of the manual (funet help PAGE):"})
+	c.SetHelpCommandGroupID(commands)
+	c.AddCommand(pageCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)
 	usage.Versioned(c)
 	usage.Endings(c, onCtrlC)

@@ -67,9 +67,10 @@ func convert(t *testing.T, from, to any) {
 	}
 }
 
-// Rule: the manifests say what the unit says: the same capabilities, besides what stands for a limit that Kubernetes
-// has no setting for, the same places, the same time for a stop; the configuration is one that funid takes; and the
-// programs are the paths of the programs in the image.
+// Rule: the manifests say what the unit says: the same capabilities, besides what stands for a
+// limit that Kubernetes has no setting for, the same places, the same time for a stop; the
+// configuration is one that funid takes; and the programs are the paths of the programs in the
+// image.
 func TestKubernetesIsTheUnit(t *testing.T) {
 	text, err := manifestsFor("registry.example/funet:1.0")
 	if err != nil {
@@ -200,7 +201,7 @@ func TestManualKeepsLines(t *testing.T) {
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(dir, "funid-kubernetes.8"))
+	page, err := os.ReadFile(filepath.Join(dir, "man8/funid-kubernetes.8"))
 	if err != nil || !strings.Contains(string(page), "\n.EX\n  kubectl label node NODE funet=true\n  funid kubernetes --image") {
 		t.Errorf("%v: %s", err, page)
 	}

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Bytes is the value of a flag that takes bytes with or without a unit, such as 4096 or 256MiB, as configuration files do.
+// Bytes is the value of a flag that takes bytes with or without a unit, such as 4096 or 256MiB, as
+// configuration files do.
 type Bytes struct{ To *int }
 
 // errBytes is what the library wraps.

@@ -36,13 +36,13 @@ func Listed(words func() []string) Values { return Values{words: words} }
 // OrFiles are the values, or names of files.
 func (v Values) OrFiles() Values { return Values{v.words, true} }
 
-// Completed are the values of flags and arguments. Keys are --NAME of a flag, which holds for all commands that have it,
-// PATH --NAME for one command's, and PATH for the arguments of a command, which are all of the same kind. PATH is without
-// the name of the program.
+// Completed are the values of flags and arguments. Keys are --NAME of a flag, which holds for all
+// commands that have it, PATH --NAME for one command's, and PATH for the arguments of a command,
+// which are all of the same kind. PATH is without the name of the program.
 type Completed map[string]Values
 
-// Register has a shell complete these values in c and in the commands below it. Flags and arguments that have no key complete
-// nothing, but for arguments that are a FILE or a PROGRAM.
+// Register has a shell complete these values in c and in the commands below it. Flags and arguments
+// that have no key complete nothing, but for arguments that are a FILE or a PROGRAM.
 func (all Completed) Register(c *cobra.Command) {
 	path := pathOf(c)
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -66,8 +66,8 @@ func (all Completed) Register(c *cobra.Command) {
 	}
 }
 
-// Undecided returns the flags of c and the commands below it whose value is a word and which have no key. A command line has
-// few of them, so somebody should think of each.
+// Undecided returns the flags of c and the commands below it whose value is a word and which have
+// no key. A command line has few of them, so somebody should think of each.
 func (all Completed) Undecided(c *cobra.Command) (flags []string) {
 	path := pathOf(c)
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {

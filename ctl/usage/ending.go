@@ -1,6 +1,7 @@
 package usage
 
-// This file tells help what Ctrl-C does: one sentence at the end of a command's help and of its page in the manual.
+// This file tells help what Ctrl-C does: one sentence at the end of a command's help and of its
+// page in the manual.
 
 import (
 	"strings"
@@ -11,8 +12,9 @@ import (
 // ending is the annotation of a command with its sentence.
 const ending = "ctrl-c"
 
-// Endings gives every command that does something, from c downwards, the sentence for its path without c's name, such as
-// "lab up", or for the nearest command above it that has one; the sentence for "" is that of all others.
+// Endings gives every command that does something, from c downwards, the sentence for its path
+// without c's name, such as "lab up", or for the nearest command above it that has one; the
+// sentence for "" is that of all others.
 func Endings(c *cobra.Command, sentences map[string]string) {
 	c.SetUsageTemplate(strings.TrimRight(c.UsageTemplate(), "\n") + "{{with index .Annotations \"" + ending + "\"}}\n\n{{.}}{{end}}\n")
 	endings(c, sentences[""], sentences)
@@ -36,9 +38,10 @@ func endings(c *cobra.Command, above string, sentences map[string]string) {
 // Ending is the sentence of a command, or nothing.
 func Ending(c *cobra.Command) string { return c.Annotations[ending] }
 
-// Bare returns what the help of people's commands lacks, from c downwards: an example, or what Ctrl-C does.
+// Bare returns what the help of people's commands lacks, from c downwards: an example, or what
+// Ctrl-C does.
 func Bare(c *cobra.Command) (lacks []string) {
-	if c.Hidden || c.Name() == "help" {
+	if c.Hidden || c.Name() == "help" || c.GroupID == PagesGroup {
 		return nil
 	}
 	if c.HasParent() && c.Example == "" {

@@ -6,28 +6,48 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/funet/funet/ctl/manual"
 )
 
+// PagesGroup is the ID of the group of commands that are pages of the manual.
+const PagesGroup = "pages"
+
 // Man returns the hidden command `man FOLDER`, which writes a page for each command that people see
-// into the folder, for a section of the manual such as "8". Pages are dated SOURCE_DATE_EPOCH, or today.
-func Man(section string) *cobra.Command {
+// into a folder below that, for a section of the manual such as "8": FOLDER/man8. The pages of the
+// manual (ctl/manual) go into the folder of their section. All are dated SOURCE_DATE_EPOCH, or
+// today.
+func Man(section string, pages ...manual.Page) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man FOLDER",
 		Short:  "Write the manual's pages",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return fmt.Errorf("writing the manual's pages: %w", err)
-			}
 			root := c.Root()
+			for _, page := range root.Commands() {
+				if page.GroupID == PagesGroup {
+					root.RemoveCommand(page)
+				}
+			}
 			root.DisableAutoGenTag = true
 			describe(root)
-			if err := doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet", Manual: "FUNet"}, args[0]); err != nil {
+			folder := filepath.Join(args[0], "man"+section)
+			err := os.MkdirAll(folder, 0o755)
+			if err == nil {
+				err = doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet", Manual: "FUNet"}, folder)
+			}
+			if err == nil && len(pages) > 0 {
+				err = writePages(filepath.Join(args[0], "man"+manual.Section), pages)
+			}
+			if err != nil {
 				return fmt.Errorf("writing the manual's pages into %s: %w", args[0], err)
 			}
 			return nil
@@ -35,8 +55,26 @@ func Man(section string) *cobra.Command {
 	}
 }
 
-// describe makes the descriptions of c and the commands below it those of pages: with what Ctrl-C does, and with
-// paragraphs that are indented as a whole as they are. The pages are made by way of Markdown, which wants four spaces for that.
+// writePages writes pages of the manual into a folder.
+func writePages(folder string, pages []manual.Page) error {
+	date := time.Now()
+	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		date = time.Unix(epoch, 0)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for _, p := range pages {
+		if err := os.WriteFile(filepath.Join(folder, "funet-"+p.Name+"."+manual.Section), p.Roff(date), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe makes the descriptions of c and the commands below it those of pages: with what Ctrl-C
+// does, and with paragraphs that are indented as a whole as they are. The pages are made by way of
+// Markdown, which wants four spaces for that.
 func describe(c *cobra.Command) {
 	paragraphs := strings.Split(cmp.Or(c.Long, c.Short), "\n\n")
 	for i, p := range paragraphs {

@@ -1,6 +1,7 @@
 package usage
 
-// This file keeps help within the width of a terminal: text is folded, examples are left as they are, to be copied.
+// This file keeps help within the width of a terminal: text is folded, examples are left as they
+// are, to be copied.
 
 import (
 	"regexp"
@@ -29,11 +30,12 @@ func entry(name string, padding int, short string) string {
 	return before + strings.Join(output.Fold(short, output.Width-len(before)), "\n"+strings.Repeat(" ", len(before)))
 }
 
-// item is what a line begins with that is not folded into the ones around it: spaces, and words that they set apart, or all before a remark.
+// item is what a line begins with that is not folded into the ones around it: spaces, and words
+// that they set apart, or all before a remark.
 var item = regexp.MustCompile(`^ +(.* # |(\S+ {2,})*)`)
 
-// fold folds the paragraphs of a text that have lines wider than output.Width. Lines that begin with a space stand by themselves, and
-// go on below their text.
+// fold folds the paragraphs of a text that have lines wider than output.Width. Lines that begin
+// with a space stand by themselves, and go on below their text.
 func fold(text string) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {

@@ -8,8 +8,8 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// Rule (fold): paragraphs that fit stay as they are. Others flow, but lines that begin with a space stand by themselves and go on below
-// their text; what goes on behind a # is a remark, too.
+// Rule (fold): paragraphs that fit stay as they are. Others flow, but lines that begin with a space
+// stand by themselves and go on below their text; what goes on behind a # is a remark, too.
 func TestFold(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 30))
 	for _, row := range []struct{ text, want string }{

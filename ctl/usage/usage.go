@@ -69,7 +69,8 @@ func (o *Output) Join(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// Strict has the library's own commands, help and completion, refuse what they do not know, and help fit a terminal (Narrow).
+// Strict has the library's own commands, help and completion, refuse what they do not know, and
+// help fit a terminal (Narrow).
 func Strict(c *cobra.Command) {
 	c.InitDefaultHelpCmd()
 	c.InitDefaultCompletionCmd()
@@ -90,9 +91,9 @@ func Strict(c *cobra.Command) {
 	}
 }
 
-// Odd returns what is wrong with the help of a command and of those below it: a name in
-// back quotes within a flag's text is taken for that of its argument, which is meant only where it is one
-// in capital letters, such as FILE.
+// Odd returns what is wrong with the help of a command and of those below it: a name in back quotes
+// within a flag's text is taken for that of its argument, which is meant only where it is one in
+// capital letters, such as FILE.
 func Odd(c *cobra.Command) (odd []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)

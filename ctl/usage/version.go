@@ -14,8 +14,9 @@ import (
 // version is set by make, by -ldflags: the tag, or the number of commits.
 var version string
 
-// Versioned gives the command --version, which prints one line: name and version, what compiled it, and for which
-// machine. A program that `go build` or `go install` built has the module's version, or the commit.
+// Versioned gives the command --version, which prints one line: name and version, what compiled it,
+// and for which machine. A program that `go build` or `go install` built has the module's version,
+// or the commit.
 func Versioned(c *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
 	c.Version = cmp.Or(version, builtFrom(info))
