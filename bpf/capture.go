@@ -1,4 +1,5 @@
-// This file is captures of direct frames: the ring that guard and NIC program put them into while somebody captures (capture.h), and its reader.
+// This file is captures of direct frames: the ring that guard and NIC program put them into while
+// somebody captures (capture.h), and its reader.
 
 package bpf
 
@@ -15,10 +16,11 @@ import (
 )
 
 const (
-	// CaptureSize is the size of a capture's ring in bytes: some 1,000 of the longest frames, or 15,000 short ones. The kernel charges it to who
-	// begins the capture, while there is one.
+	// CaptureSize is the size of a capture's ring in bytes: some 1,000 of the longest frames, or
+	// 15,000 short ones. The kernel charges it to who begins the capture, while there is one.
 	CaptureSize = 1 << 22
-	// MaxSnap is the most bytes of a frame that a capture keeps: no frame of a port is longer, with its headers.
+	// MaxSnap is the most bytes of a frame that a capture keeps: no frame of a port is longer, with
+	// its headers.
 	MaxSnap = 3584
 
 	seenSize = 32 // of struct funet_seen
@@ -27,7 +29,8 @@ const (
 // Verdict says what the switch did with a frame: it is the counter that the frame moved.
 type Verdict uint8
 
-// firstNIC is the verdict of the first of the NIC program's counters (funet_counter); those before are the guard's (funet_port_counter).
+// firstNIC is the verdict of the first of the NIC program's counters (funet_counter); those before
+// are the guard's (funet_port_counter).
 const firstNIC = Verdict(len(portWords))
 
 // In words, in the order of the enums; "" for what passes, and for what no direct frame can be.
@@ -56,7 +59,8 @@ func (v Verdict) Dropped() string {
 // Local reports whether the frame went to another port of this host.
 func (v Verdict) Local() bool { return v == firstNIC-1 }
 
-// Seen is a direct frame that was captured. Those for another host, and from one, have the headers that they have on the wire.
+// Seen is a direct frame that was captured. Those for another host, and from one, have the headers
+// that they have on the wire.
 type Seen struct {
 	Time    time.Duration // of CLOCK_MONOTONIC
 	NIC     uint32        // index of the interface that it leaves by, or came in by; 0: none
@@ -67,8 +71,9 @@ type Seen struct {
 	Data    []byte // its first bytes
 }
 
-// StartCapture has guard and NIC program put frames into a new ring, at most snap bytes of each. A capture that goes on ends. The descriptors of
-// ring and counters are for OpenCapture, in whatever process; they stay the switch's.
+// StartCapture has guard and NIC program put frames into a new ring, at most snap bytes of each. A
+// capture that goes on ends. The descriptors of ring and counters are for OpenCapture, in whatever
+// process; they stay the switch's.
 func (s *Switch) StartCapture(snap int) (fds [CaptureMaps]int, err error) {
 	if snap < 1 || snap > MaxSnap {
 		return fds, fmt.Errorf("capture %d bytes of each direct frame: %w: give 1 to %d", snap, ErrRange, MaxSnap)
@@ -92,7 +97,8 @@ func (s *Switch) StartCapture(snap int) (fds [CaptureMaps]int, err error) {
 	return [CaptureMaps]int{ring.FD(), s.maps.FunetCapture.FD()}, nil
 }
 
-// StopCapture ends the capture that goes on, if any, also one of a switch before (TakeSwitch). Nothing is put into its ring when it has returned.
+// StopCapture ends the capture that goes on, if any, also one of a switch before (TakeSwitch).
+// Nothing is put into its ring when it has returned.
 func (s *Switch) StopCapture() error {
 	ring := s.ring
 	s.ring = nil
@@ -117,7 +123,8 @@ type Capture struct {
 	record ringbuf.Record
 }
 
-// OpenCapture opens a capture that has begun. The descriptors are its, also if it fails. It needs no capability.
+// OpenCapture opens a capture that has begun. The descriptors are its, also if it fails. It needs
+// no capability.
 func OpenCapture(fds [CaptureMaps]int) (_ *Capture, err error) {
 	c := new(Capture)
 	var opening [CaptureMaps]error
@@ -134,7 +141,8 @@ func OpenCapture(fds [CaptureMaps]int) (_ *Capture, err error) {
 	return c, nil
 }
 
-// Next returns the next frame, if one is there; it does not wait. Its bytes are good until the next call.
+// Next returns the next frame, if one is there; it does not wait. Its bytes are good until the next
+// call.
 func (c *Capture) Next() (s Seen, ok bool, err error) {
 	if err = c.reader.ReadInto(&c.record); errors.Is(err, os.ErrDeadlineExceeded) {
 		return s, false, nil

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* capture.h: how guard and NIC program show direct frames to an administrator who captures. The ring exists only while somebody
- * captures; otherwise its place is empty, and a frame costs one load of that place. A frame that finds no room in the ring is counted as
- * lost; nobody waits.
+/* capture.h: how guard and NIC program show direct frames to an administrator who captures. The
+ * ring exists only while somebody captures; otherwise its place is empty, and a frame costs one
+ * load of that place. A frame that finds no room in the ring is counted as lost; nobody waits.
  */
 #ifndef FUNET_CAPTURE_H
 #define FUNET_CAPTURE_H
@@ -14,14 +14,18 @@ struct funet_seen {
 	__u64 time;    /* nanoseconds of CLOCK_MONOTONIC */
 	__u32 length;  /* bytes of the frame */
 	__u32 kept;    /* of them, in the ring */
-	__u32 ifindex; /* of the NIC that it leaves by, or came in by; 0: it stays here or was dropped at its port */
+	/* of the NIC that it leaves by, or came in by; 0: it stays here or was dropped at its port */
+	__u32 ifindex;
 	__u16 gid;     /* whose port it came from, at the guard; 0 at the NIC program */
 	__u16 card;
-	__u8 verdict;  /* the counter that it moved: enum funet_port_counter, or at the NIC program FUNET_PORT_COUNTERS + enum funet_counter */
+	/* the counter that it moved: enum funet_port_counter, or at the NIC program FUNET_PORT_COUNTERS
+	 * + enum funet_counter */
+	__u8 verdict;
 	__u8 unused[7];
 };
 
-/* The bytes of a frame that there is room for: the verifier wants records of fixed sizes. The longest holds every frame of a port with its headers. */
+/* The bytes of a frame that there is room for: the verifier wants records of fixed sizes. The
+ * longest holds every frame of a port with its headers. */
 #define FUNET_SEEN_SHORT 224
 #define FUNET_SEEN_MIDDLE 1600
 #define FUNET_SEEN_LONG 3584
@@ -51,7 +55,8 @@ struct {
 	});
 } funet_rings SEC(".maps");
 
-/* Puts a frame into the ring, in a record with room for so many bytes. The reader polls: nothing is woken. */
+/* Puts a frame into the ring, in a record with room for so many bytes. The reader polls: nothing is
+ * woken. */
 static __always_inline int funet_put(void *ctx, const int xdp, void *ring, const struct funet_seen *seen, const __u32 room)
 {
 	struct funet_seen *to = bpf_ringbuf_reserve(ring, sizeof(*to) + room, 0);
@@ -69,7 +74,8 @@ static __always_inline int funet_put(void *ctx, const int xdp, void *ring, const
 	return 1;
 }
 
-/* Shows a frame of a length to who captures, if anybody does, with what is already in seen. xdp: the context is an XDP program's. */
+/* Shows a frame of a length to who captures, if anybody does, with what is already in seen. xdp:
+ * the context is an XDP program's. */
 static __always_inline void funet_show(void *ctx, const int xdp, __u32 length, struct funet_seen *seen)
 {
 	__u32 one = 0;

@@ -1,4 +1,5 @@
-// This file tests captures of direct frames: what guard and NIC program show of each, how much of it, and what becomes of what finds no room.
+// This file tests captures of direct frames: what guard and NIC program show of each, how much of
+// it, and what becomes of what finds no room.
 
 package bpf
 
@@ -84,7 +85,8 @@ const (
 	portLocal
 )
 
-// Rule (guard.c): who captures sees each frame of a port once, as it leaves or as it was dropped, with the counter that it moved and whose it is.
+// Rule (guard.c): who captures sees each frame of a port once, as it leaves or as it was dropped,
+// with the counter that it moved and whose it is.
 func TestCaptureAtPorts(t *testing.T) {
 	both(t, func(t *testing.T, b *switchBed) {
 		if err := b.SetPlace(b.job, there, &Place{Port: b.outer[1], Link: 1, Longest: MaxSnap}); err != nil {
@@ -147,8 +149,8 @@ func TestCaptureOfDatagrams(t *testing.T) {
 	})
 }
 
-// Rule (nic.c): who captures sees each direct frame of a right length that comes, as it came, with the counter that it moves; none of the frames for the
-// daemon's card.
+// Rule (nic.c): who captures sees each direct frame of a right length that comes, as it came, with
+// the counter that it moves; none of the frames for the daemon's card.
 func TestCaptureAtTheNIC(t *testing.T) {
 	const stranger, noPort, direct = firstNIC + 8, firstNIC + 9, firstNIC + 10
 	arrived := func(changes ...func([]byte)) []byte {
@@ -206,8 +208,9 @@ func TestCaptureSnap(t *testing.T) {
 	})
 }
 
-// Rule (capture.h): what finds the ring full is counted, and passes; when there is room again, frames are seen again. The next capture begins with none, and
-// when nobody captures nothing is put anywhere.
+// Rule (capture.h): what finds the ring full is counted, and passes; when there is room again,
+// frames are seen again. The next capture begins with none, and when nobody captures nothing is put
+// anywhere.
 func TestCaptureFull(t *testing.T) {
 	both(t, func(t *testing.T, b *switchBed) {
 		const frames = 2 * CaptureSize / 256
@@ -274,12 +277,14 @@ func TestCaptureHeader(t *testing.T) {
 	if n := reflect.TypeFor[PortCounters]().NumField(); n != len(portWords) {
 		t.Errorf("%d words for %d counters of a port", len(portWords), n)
 	}
-	if n := reflect.TypeFor[Counters]().NumField(); n != len(nicWords)+1 { // that of redirected frames is no direct one's
+	// that of redirected frames is no direct one's
+	if n := reflect.TypeFor[Counters]().NumField(); n != len(nicWords)+1 {
 		t.Errorf("%d words for %d counters of a NIC", len(nicWords), n)
 	}
 }
 
-// Rule (decodeSeen): any bytes are a record or ErrSeen, and what is one holds no more than there is.
+// Rule (decodeSeen): any bytes are a record or ErrSeen, and what is one holds no more than there
+// is.
 func FuzzDecodeSeen(f *testing.F) {
 	f.Add(make([]byte, seenSize))
 	f.Add(append([]byte{0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 5, 0, 6, 0, 7, 0, 0, 0, 0, 0, 0, 0}, 8, 9, 10))

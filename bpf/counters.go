@@ -8,28 +8,34 @@ import "fmt"
 // over the CPUs. Each frame is in exactly one of them. The order is that of enum funet_counter in
 // funet.h.
 type Counters struct {
-	Pass         uint64 `json:"pass"`          // not FUNet, or a probe: left to the kernel
-	Short        uint64 `json:"short"`         // it, or its first buffer, ended inside the header: dropped, a datagram passed
-	BadVersion   uint64 `json:"bad_version"`   // another header version: the same
-	BadLength    uint64 `json:"bad_length"`    // length below the header's or beyond the frame: the same
-	BadGID       uint64 `json:"bad_gid"`       // a GID of more than 11 bits: the same
-	Merged       uint64 `json:"merged"`        // a datagram longer than its frame, merged of several by the kernel's GRO: dropped
+	Pass uint64 `json:"pass"` // not FUNet, or a probe: left to the kernel
+	// it, or its first buffer, ended inside the header: dropped, a datagram passed
+	Short      uint64 `json:"short"`
+	BadVersion uint64 `json:"bad_version"` // another header version: the same
+	// length below the header's or beyond the frame: the same
+	BadLength uint64 `json:"bad_length"`
+	BadGID    uint64 `json:"bad_gid"` // a GID of more than 11 bits: the same
+	// a datagram longer than its frame, merged of several by the kernel's GRO: dropped
+	Merged       uint64 `json:"merged"`
 	ForeignGroup uint64 `json:"foreign_group"` // a group that is not active here: dropped
 	NoSocket     uint64 `json:"no_socket"`     // no AF_XDP socket on the receive queue: dropped
-	Stranger     uint64 `json:"stranger"`      // a direct frame from elsewhere than its node's host: dropped
-	NoPort       uint64 `json:"no_port"`       // a direct frame for a node that has no port here: dropped
-	Direct       uint64 `json:"direct"`        // a direct frame, handed to its node's port
-	Redirected   uint64 `json:"redirected"`    // handed to the socket of the receive queue
+	// a direct frame from elsewhere than its node's host: dropped
+	Stranger uint64 `json:"stranger"`
+	// a direct frame for a node that has no port here: dropped
+	NoPort     uint64 `json:"no_port"`
+	Direct     uint64 `json:"direct"`     // a direct frame, handed to its node's port
+	Redirected uint64 `json:"redirected"` // handed to the socket of the receive queue
 }
 
-// CountedQueues is the number of receive queues whose redirected frames are counted apart; queue n counts as n
-// modulo it.
+// CountedQueues is the number of receive queues whose redirected frames are counted apart; queue n
+// counts as n modulo it.
 const CountedQueues = 64
 
 // PerQueue is the frames that were redirected on each receive queue.
 type PerQueue [CountedQueues]uint64
 
-// fields lists the counters in the order of their places in funet_counters. Those of redirected frames are the last.
+// fields lists the counters in the order of their places in funet_counters. Those of redirected
+// frames are the last.
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
@@ -37,11 +43,11 @@ func (c *Counters) fields() []*uint64 {
 	}
 }
 
-// Counters reads the counters with one system call. Frames that arrive meanwhile may be in
-// some and not in others; once traffic has stopped the answer is exact. The
-// socket may still lose a frame that counts as redirected, when its fill ring is empty or its
-// receive ring full, which XDP_STATISTICS of the socket tells, or because the kernel refuses the redirect, which
-// nothing tells.
+// Counters reads the counters with one system call. Frames that arrive meanwhile may be in some and
+// not in others; once traffic has stopped the answer is exact. The socket may still lose a frame
+// that counts as redirected, when its fill ring is empty or its receive ring full, which
+// XDP_STATISTICS of the socket tells, or because the kernel refuses the redirect, which nothing
+// tells.
 func (n *NIC) Counters() (Counters, error) {
 	c, _, err := n.CountersByQueue()
 	return c, err

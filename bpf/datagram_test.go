@@ -118,7 +118,8 @@ func TestDatagrams(t *testing.T) {
 				return makeDatagram(makeFrame(size, changes...), to)
 			}
 			is := func(f func(*datagram)) []byte { return good(200).change(f) }
-			raw := func(f func(*datagram)) []byte { d := good(200); f(d); return d.bytes } // not sealed again
+			// not sealed again
+			raw := func(f func(*datagram)) []byte { d := good(200); f(d); return d.bytes }
 			type row struct {
 				name  string
 				frame []byte
@@ -261,7 +262,8 @@ func TestDatagramsOfVLAN(t *testing.T) {
 	}
 }
 
-// TestFramesOfVLAN: with a VLAN, only frames of that one are FUNet's, and are judged behind the tag as they are without.
+// TestFramesOfVLAN: with a VLAN, only frames of that one are FUNet's, and are judged behind the tag
+// as they are without.
 func TestFramesOfVLAN(t *testing.T) {
 	n := load(t, Load{Queues: 1, VLAN: 5}, 0)
 	other, priority, none := tagged(makeFrame(200)), tagged(makeFrame(200)), tagged(makeFrame(200))

@@ -56,9 +56,9 @@
 //	          funet_sockets[rx queue]? ─ none ─────────────────> XDP_DROP      no_socket
 //	            └───────────────── AF_XDP socket ──────────────> XDP_REDIRECT  redirected
 //
-// Loaded for UDP ([Load.UDPPort]), the program finds the header behind IP and UDP instead, and the rest is
-// as above, with the datagram's length in place of the frame's. On the wire what follows the EtherType is
-// the payload of a datagram:
+// Loaded for UDP ([Load.UDPPort]), the program finds the header behind IP and UDP instead, and the
+// rest is as above, with the datagram's length in place of the frame's. On the wire what follows
+// the EtherType is the payload of a datagram:
 //
 //	Ethernet 14, or 18 with a VLAN tag | IPv4 20 or IPv6 40 | UDP 8 | version, flags, length, ...
 //
@@ -69,25 +69,30 @@
 //
 // The UDP checksum is verified by the card in user space.
 //
-// The EtherType is FUNet's alone, but others may send to the UDP port, for instance to a service that has it on a node of Kubernetes.
-// So a datagram that is short, bad_version, bad_length or bad_gid is counted as such and passed (XDP_PASS). A datagram with another
-// frame behind its own was merged by the kernel. A version tells it: a card that tries whether longer frames pass has zeroes there. Generic
-// XDP on a VLAN, macvlan, bond or bridge sees what GRO of the interface below made (rx-udp-gro-forwarding and rx-gro-list of
-// ethtool). Merged datagrams are dropped: their checksums are gone, and sockets have no room for them.
+// The EtherType is FUNet's alone, but others may send to the UDP port, for instance to a service
+// that has it on a node of Kubernetes. So a datagram that is short, bad_version, bad_length or
+// bad_gid is counted as such and passed (XDP_PASS). A datagram with another frame behind its own
+// was merged by the kernel. A version tells it: a card that tries whether longer frames pass has
+// zeroes there. Generic XDP on a VLAN, macvlan, bond or bridge sees what GRO of the interface below
+// made (rx-udp-gro-forwarding and rx-gro-list of ethtool). Merged datagrams are dropped: their
+// checksums are gone, and sockets have no room for them.
 //
-// So frames that are not FUNet's are left to the kernel untouched, as are the probes with which `funet doctor`
-// finds out whether the EtherType passes between two hosts (package ctl/doctor/probe): sockets of the
-// kernel get them also while a card has the interface. And a malformed frame, or one of a group
-// that the card has not opened, never wakes user space. Hellos (package uspace/port/hello) do, whatever the card has
-// opened: cards of any version find and ask each other with them. A card of one process opens its group; a
-// daemon opens all, because it answers frames for groups that it does not have (package ctl/daemon).
+// So frames that are not FUNet's are left to the kernel untouched, as are the probes with which
+// `funet doctor` finds out whether the EtherType passes between two hosts (package
+// ctl/doctor/probe): sockets of the kernel get them also while a card has the interface. And a
+// malformed frame, or one of a group that the card has not opened, never wakes user space. Hellos
+// (package uspace/port/hello) do, whatever the card has opened: cards of any version find and ask
+// each other with them. A card of one process opens its group; a daemon opens all, because it
+// answers frames for groups that it does not have (package ctl/daemon).
 //
 // # Ports
 //
-// A port is a veth pair: a process has an AF_XDP socket on its inner end, in a namespace of its own, and the guard (guard.c) sees on the
-// outer end what the process sends. Guard and NIC program share one table ([Switch], switch.h): of each job where each of its nodes is, and of each port whose
-// it is. The frames are of version 7: they all have the job's tag, and their card numbers are node numbers. The process writes no
-// addresses and learns none. The first test that fails decides, with a counter of the port ([PortCounters]):
+// A port is a veth pair: a process has an AF_XDP socket on its inner end, in a namespace of its
+// own, and the guard (guard.c) sees on the outer end what the process sends. Guard and NIC program
+// share one table ([Switch], switch.h): of each job where each of its nodes is, and of each port
+// whose it is. The frames are of version 7: they all have the job's tag, and their card numbers are
+// node numbers. The process writes no addresses and learns none. The first test that fails decides,
+// with a counter of the port ([PortCounters]):
 //
 //	inner end ──> a port? ────────────────────── no ──> dropped
 //	              80 bytes or more? ──────────── no ──> dropped      short
@@ -98,34 +103,43 @@
 //	              the job's table has the node?  no ──> dropped      no_node
 //	              short enough for the way? ──── no ──> dropped      too_long
 //	              credit with the host? ──────── no ──> dropped      no_credit
-//	              behind another host ────────────────> the NIC, with the headers that lead there    sent
-//	              behind a port whose record is that node's ──────> its inner end, without addresses local
+//	              behind another host ─────────────────> the NIC, with headers     sent
+//	              behind a port of that node's record ─> its inner end, without    local
 //
 // What comes to a NIC with version 7 is a port's or dropped:
 //
 //	wire ──> as above, up to the length
-//	         from the host, and at the NIC, where its source node is? no ──> XDP_DROP      stranger
+//	         from the host and NIC of its source node? ───────────── no ──> XDP_DROP      stranger
 //	         the destination node has a port here, as its record says? no ─> XDP_DROP      no_port
 //	           └─ without headers to the outer end, and through it ────────> XDP_REDIRECT  direct
 //
-// The headers that lead to a host ([Way]) are the two Ethernet addresses, with the tag of a VLAN, or with IP and UDP headers before them: those of the
-// way as a daemon's card knows it. The guard fills in lengths, source port and checksums; the sum of a frame's bytes, which it cannot read as fast, the
-// process writes in front of it. A wrong one harms nobody else. On arrival the frame's own checksum, or its seal, says whether it is whole.
+// The headers that lead to a host ([Way]) are the two Ethernet addresses, with the tag of a VLAN,
+// or with IP and UDP headers before them: those of the way as a daemon's card knows it. The guard
+// fills in lengths, source port and checksums; the sum of a frame's bytes, which it cannot read as
+// fast, the process writes in front of it. A wrong one harms nobody else. On arrival the frame's
+// own checksum, or its seal, says whether it is whole.
 //
-// Credit bounds what an account makes a host do that does not want it. All ports of the account may send that host 32 MiB, and then one byte
-// in 1024 ns; a frame from there for a port that sends there opens all of it again. What answers is never short of credit: 32 MiB are 2.7 ms at
-// 100 Gbit/s. The guard for tc also gives each frame a hash that is its account's, by which queueing disciplines such as fq_codel share a full NIC.
+// Credit bounds what an account makes a host do that does not want it. All ports of the account may
+// send that host 32 MiB, and then one byte in 1024 ns; a frame from there for a port that sends
+// there opens all of it again. What answers is never short of credit: 32 MiB are 2.7 ms at 100
+// Gbit/s. The guard for tc also gives each frame a hash that is its account's, by which queueing
+// disciplines such as fq_codel share a full NIC.
 //
-// While somebody captures ([Switch.StartCapture], capture.h) both programs put what they saw into a ring in the kernel: a frame as it left
-// or came on the wire, or as it was dropped, with its counter. Otherwise the place of the ring is empty, and a frame costs one load of it.
-// The ring is made for each capture, so that a reader never sees frames of an earlier one, and a host without captures has no memory for it.
+// While somebody captures ([Switch.StartCapture], capture.h) both programs put what they saw into a
+// ring in the kernel: a frame as it left or came on the wire, or as it was dropped, with its
+// counter. Otherwise the place of the ring is empty, and a frame costs one load of it. The ring is
+// made for each capture, so that a reader never sees frames of an earlier one, and a host without
+// captures has no memory for it.
 //
-// There are two guards. The one for tc leaves what ports send to a NIC's queueing discipline; where an XDP program redirects to a NIC that is
-// full, frames are lost. But frames that a tc program redirects pass generic XDP programs by, until they come to a wire, and on a veth, as in a lab, the NIC
-// program of the other host is such. So where a NIC that is no device of its own is in generic mode the guard is an XDP program in generic mode, and so
-// are the programs at inner ends; it is the faster way on veth: a round trip of all-generic raw frames takes 3.2 us where all-native ones take
-// 3.7. Else the programs at inner ends are native, without which nothing gets there from a native NIC program. Guards
-// of both kinds on one host do not reach each other's ports.
+// There are two guards. The one for tc leaves what ports send to a NIC's queueing discipline; where
+// an XDP program redirects to a NIC that is full, frames are lost. But frames that a tc program
+// redirects pass generic XDP programs by, until they come to a wire, and on a veth, as in a lab,
+// the NIC program of the other host is such. So where a NIC that is no device of its own is in
+// generic mode the guard is an XDP program in generic mode, and so are the programs at inner ends;
+// it is the faster way on veth: a round trip of all-generic raw frames takes 3.2 us where
+// all-native ones take 3.7. Else the programs at inner ends are native, without which nothing gets
+// there from a native NIC program. Guards of both kinds on one host do not reach each other's
+// ports.
 //
 // # Rules
 //
@@ -137,7 +151,8 @@
 //     buffers (an MTU above about a page) a native attach is refused by the driver. The same
 //     program for frames of several buffers is loaded in its place when [Load.Frags] asks for it;
 //     "80 bytes or more" is then asked of the first buffer, and the length of the whole frame.
-//   - A frame with a VLAN tag is not FUNet's and passes, unless it is a datagram of [Load.VLAN]. A NIC that strips tags in hardware hides
-//     them from XDP; where FUNet shares an interface with VLANs, switch that off
-//     (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they had no tag.
+//   - A frame with a VLAN tag is not FUNet's and passes, unless it is a datagram of [Load.VLAN]. A
+//     NIC that strips tags in hardware hides them from XDP; where FUNet shares an interface with
+//     VLANs, switch that off (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they
+//     had no tag.
 package bpf

@@ -17,16 +17,24 @@
 #define FUNET_ETHERTYPE_IPV6 0x86DD
 #define FUNET_PROTOCOL_UDP 17
 #define FUNET_VERSION 6
-#define FUNET_VERSION_DIRECT 7 /* between the ports of one job's processes; the switch looks at nothing else (switch.h) */
-#define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
-#define FUNET_VERSION_HELLO 255 /* a hello of package uspace/port/hello, which is of no group and the same in all versions */
-#define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
-#define FUNET_HEADER_LEN 66                                     /* what follows it, up to the first packet */
+/* between the ports of one job's processes; the switch looks at nothing else (switch.h) */
+#define FUNET_VERSION_DIRECT 7
+/* a probe of package ctl/doctor/probe, which the kernel's sockets get */
+#define FUNET_VERSION_PROBE 0
+/* a hello of package uspace/port/hello, which is of no group and the same in all versions */
+#define FUNET_VERSION_HELLO 255
+/* an Ethernet header without tags */
+#define FUNET_ETHERNET_LEN 14
+/* what follows it, up to the first packet */
+#define FUNET_HEADER_LEN 66
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
 #define FUNET_GROUPS 2048                                       /* a GID has 11 bits */
-#define FUNET_SOCKETS 64                                        /* receive queues, unless the loader says otherwise */
-#define FUNET_COUNTED_QUEUES 64                                 /* a power of two; queue n counts as n modulo it */
-#define FUNET_ADDRESSES 256                                     /* own IP addresses that datagrams are taken for */
+/* receive queues, unless the loader says otherwise */
+#define FUNET_SOCKETS 64
+/* a power of two; queue n counts as n modulo it */
+#define FUNET_COUNTED_QUEUES 64
+/* own IP addresses that datagrams are taken for */
+#define FUNET_ADDRESSES 256
 
 /* The start of every frame. Aligned to 4 and no more, because the 64-bit masks are not aligned
  * to 8; the compiler may still read every field up to 32 bits with one load. No program in the
@@ -56,9 +64,9 @@ struct funet_header {
 	__u32 crc32c;
 } __attribute__((packed, aligned(4)));
 
-/* Where FUNet's frames travel in UDP datagrams, these stand in front of what follows the EtherType of
- * struct funet_header. All fields are in network byte order. The addresses of packets are aligned to 2 at
- * most, and so are these.
+/* Where FUNet's frames travel in UDP datagrams, these stand in front of what follows the EtherType
+ * of struct funet_header. All fields are in network byte order. The addresses of packets are
+ * aligned to 2 at most, and so are these.
  */
 struct funet_vlan_tag {
 	__u16 tci; /* the lower 12 bits are the VLAN's number, 0 for a tag with a priority only */
@@ -95,7 +103,8 @@ struct funet_udp {
 	__u16 checksum;
 } __attribute__((packed, aligned(2)));
 
-/* An own address, as the key of funet_addresses; that of IPv4 is mapped into IPv6 (RFC 4291 2.5.5.2). */
+/* An own address, as the key of funet_addresses; that of IPv4 is mapped into IPv6 (RFC 4291
+ * 2.5.5.2). */
 struct funet_address {
 	__u32 word[4];
 };
@@ -107,18 +116,22 @@ _Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNE
 /* What became of a frame: the places of the counters. Each frame moves exactly one by one. */
 enum funet_counter {
 	FUNET_COUNT_PASS,	   /* not FUNet, not as FUNet sends it, or a probe: left to the kernel */
-	/* The next four are no frames of FUNet: dropped. In datagrams they are somebody else's: left to the kernel. */
+	/* The next four are no frames of FUNet: dropped. In datagrams they are somebody else's: left to
+	 * the kernel. */
 	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header */
 	FUNET_COUNT_BAD_VERSION,   /* another version */
 	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame */
 	FUNET_COUNT_BAD_GID,	   /* a GID of more than 11 bits */
-	FUNET_COUNT_MERGED,	   /* a datagram with another frame behind its own: the kernel merged several (GRO): dropped */
+	/* a datagram with another frame behind its own: the kernel merged several (GRO): dropped */
+	FUNET_COUNT_MERGED,
 	FUNET_COUNT_FOREIGN_GROUP, /* no context of this group on this host: dropped */
 	FUNET_COUNT_NO_SOCKET,	   /* no AF_XDP socket serves this receive queue: dropped */
-	FUNET_COUNT_STRANGER,	   /* a direct frame that is not from the host of a node of a job here: dropped */
+	/* a direct frame that is not from the host of a node of a job here: dropped */
+	FUNET_COUNT_STRANGER,
 	FUNET_COUNT_NO_PORT,	   /* a direct frame for a node without a port here: dropped */
 	FUNET_COUNT_DIRECT,	   /* a direct frame, handed to a port */
-	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of receive queue 0; of queue 1 is the next, and so on */
+	/* handed to the socket of receive queue 0; of queue 1 is the next, and so on */
+	FUNET_COUNT_REDIRECTED,
 	FUNET_COUNTERS = FUNET_COUNT_REDIRECTED + FUNET_COUNTED_QUEUES,
 };
 

@@ -2,9 +2,10 @@
 
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
-/* guard.c: the guard of ports, at the ingress of their outer ends. It lets pass what the process of the port may send, to
- * the node that it is for, with the addresses that lead there; everything else is dropped and counted. Nothing
- * reaches the kernel's network stack. There are two of it, for tc and for generic XDP (doc.go, Ports).
+/* guard.c: the guard of ports, at the ingress of their outer ends. It lets pass what the process of
+ * the port may send, to the node that it is for, with the addresses that lead there; everything
+ * else is dropped and counted. Nothing reaches the kernel's network stack. There are two of it, for
+ * tc and for generic XDP (doc.go, Ports).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -12,12 +13,16 @@
 
 #include "capture.h"
 
-/* What the guard has of a frame that passes. Sums are of 16-bit words as they lie in memory (RFC 1071). */
+/* What the guard has of a frame that passes. Sums are of 16-bit words as they lie in memory (RFC
+ * 1071). */
 struct passed {
 	const struct funet_place *to; /* none: it does not pass */
 	__u32 len;
-	__u16 sum;  /* of what follows the Ethernet header, as the process says: it alone suffers where it is wrong */
-	__u16 flow; /* by how much the source port of its datagram is above the first (package encap, sourceOf) */
+	/* of what follows the Ethernet header, as the process says: it alone suffers where it is
+	 * wrong */
+	__u16 sum;
+	/* by how much the source port of its datagram is above the first (package encap, sourceOf) */
+	__u16 flow;
 };
 
 /* Takes a part of an account's credit with a host, or what has trickled; 0: less than len bytes. */
@@ -44,7 +49,8 @@ static __always_inline int part(struct funet_port *port, __u16 host, __u32 len)
 		if (!c)
 			return 0;
 	}
-	port->low = c->left < FUNET_CREDIT / 2 + FUNET_CREDIT_PART; /* also where it gets nothing: an answer opens the credit */
+	/* also where it gets nothing: an answer opens the credit */
+	port->low = c->left < FUNET_CREDIT / 2 + FUNET_CREDIT_PART;
 	if (c->left < FUNET_CREDIT_PART) {
 		__u64 now = bpf_ktime_get_ns();
 
@@ -61,7 +67,8 @@ static __always_inline int part(struct funet_port *port, __u16 host, __u32 len)
 	return 1;
 }
 
-/* Takes a frame's bytes off what the port's account may send to a host that has sent nothing since; 0: there is no more. */
+/* Takes a frame's bytes off what the port's account may send to a host that has sent nothing since;
+ * 0: there is no more. */
 static __always_inline int credit(struct funet_port *port, __u16 host, __u32 len)
 {
 	if (!port->account)
@@ -87,7 +94,8 @@ static __always_inline __u32 judge(struct funet_port *port, const struct funet_h
 	tag = funet_le64(header->tag);
 	if (gid != port->gid || funet_le16(header->source_card) != port->card || tag != port->tag)
 		return FUNET_PORT_FORGED;
-	/* As in nic.c. It may be longer than its length: a card tries so whether longer frames pass (RFC 4821). */
+	/* As in nic.c. It may be longer than its length: a card tries so whether longer frames pass
+	 * (RFC 4821). */
 	if ((__u64)funet_le16(header->length) - FUNET_HEADER_LEN > p->len - FUNET_FRAME_MIN)
 		return FUNET_PORT_BAD_LENGTH;
 
@@ -113,7 +121,8 @@ static __always_inline __u16 fold(__u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Writes the headers that lead to a host, of that many bytes, with what is the frame's own: lengths, source port and checksums. */
+/* Writes the headers that lead to a host, of that many bytes, with what is the frame's own:
+ * lengths, source port and checksums. */
 static __always_inline int head(void *data, void *end, const struct passed *p, const __u32 size)
 {
 	const __u16 *from = (const __u16 *)p->to->head;
@@ -172,8 +181,9 @@ static __always_inline void bare(struct funet_header *header)
 	__builtin_memset(header, 0, sizeof(header->destination_mac) + sizeof(header->source_mac));
 }
 
-/* Counts a frame, as it leaves or was dropped, and shows it to who captures. The port's counters are those of the CPU that its frames come on, as a
- * rule; an atomic add is cheaper than a map of each CPU's.
+/* Counts a frame, as it leaves or was dropped, and shows it to who captures. The port's counters
+ * are those of the CPU that its frames come on, as a rule; an atomic add is cheaper than a map of
+ * each CPU's.
  */
 static __always_inline void told(void *ctx, const int xdp, __u32 length, struct funet_port *port, __u32 counter, const struct passed *p)
 {
@@ -208,7 +218,8 @@ int funet_guard(struct __sk_buff *skb)
 			   !headed((void *)(long)skb->data, (void *)(long)skb->data_end, &p)) {
 			counter = FUNET_PORT_TOO_LONG;
 		} else {
-			/* Queueing disciplines such as fq_codel and fq, and the choice among a NIC's queues, go by it: accounts share a full NIC. */
+			/* Queueing disciplines such as fq_codel and fq, and the choice among a NIC's queues, go
+			 * by it: accounts share a full NIC. */
 			bpf_set_hash(skb, port->account * 0x9e3779b1);
 			verdict = bpf_redirect(p.to->ifindex, 0);
 		}

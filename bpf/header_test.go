@@ -150,9 +150,10 @@ func TestCounterNames(t *testing.T) {
 }
 
 // TestCompiled: both committed objects hold both programs, and maps of the sizes that Go relies on.
-// The big-endian one swaps FUNet's length and GID, and of a direct frame tag, GID and the two cards, and reads what IP and UDP have in network order as it
-// is; the little-endian one swaps the port, five fields of those and a tag, and not FUNet's: that, and not a
-// run, shows as much of it as a little-endian host can show.
+// The big-endian one swaps FUNet's length and GID, and of a direct frame tag, GID and the two
+// cards, and reads what IP and UDP have in network order as it is; the little-endian one swaps the
+// port, five fields of those and a tag, and not FUNet's: that, and not a run, shows as much of it
+// as a little-endian host can show.
 func TestCompiled(t *testing.T) {
 	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 7, "nic_bpfeb.o": 6} {
 		spec, err := ebpf.LoadCollectionSpec(file)

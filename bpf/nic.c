@@ -2,11 +2,12 @@
 
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
-/* nic.c: the NIC program. It decides, before user space wakes, whether a frame is FUNet's, is
- * well formed and is of a group that lives on this host, and hands it to the AF_XDP socket of the
- * queue that it came in on. doc.go draws the decision. There are two of it, for frames in one buffer
- * and for frames that may span several; the loader loads one. The loader also decides, once and for all,
- * whether frames travel as they are or in UDP datagrams: the kernel's verifier removes the other way.
+/* nic.c: the NIC program. It decides, before user space wakes, whether a frame is FUNet's, is well
+ * formed and is of a group that lives on this host, and hands it to the AF_XDP socket of the queue
+ * that it came in on. doc.go draws the decision. There are two of it, for frames in one buffer and
+ * for frames that may span several; the loader loads one. The loader also decides, once and for
+ * all, whether frames travel as they are or in UDP datagrams: the kernel's verifier removes the
+ * other way.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -16,7 +17,8 @@
 /* The UDP port of FUNet's datagrams; 0: frames have an EtherType of their own instead. */
 const volatile __u16 funet_udp_port;
 
-/* The VLAN that frames are tagged with, or datagrams; 0: they are not, datagrams perhaps with a priority only. */
+/* The VLAN that frames are tagged with, or datagrams; 0: they are not, datagrams perhaps with a
+ * priority only. */
 const volatile __u16 funet_vlan;
 
 /* Nonzero: the group is active on this host. Written by the card, read here for each frame. */
@@ -35,7 +37,8 @@ struct {
 	__type(value, __u32);
 } funet_sockets SEC(".maps");
 
-/* The own addresses: datagrams for others, which this host may have to forward, are not looked at. */
+/* The own addresses: datagrams for others, which this host may have to forward, are not looked at.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, FUNET_ADDRESSES);
@@ -110,17 +113,18 @@ static __always_inline int intact(const struct funet_ipv4 *ip)
 	return sum == 0xffff;
 }
 
-/* Finds FUNet's header behind UDP and IP. What FUNet does not send is not FUNet's, but the kernel's to
- * judge: options, fragments, lengths that contradict each other, a header that is damaged. The UDP
- * checksum is left to the card, which reads every byte anyway; only without one, over IPv6, a datagram is
- * none (RFC 8200 8.1).
+/* Finds FUNet's header behind UDP and IP. What FUNet does not send is not FUNet's, but the kernel's
+ * to judge: options, fragments, lengths that contradict each other, a header that is damaged. The
+ * UDP checksum is left to the card, which reads every byte anyway; only without one, over IPv6, a
+ * datagram is none (RFC 8200 8.1).
  */
 static __always_inline int datagram(void *data, void *end, __u64 frame_len, struct found *found)
 {
 	const struct funet_header *ethernet = data;
 	const struct funet_udp *udp;
 	__u64 len; /* of the IP packet's payload */
-	__u64 before = FUNET_ETHERNET_LEN; /* bytes before udp; the verifier does not take the difference of two pointers */
+	/* bytes before udp; the verifier does not take the difference of two pointers */
+	__u64 before = FUNET_ETHERNET_LEN;
 
 	if (data + FUNET_ETHERNET_LEN > end)
 		return 0;
@@ -179,8 +183,8 @@ static __always_inline int datagram(void *data, void *end, __u64 frame_len, stru
 	return 1;
 }
 
-/* Finds FUNet's header behind a tag of the own VLAN. Of a tag the kernel was told by the driver, and that
- * is not in the frame, nothing is known here.
+/* Finds FUNet's header behind a tag of the own VLAN. Of a tag the kernel was told by the driver,
+ * and that is not in the frame, nothing is known here.
  */
 static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct found *found)
 {
@@ -196,10 +200,11 @@ static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct
 	return 1;
 }
 
-/* Whether another frame begins behind the body of a frame in a datagram: generic XDP on an interface above another sees what GRO of
- * the lower one made of several, too long for a socket, and with a checksum of none. A card fills a datagram up with zeroes to find out
- * whether longer ones pass (RFC 4821); a version behind the body is of a frame that the kernel put there. Bodies of 32 KiB
- * and more are not looked behind: the verifier bounds how far a packet pointer moves.
+/* Whether another frame begins behind the body of a frame in a datagram: generic XDP on an
+ * interface above another sees what GRO of the lower one made of several, too long for a socket,
+ * and with a checksum of none. A card fills a datagram up with zeroes to find out whether longer
+ * ones pass (RFC 4821); a version behind the body is of a frame that the kernel put there. Bodies
+ * of 32 KiB and more are not looked behind: the verifier bounds how far a packet pointer moves.
  */
 static __always_inline int merged(struct xdp_md *ctx, const struct found *found, __u64 body, int frags)
 {
@@ -221,8 +226,9 @@ static __always_inline int same(const struct funet_address *a, const struct fune
 	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->word[2] ^ b->word[2]) | (a->word[3] ^ b->word[3]));
 }
 
-/* What becomes of a direct frame of a right length: it goes to the port of the node that it is for, without the addresses and headers
- * of hosts, if it came from the host where the node is that it is from. Never to the kernel, nor to a socket of the NIC. Who captures sees it as it came.
+/* What becomes of a direct frame of a right length: it goes to the port of the node that it is for,
+ * without the addresses and headers of hosts, if it came from the host where the node is that it is
+ * from. Never to the kernel, nor to a socket of the NIC. Who captures sees it as it came.
  */
 static __always_inline int direct(struct xdp_md *ctx, const struct funet_header *ethernet, __u64 frame_len, struct found *found, int merged)
 {
@@ -269,8 +275,8 @@ static __always_inline int direct(struct xdp_md *ctx, const struct funet_header 
 	return count(FUNET_COUNT_DIRECT, XDP_REDIRECT);
 }
 
-/* What becomes of a frame that is at least its first buffer long. In a frame of several buffers data
- * and data_end bound the first, and that must hold the header: drivers put far more into it.
+/* What becomes of a frame that is at least its first buffer long. In a frame of several buffers
+ * data and data_end bound the first, and that must hold the header: drivers put far more into it.
  */
 static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 {
@@ -287,8 +293,8 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len, int frags)
 	} else if (data + FUNET_ETHERNET_LEN > end || found.header->ethertype != funet_be16(FUNET_ETHERTYPE)) {
 		return count(FUNET_COUNT_PASS, XDP_PASS);
 	}
-	/* The EtherType is FUNet's alone. To the UDP port others may send as well, for instance to a service of
-	 * Kubernetes that has this port on the node.
+	/* The EtherType is FUNet's alone. To the UDP port others may send as well, for instance to a
+	 * service of Kubernetes that has this port on the node.
 	 */
 	const int strange = funet_udp_port ? XDP_PASS : XDP_DROP;
 	const struct funet_header *header = found.header;

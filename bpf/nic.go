@@ -18,11 +18,13 @@ const (
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
 	Version = 6
-	// VersionDirect is that of frames between ports, which a program lets through to them if it has a [Switch].
+	// VersionDirect is that of frames between ports, which a program lets through to them if it has
+	// a [Switch].
 	VersionDirect = 7
 	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
 	VersionProbe = 0
-	// VersionHello is the version of hellos (package uspace/port/hello). The program lets them through whatever their group.
+	// VersionHello is the version of hellos (package uspace/port/hello). The program lets them
+	// through whatever their group.
 	VersionHello = 255
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 66.
@@ -63,19 +65,20 @@ type Load struct {
 	// UDPPort, if it is not 0, makes the program one for UDP datagrams to that port, over IPv4 and
 	// IPv6, for the addresses of [NIC.SetAddresses]; frames with FUNet's own EtherType pass then.
 	UDPPort uint16
-	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
-	// datagrams one that only says a priority. Others pass.
+	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no
+	// tag, or datagrams one that only says a priority. Others pass.
 	VLAN uint16
-	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these maps. It stays the caller's.
+	// Switch, if not nil, has the program hand direct frames to the ports of the switch with these
+	// maps. It stays the caller's.
 	Switch *Shared
 }
 
 // LoadNIC loads the NIC program. No group is active and no socket is present yet, so an attached
 // program drops every FUNet frame and passes every other.
 //
-// It needs Linux 5.3 and CAP_BPF with CAP_NET_ADMIN and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); without
-// them the error wraps [os.ErrPermission]. On kernels before 5.11 it lifts the process's limit on
-// locked memory.
+// It needs Linux 5.3 and CAP_BPF with CAP_NET_ADMIN and CAP_PERFMON (CAP_SYS_ADMIN before Linux
+// 5.8); without them the error wraps [os.ErrPermission]. On kernels before 5.11 it lifts the
+// process's limit on locked memory.
 func LoadNIC(l Load) (*NIC, error) {
 	if l.Queues < 1 || l.Queues > MaxQueues {
 		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", l.Queues, ErrRange, MaxQueues)
@@ -103,7 +106,8 @@ func LoadNIC(l Load) (*NIC, error) {
 			spec.Maps[name].MaxEntries = 1
 		}
 		spec.Maps["funet_jobs"].InnerMap.Flags = 0 // which needs Linux 5.10
-		// Nor is there anything to capture: rings need Linux 5.8, and the verifier removes what would use them.
+		// Nor is there anything to capture: rings need Linux 5.8, and the verifier removes what
+		// would use them.
 		spec.Maps["funet_rings"] = spec.Maps["funet_capture"].Copy()
 	} else {
 		if err := spec.Variables["funet_direct"].Set(uint8(1)); err != nil {
@@ -174,9 +178,9 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 	return nil
 }
 
-// SetAddresses says for which own addresses datagrams are taken ([Load.UDPPort]), at first for none;
-// those to others pass, because this host may have to forward them. More than [MaxAddresses] are
-// refused with [ErrRange]. While it runs, a frame for an address that stays is never passed.
+// SetAddresses says for which own addresses datagrams are taken ([Load.UDPPort]), at first for
+// none; those to others pass, because this host may have to forward them. More than [MaxAddresses]
+// are refused with [ErrRange]. While it runs, a frame for an address that stays is never passed.
 func (n *NIC) SetAddresses(addresses []netip.Addr) error {
 	if len(addresses) > MaxAddresses {
 		return fmt.Errorf("set %d addresses of the NIC program: %w: give at most %d", len(addresses), ErrRange, MaxAddresses)

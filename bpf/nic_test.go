@@ -99,8 +99,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestCountedByQueue: redirected frames are counted by the queue that they came in on, modulo CountedQueues, and no
-// other frame is.
+// TestCountedByQueue: redirected frames are counted by the queue that they came in on, modulo
+// CountedQueues, and no other frame is.
 func TestCountedByQueue(t *testing.T) {
 	enterNamespace(t)
 	receiver, _ := addVeth(t, 4)

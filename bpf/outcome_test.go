@@ -140,7 +140,8 @@ func TestRandomFrames(t *testing.T) {
 func drawFrame(t *rapid.T) []byte {
 	size := rapid.OneOf(rapid.IntRange(14, 100), rapid.IntRange(80, 300)).Draw(t, "size")
 	frame := make([]byte, max(size, FrameMin))
-	seed := rapid.Uint64().Draw(t, "seed") // the bytes of the body: one draw for all keeps the search fast
+	// the bytes of the body: one draw for all keeps the search fast
+	seed := rapid.Uint64().Draw(t, "seed")
 	for i := range frame {
 		seed = seed*6364136223846793005 + 1442695040888963407 // Knuth, MMIX
 		frame[i] = byte(seed >> 56)

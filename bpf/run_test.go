@@ -81,7 +81,8 @@ func length(v uint16) func([]byte) {
 	return func(f []byte) { binary.LittleEndian.PutUint16(f[offsetLength:], v) }
 }
 
-// behind sets the byte that follows a frame of a length, where what the kernel merged has the version of the next one.
+// behind sets the byte that follows a frame of a length, where what the kernel merged has the
+// version of the next one.
 func behind(length int, v uint8) func([]byte) {
 	return func(f []byte) { f[offsetVersion+length] = v }
 }
@@ -195,7 +196,8 @@ func run(n *NIC, frame []byte, want Counters, at *xdpMD) error {
 	return runTo(n, frame, want, verdicts[want], at)
 }
 
-// runUDP is run for the program for datagrams, which leaves to the kernel what is no frame of FUNet.
+// runUDP is run for the program for datagrams, which leaves to the kernel what is no frame of
+// FUNet.
 func runUDP(n *NIC, frame []byte, want Counters) error {
 	verdict := verdicts[want]
 	switch want {

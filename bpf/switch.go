@@ -1,5 +1,5 @@
-// This file is the switch of ports: the guard, which is attached to the outer end of each port, and the table that it shares with
-// the NIC program (switch.h).
+// This file is the switch of ports: the guard, which is attached to the outer end of each port, and
+// the table that it shares with the NIC program (switch.h).
 
 package bpf
 
@@ -19,18 +19,20 @@ const MostPorts = 1 << 16
 // PlaceSize is the bytes of the kernel's memory that a node of a job takes (AddJob).
 const PlaceSize = 112
 
-// Switch is the guard, loaded into the kernel, and its table. One goroutine at a time calls its methods.
+// Switch is the guard, loaded into the kernel, and its table. One goroutine at a time calls its
+// methods.
 type Switch struct {
 	guards guardPrograms
 	maps   guardMaps
 	links  *ebpf.Map
 	ring   *ebpf.Map // of the capture that goes on; nil: none (capture.go)
-	// places are those of each job. To find a map by its number takes CAP_SYS_ADMIN (bpf(2), BPF_MAP_GET_FD_BY_ID).
+	// places are those of each job. To find a map by its number takes CAP_SYS_ADMIN (bpf(2),
+	// BPF_MAP_GET_FD_BY_ID).
 	places map[Job]*ebpf.Map
 }
 
-// LoadSwitch loads the guard, with room for so many ports. It has neither ports nor jobs, and drops everything. It
-// needs Linux 5.18, and what LoadNIC needs.
+// LoadSwitch loads the guard, with room for so many ports. It has neither ports nor jobs, and drops
+// everything. It needs Linux 5.18, and what LoadNIC needs.
 func LoadSwitch(ports int) (*Switch, error) {
 	s, err := loadGuards(ports, nil)
 	if err != nil {
@@ -42,8 +44,10 @@ func LoadSwitch(ports int) (*Switch, error) {
 	return s, nil
 }
 
-// TakeSwitch is LoadSwitch with the maps of a switch whose process has ended: Shared.FDs, and what PlacesFD has said of its jobs. Ports and jobs are there as before,
-// but for those that it is not given: TakeSwitch takes them out. A capture goes on until StopCapture. The descriptors are its, also if it fails.
+// TakeSwitch is LoadSwitch with the maps of a switch whose process has ended: Shared.FDs, and what
+// PlacesFD has said of its jobs. Ports and jobs are there as before, but for those that it is not
+// given: TakeSwitch takes them out. A capture goes on until StopCapture. The descriptors are its,
+// also if it fails.
 func TakeSwitch(ports int, shared [SharedMaps]int, jobs map[Job]int, known func(outer uint32) bool) (_ *Switch, err error) {
 	places, errs := map[Job]*ebpf.Map{}, []error(nil)
 	for j, fd := range jobs {
@@ -92,7 +96,8 @@ func loadGuards(ports int, with *Shared) (*Switch, error) {
 		return nil, fmt.Errorf("read the built-in guard of ports: %w: rebuild it with go generate", err)
 	}
 	spec.Maps["funet_ports"].MaxEntries = uint32(ports)
-	// Else kernels such as 6.1 take a map without types (AddJob) for one of another kind (bpf_map_meta_equal, kernel/bpf/map_in_map.c).
+	// Else kernels such as 6.1 take a map without types (AddJob) for one of another kind
+	// (bpf_map_meta_equal, kernel/bpf/map_in_map.c).
 	inner := spec.Maps["funet_jobs"].InnerMap
 	inner.Key, inner.Value = nil, nil
 	var options ebpf.CollectionOptions
@@ -110,7 +115,8 @@ func loadGuards(ports int, with *Shared) (*Switch, error) {
 	return &Switch{guards: objects.guardPrograms, maps: objects.guardMaps, places: map[Job]*ebpf.Map{}}, nil
 }
 
-// forgetJobs takes jobs out whose places the switch has not, and places whose job is not there any more.
+// forgetJobs takes jobs out whose places the switch has not, and places whose job is not there any
+// more.
 func (s *Switch) forgetJobs() error {
 	there := map[Job]bool{}
 	for _, k := range keysOf[guardFunetJob](s.maps.FunetJobs) {
@@ -157,7 +163,8 @@ func keysOf[K any](m *ebpf.Map) (keys []K) {
 	return keys
 }
 
-// PlacesFD returns the descriptor of the places of a job, for TakeSwitch; it stays the switch's. -1: there is no such job.
+// PlacesFD returns the descriptor of the places of a job, for TakeSwitch; it stays the switch's.
+// -1: there is no such job.
 func (s *Switch) PlacesFD(j Job) int {
 	if m := s.places[j]; m != nil {
 		return m.FD()
@@ -171,8 +178,8 @@ func (s *Switch) HasPort(outer uint32) bool {
 	return s.maps.FunetPorts.Lookup(outer, &p) == nil
 }
 
-// Guard is the program to attach to the ingress of a port's outer end: a tc program; generic: an XDP program for generic
-// mode (doc.go, Ports). It belongs to the switch.
+// Guard is the program to attach to the ingress of a port's outer end: a tc program; generic: an
+// XDP program for generic mode (doc.go, Ports). It belongs to the switch.
 func (s *Switch) Guard(generic bool) *ebpf.Program {
 	if generic {
 		return s.guards.FunetGuardXdp
@@ -183,7 +190,8 @@ func (s *Switch) Guard(generic bool) *ebpf.Program {
 // SharedMaps is how many maps a NIC program has of a switch.
 const SharedMaps = 6
 
-// Shared is the maps that a NIC program has of a switch (Load.Switch). They may be another process's.
+// Shared is the maps that a NIC program has of a switch (Load.Switch). They may be another
+// process's.
 type Shared struct{ ports, jobs, links, credits, rings, capture *ebpf.Map }
 
 // Shared returns the switch's maps, which it keeps: they are of no use after its Close.
@@ -197,7 +205,8 @@ func (s *Shared) FDs() [SharedMaps]int {
 	return [...]int{s.ports.FD(), s.jobs.FD(), s.links.FD(), s.credits.FD(), s.rings.FD(), s.capture.FD()}
 }
 
-// OpenShared returns the maps of a switch of another process. The descriptors are its, also if it fails.
+// OpenShared returns the maps of a switch of another process. The descriptors are its, also if it
+// fails.
 func OpenShared(fds [SharedMaps]int) (*Shared, error) {
 	s, errs := new(Shared), []error(nil)
 	for i, m := range []**ebpf.Map{&s.ports, &s.jobs, &s.links, &s.credits, &s.rings, &s.capture} {
@@ -239,35 +248,39 @@ func (j Job) key() guardFunetJob { return guardFunetJob{Tag: j.Tag, Gid: uint32(
 type Port struct {
 	Job  Job
 	Node uint16 // and the number of its card
-	// Account is who pays, a number from 1 on. His ports share what they may send to a host that sends them nothing (NoCredit), and a NIC
-	// that is full. 0: nobody; the port needs no credit.
+	// Account is who pays, a number from 1 on. His ports share what they may send to a host that
+	// sends them nothing (NoCredit), and a NIC that is full. 0: nobody; the port needs no credit.
 	Account uint32
 }
 
 // Place says where a node is: behind a port of this host, or behind another host.
 type Place struct {
-	Port    uint32 // index of the port's outer end, in the NIC's namespace; 0: it is behind a host
-	Link    uint32 // place of the port among the switch's links, below the number that LoadSwitch was given
-	NIC     uint32 // index of the interface that leads to the host
-	Longest int    // bytes of the longest frame that goes there, with its Ethernet header, as the process sends it
+	Port uint32 // index of the port's outer end, in the NIC's namespace; 0: it is behind a host
+	// place of the port among the switch's links, below the number that LoadSwitch was given
+	Link uint32
+	NIC  uint32 // index of the interface that leads to the host
+	// bytes of the longest frame that goes there, with its Ethernet header, as the process sends it
+	Longest int
 	Host    uint16 // the host's number, whichever way leads there
 	Way
 }
 
 // Way is how frames go to a host, and how they come from there.
 type Way struct {
-	// From is the address that they come from: of Ethernet, in the first 6 bytes, or of IP, that of IPv4 mapped into IPv6.
+	// From is the address that they come from: of Ethernet, in the first 6 bytes, or of IP, that of
+	// IPv4 mapped into IPv6.
 	From [16]byte
-	// Head is what stands in front of the version on the wire there: an Ethernet header, perhaps with a VLAN tag, and perhaps IP and UDP
-	// headers whose lengths, checksums and source port the guard writes.
+	// Head is what stands in front of the version on the wire there: an Ethernet header, perhaps
+	// with a VLAN tag, and perhaps IP and UDP headers whose lengths, checksums and source port the
+	// guard writes.
 	Head []byte
-	// IPSum is the sum (RFC 1071) of the words of an IPv4 header, UDPSum that of pseudo-header and UDP header, without what the guard
-	// writes, as they lie in memory.
+	// IPSum is the sum (RFC 1071) of the words of an IPv4 header, UDPSum that of pseudo-header and
+	// UDP header, without what the guard writes, as they lie in memory.
 	IPSum, UDPSum [2]byte
 }
 
-// EthernetWay is the way to a host with an Ethernet address, from that of the interface that leads there; vlan: the number of the
-// VLAN; 0: frames have no tag.
+// EthernetWay is the way to a host with an Ethernet address, from that of the interface that leads
+// there; vlan: the number of the VLAN; 0: frames have no tag.
 func EthernetWay(to, own [6]byte, vlan uint16) (w Way) {
 	copy(w.From[:], to[:])
 	w.Head = append(to[:], own[:]...)
@@ -279,7 +292,8 @@ func EthernetWay(to, own [6]byte, vlan uint16) (w Way) {
 	return w
 }
 
-// AddPort lets the process of a port send and receive: frames of the node of the job, from the outer end with that index. link is its place among the links.
+// AddPort lets the process of a port send and receive: frames of the node of the job, from the
+// outer end with that index. link is its place among the links.
 func (s *Switch) AddPort(outer, link uint32, p Port) error {
 	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node, Account: p.Account}, ebpf.UpdateNoExist)
 	if err == nil {
@@ -293,7 +307,8 @@ func (s *Switch) AddPort(outer, link uint32, p Port) error {
 	return nil
 }
 
-// RemovePort ends a port: nothing that comes from it or for it passes any more. Whoever ends it takes its node out of the job first (SetPlace).
+// RemovePort ends a port: nothing that comes from it or for it passes any more. Whoever ends it
+// takes its node out of the job first (SetPlace).
 func (s *Switch) RemovePort(outer, link uint32) error {
 	var errs []error
 	for _, err := range []error{s.maps.FunetPorts.Delete(outer), s.links.Delete(link)} {
@@ -348,7 +363,8 @@ func (s *Switch) SetPlace(j Job, node uint16, p *Place) error {
 	return s.SetPlaces(j, []uint32{uint32(node)}, []*Place{p})
 }
 
-// SetPlaces is SetPlace for nodes, each at its own place. An error leaves some of them where they were.
+// SetPlaces is SetPlace for nodes, each at its own place. An error leaves some of them where they
+// were.
 func (s *Switch) SetPlaces(j Job, nodes []uint32, at []*Place) error {
 	values := make([]guardFunetPlace, len(nodes))
 	for i, p := range at {
@@ -358,7 +374,8 @@ func (s *Switch) SetPlaces(j Job, nodes []uint32, at []*Place) error {
 	}
 	err := ebpf.ErrKeyNotExist
 	if places := s.places[j]; places != nil {
-		_, err = places.BatchUpdate(nodes, values, nil) // a node that the job has not is one beyond its array
+		// a node that the job has not is one beyond its array
+		_, err = places.BatchUpdate(nodes, values, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("set the places of %d nodes of group %d, from node %d on: %w", len(nodes), j.GID, nodes[0], err)
@@ -402,18 +419,20 @@ func (s *Switch) Close() error {
 	return nil
 }
 
-// PortCounters says what became of the frames that a port's process sent. Each frame is in exactly one of them. The order is that of
-// enum funet_port_counter in switch.h.
+// PortCounters says what became of the frames that a port's process sent. Each frame is in exactly
+// one of them. The order is that of enum funet_port_counter in switch.h.
 type PortCounters struct {
 	Short      uint64 `json:"short"`       // it ended inside the header: dropped
 	BadVersion uint64 `json:"bad_version"` // no direct frame: dropped
 	Forged     uint64 `json:"forged"`      // in another's name: dropped
-	BadLength  uint64 `json:"bad_length"`  // its length is below the header's or beyond the frame: dropped
-	NoNode     uint64 `json:"no_node"`     // for a node that nobody is: dropped
-	TooLong    uint64 `json:"too_long"`    // longer than what goes there: dropped
-	NoCredit   uint64 `json:"no_credit"`   // beyond the credit with a host that does not answer: dropped
-	Sent       uint64 `json:"sent"`        // to another host
-	Local      uint64 `json:"local"`       // to another port of this host
+	// its length is below the header's or beyond the frame: dropped
+	BadLength uint64 `json:"bad_length"`
+	NoNode    uint64 `json:"no_node"`  // for a node that nobody is: dropped
+	TooLong   uint64 `json:"too_long"` // longer than what goes there: dropped
+	// beyond the credit with a host that does not answer: dropped
+	NoCredit uint64 `json:"no_credit"`
+	Sent     uint64 `json:"sent"`  // to another host
+	Local    uint64 `json:"local"` // to another port of this host
 }
 
 // fields lists the counters in the order of enum funet_port_counter.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 
-/* switch.h: the table that the guard of ports and the NIC program share. A port is a veth pair: a process has an AF_XDP
- * socket on the inner end, and the guard sees on the outer end what the process sends. A job is one array of places, from the
- * number of each node to where it is.
+/* switch.h: the table that the guard of ports and the NIC program share. A port is a veth pair: a
+ * process has an AF_XDP socket on the inner end, and the guard sees on the outer end what the
+ * process sends. A job is one array of places, from the number of each node to where it is.
  */
 #ifndef FUNET_SWITCH_H
 #define FUNET_SWITCH_H
@@ -13,13 +13,15 @@
 #define FUNET_JOBS 2048	 /* jobs with ports on a host; a GID has 11 bits */
 #define FUNET_NODES 65536
 #define FUNET_HEAD_MAX 72 /* bytes */
-/* Bytes that an account's ports may send to a host which sends them nothing: far more than what waits for an answer at 100 Gbit/s. Beyond
- * that they may send a byte in 1024 ns, and at the most so many of these at once. The first greetings to many nodes fit in.
+/* Bytes that an account's ports may send to a host which sends them nothing: far more than what
+ * waits for an answer at 100 Gbit/s. Beyond that they may send a byte in 1024 ns, and at the most
+ * so many of these at once. The first greetings to many nodes fit in.
  */
 #define FUNET_CREDIT (32 << 20)
 #define FUNET_CREDIT_TRICKLE (64 << 10)
 #define FUNET_CREDIT_PART (64 << 10) /* bytes that a port takes at once, to use up by itself */
-#define FUNET_CREDITS 16384 /* accounts times hosts; who has used his least recently has all of it again */
+/* accounts times hosts; who has used his least recently has all of it again */
+#define FUNET_CREDITS 16384
 
 /* Names a job. */
 struct funet_job {
@@ -41,11 +43,13 @@ struct funet_place {
 	__u32 link;    /* of a port: its place in funet_links */
 	__u32 longest; /* bytes of the longest frame that goes there, with its Ethernet header */
 	/* Of a host. */
-	struct funet_address from;   /* what its frames come from: an address of Ethernet, in the first 6 bytes, or of IP */
+	/* what its frames come from: an address of Ethernet, in the first 6 bytes, or of IP */
+	struct funet_address from;
 	__u8 head[FUNET_HEAD_MAX];   /* what stands in front of the version there, on the wire */
 	__u16 size;		     /* bytes of that: one of the FUNET_HEAD_ sizes */
 	__u16 ip_sum;		     /* of the words of an IPv4 header there, without its length */
-	__u16 udp_sum;		     /* of those of the pseudo-header and UDP header, without lengths, source port and frame */
+	/* of those of the pseudo-header and UDP header, without lengths, source port and frame */
+	__u16 udp_sum;
 	__u16 host;		     /* its number, which credit goes by */
 };
 
@@ -62,7 +66,8 @@ _Static_assert(FUNET_HEAD_IPV6_VLAN <= FUNET_HEAD_MAX, "the longest headers fit"
 /* Has clang describe the type in full, which only the inner arrays have (BTF). */
 const struct funet_place *funet_described __attribute__((unused));
 
-/* What became of a frame of a port: the places of its counters. Each frame moves exactly one by one. */
+/* What became of a frame of a port: the places of its counters. Each frame moves exactly one by
+ * one. */
 enum funet_port_counter {
 	FUNET_PORT_SHORT,	 /* it ends inside the header */
 	FUNET_PORT_BAD_VERSION,	 /* it is no direct frame */
@@ -76,7 +81,8 @@ enum funet_port_counter {
 	FUNET_PORT_COUNTERS,
 };
 
-/* Whose a port is. What the NIC program reads, mostly on another CPU, is on no cache line that the guard writes for each frame. */
+/* Whose a port is. What the NIC program reads, mostly on another CPU, is on no cache line that the
+ * guard writes for each frame. */
 struct funet_port {
 	__u64 tag;
 	__u16 gid;
@@ -105,7 +111,8 @@ struct funet_debtor {
 	__u32 host;
 };
 
-/* What of it is left, and when it was used up last. Frames on several CPUs may take a little more. */
+/* What of it is left, and when it was used up last. Frames on several CPUs may take a little more.
+ */
 struct funet_credit {
 	__s64 left;
 	__u64 at;
@@ -141,7 +148,8 @@ static __always_inline const struct funet_place *funet_place(__u64 tag, __u16 gi
 	return places ? bpf_map_lookup_elem(places, &node) : 0;
 }
 
-/* The port at a place, if it is that of the node. A place may be older than its port: an index is used again. */
+/* The port at a place, if it is that of the node. A place may be older than its port: an index is
+ * used again. */
 static __always_inline const struct funet_port *funet_at(const struct funet_place *place, __u64 tag, __u16 gid, __u16 card)
 {
 	__u32 ifindex = place->ifindex;

@@ -1,5 +1,5 @@
-// This file tests the switch: every branch of the guard and of the NIC program's way to ports, and random frames against a
-// second statement of the rule in Go.
+// This file tests the switch: every branch of the guard and of the NIC program's way to ports, and
+// random frames against a second statement of the rule in Go.
 
 package bpf
 
@@ -40,7 +40,8 @@ const (
 	longest  = 300 // to the other host
 )
 
-// The nodes of the bed's job: two ports here, one host, one that is nowhere, and one whose port is another's now.
+// The nodes of the bed's job: two ports here, one host, one that is nowhere, and one whose port is
+// another's now.
 const (
 	here, there, away, nowhere, stale = 0, 1, 2, 3, 4
 )
@@ -81,7 +82,8 @@ func both(t *testing.T, test func(t *testing.T, b *switchBed)) {
 
 func newSwitchBed(t *testing.T) *switchBed { return newSwitchBedOf(t, false) }
 
-// newSwitchBedOf makes it with the one or the other NIC program: the kernel lets only one of the two have a switch's links (bpf_prog_map_compatible, kernel/bpf/core.c).
+// newSwitchBedOf makes it with the one or the other NIC program: the kernel lets only one of the
+// two have a switch's links (bpf_prog_map_compatible, kernel/bpf/core.c).
 func newSwitchBedOf(t *testing.T, frags bool) *switchBed {
 	t.Helper()
 	enterNamespace(t)
@@ -120,7 +122,8 @@ func newSwitchBedOf(t *testing.T, frags bool) *switchBed {
 	return b
 }
 
-// directFrame is a frame of a node for another as a card composes it: from its version on, with addresses that are zero.
+// directFrame is a frame of a node for another as a card composes it: from its version on, with
+// addresses that are zero.
 func directFrame(size int, from, to uint16, changes ...func([]byte)) []byte {
 	return makeFrame(size, append([]func([]byte){func(f []byte) {
 		clear(f[:offsetEtherType])
@@ -139,7 +142,8 @@ func putTag(v uint64) func([]byte) {
 }
 func from(mac [6]byte) func([]byte) { return func(f []byte) { copy(f[6:], mac[:]) } }
 
-// judgeGuard is the rule of the guard once more, for a frame of the port of node here: what counts, and the addresses that it leaves with.
+// judgeGuard is the rule of the guard once more, for a frame of the port of node here: what counts,
+// and the addresses that it leaves with.
 func judgeGuard(f []byte) (c PortCounters, addresses [12]byte) {
 	le := binary.LittleEndian
 	switch {
@@ -174,8 +178,8 @@ func judgeGuard(f []byte) (c PortCounters, addresses [12]byte) {
 	return c, addresses
 }
 
-// show shows a frame to the guard, at the outer end with that index, and compares verdict, counters and frame: with the addresses if it
-// passes.
+// show shows a frame to the guard, at the outer end with that index, and compares verdict, counters
+// and frame: with the addresses if it passes.
 func (b *switchBed) show(outer uint32, frame []byte, want PortCounters, addresses [12]byte) string {
 	whole := bytes.Clone(frame)
 	if want.Sent+want.Local > 0 {
@@ -221,8 +225,8 @@ func (b *switchBed) shown(outer uint32, frame []byte, want PortCounters, whole [
 	return ""
 }
 
-// Rule (guard.c): the guard lets pass what the process of its port may send, with the addresses that lead there, and counts everything else by
-// its reason. Both sides of every edge.
+// Rule (guard.c): the guard lets pass what the process of its port may send, with the addresses
+// that lead there, and counts everything else by its reason. Both sides of every edge.
 func TestGuard(t *testing.T) { both(t, testGuard) }
 
 func testGuard(t *testing.T, b *switchBed) {
@@ -291,7 +295,8 @@ func testGuardRandom(t *testing.T, b *switchBed) {
 	}
 }
 
-// TestPortsComeAndGo: what no longer is a port sends nothing and gets nothing, nor does a job that is gone; one that takes its place does.
+// TestPortsComeAndGo: what no longer is a port sends nothing and gets nothing, nor does a job that
+// is gone; one that takes its place does.
 func TestPortsComeAndGo(t *testing.T) {
 	b := newSwitchBed(t)
 	check := func(what string, to uint16, want PortCounters) {
@@ -369,8 +374,9 @@ func TestPortsComeAndGo(t *testing.T) {
 	}
 }
 
-// Rule (nic.c, direct): a direct frame goes to the port of its node, without addresses, if it came in where its sender's host is, from that host. None gets to
-// the kernel or to a socket of the NIC. Other frames are judged as without a switch.
+// Rule (nic.c, direct): a direct frame goes to the port of its node, without addresses, if it came
+// in where its sender's host is, from that host. None gets to the kernel or to a socket of the NIC.
+// Other frames are judged as without a switch.
 func TestDirectFramesAtTheNIC(t *testing.T) {
 	b := newSwitchBed(t)
 	addSocket(t, b.nic, 0)
@@ -457,8 +463,10 @@ func TestSwitchHeader(t *testing.T) {
 	}
 }
 
-// Rule (designs: rates; switch.h): an account's ports may send 32 MiB to a host that sends them nothing, and after that a byte in 1024 ns. A frame that comes
-// from there for a port that sends there opens all of it; one that does not get to a port, of another host or for another port opens nothing.
+// Rule (designs: rates; switch.h): an account's ports may send 32 MiB to a host that sends them
+// nothing, and after that a byte in 1024 ns. A frame that comes from there for a port that sends
+// there opens all of it; one that does not get to a port, of another host or for another port opens
+// nothing.
 func TestCredit(t *testing.T) { both(t, testCredit) }
 
 func testCredit(t *testing.T, b *switchBed) {
@@ -541,7 +549,8 @@ func testCredit(t *testing.T, b *switchBed) {
 	closed("a frame for nobody")
 	arrive(directFrame(100, away, there, from(hostMAC)), Counters{Direct: 1})
 	closed("a frame for the other port, which sends nothing")
-	send(b.outer[1], toHost(jobTag, there, away), 1) // which finds no credit, as a rule, and is answered
+	// which finds no credit, as a rule, and is answered
+	send(b.outer[1], toHost(jobTag, there, away), 1)
 	arrive(directFrame(100, away, there, from(hostMAC)), Counters{Direct: 1})
 	spent("the first account, answered")
 }

@@ -1,4 +1,5 @@
-// This file tests headers that the guard writes, and that the NIC program of the other host takes off.
+// This file tests headers that the guard writes, and that the NIC program of the other host takes
+// off.
 
 package bpf
 
@@ -13,9 +14,10 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// Rule (guard.c, nic.c): a frame leaves with the headers that a daemon's card writes for that way, checksums included (package encap, which is tested against
-// another encoder), and comes out of the NIC program at the other host as the process composed it, without addresses; from another host's address it is
-// a stranger's.
+// Rule (guard.c, nic.c): a frame leaves with the headers that a daemon's card writes for that way,
+// checksums included (package encap, which is tested against another encoder), and comes out of the
+// NIC program at the other host as the process composed it, without addresses; from another host's
+// address it is a stranger's.
 func TestHeadersOfWays(t *testing.T) {
 	both(t, func(t *testing.T, b *switchBed) {
 		for name, c := range map[string]struct {

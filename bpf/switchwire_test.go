@@ -1,4 +1,5 @@
-// This file sends real frames through two switches, as processes on two hosts do: inner end, guard, NIC, wire, NIC program, inner end.
+// This file sends real frames through two switches, as processes on two hosts do: inner end, guard,
+// NIC, wire, NIC program, inner end.
 
 package bpf
 
@@ -15,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attachGuard puts the guard at the ingress of an interface (clsact, tc-bpf(8)), or as its generic XDP program.
+// attachGuard puts the guard at the ingress of an interface (clsact, tc-bpf(8)), or as its generic
+// XDP program.
 func attachGuard(t *testing.T, s *Switch, outer netlink.Link, generic bool) {
 	t.Helper()
 	if generic {
@@ -38,8 +40,8 @@ func attachGuard(t *testing.T, s *Switch, outer netlink.Link, generic bool) {
 	}
 }
 
-// awaitUp waits until a link sends: the queue of the end of a pair that was up first becomes active later, and until then the kernel drops what is
-// sent (net/core/link_watch.c).
+// awaitUp waits until a link sends: the queue of the end of a pair that was up first becomes active
+// later, and until then the kernel drops what is sent (net/core/link_watch.c).
 func awaitUp(t *testing.T, l netlink.Link) {
 	t.Helper()
 	if !await(func() bool {
@@ -50,8 +52,9 @@ func awaitUp(t *testing.T, l netlink.Link) {
 	}
 }
 
-// TestSwitchOnTheWire: a frame of one port arrives at the port of the other host, byte for byte and without addresses, and at one of the same host. What the
-// guard or the NIC program drops arrives nowhere, and the kernel's stack sees nothing of either.
+// TestSwitchOnTheWire: a frame of one port arrives at the port of the other host, byte for byte and
+// without addresses, and at one of the same host. What the guard or the NIC program drops arrives
+// nowhere, and the kernel's stack sees nothing of either.
 func TestSwitchOnTheWire(t *testing.T) {
 	t.Run("native", func(t *testing.T) { testSwitchOnTheWire(t, link.XDPDriverMode) })
 	t.Run("generic", func(t *testing.T) { testSwitchOnTheWire(t, link.XDPGenericMode) })
@@ -69,7 +72,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 		t.Fatal(err)
 	}
 	defer within.Close()
-	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) { // as enterNamespace
+	// as enterNamespace
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) {
 		t.Fatal("switch IPv6 off:", err)
 	}
 	enter := func(ns netns.NsHandle) {

@@ -55,7 +55,8 @@ func decimal(v int64, places int) string {
 	return sign + whole + part
 }
 
-// parseDecimal reads a number with at most the given number of decimals, and returns it in units of the last of them.
+// parseDecimal reads a number with at most the given number of decimals, and returns it in units of
+// the last of them.
 func parseDecimal(s string, places int) (int64, bool) {
 	whole, part, dot := strings.Cut(s, ".")
 	if whole == "" || dot && part == "" || len(part) > places || len(whole) > 12 {

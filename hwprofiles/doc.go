@@ -1,5 +1,6 @@
-// Package hwprofiles describes the hardware that a card, its bus and its network are paced as.
-// A profile is data (design idea 6, uspace/DESIGN.md): the costs of operations and the limits of the card.
+// Package hwprofiles describes the hardware that a card, its bus and its network are paced as. A
+// profile is data (design idea 6, uspace/DESIGN.md): the costs of operations and the limits of the
+// card.
 //
 // The journey of a figure: it stands in a YAML file, with a comment and an entry of
 // `sources` that name its source; [Load] finds the file by name among the embedded
@@ -11,7 +12,8 @@
 //	native             nothing costs anything and no limit is set
 //	sbus-arctic        the thesis's machine (chapter 5, section 6.1)
 //	sbus-arctic-paper  the same with the conference paper's later network and card
-//	tokyo, tokyo-text  the bus and link of the Tokyo network interface, by its sum and by its text: a machine for operations on windows
+//	tokyo, tokyo-text  the bus and link of the Tokyo network interface, by its sum and by its
+//	                   text: a machine for operations on windows
 //	cm5                the machine that both compare with, as a table of the costs of its calls
 //
 // A figure of zero costs nothing or, where it is a limit, sets none: the engine then uses

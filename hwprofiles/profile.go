@@ -21,8 +21,8 @@ type Profile struct {
 	// Costs are measured costs of whole calls, in cycles of the CPU's clock, for a machine
 	// that is compared with and not modelled.
 	Costs []Cost
-	// Steps are what a paper says that parts of its machine take: tables are made of them, and a machine whose card and library have all
-	// of theirs runs by them (package machine).
+	// Steps are what a paper says that parts of its machine take: tables are made of them, and a
+	// machine whose card and library have all of theirs runs by them (package machine).
 	Steps []Step
 
 	// Sources says where a figure is from, by its key in the file such as "cpu.clock_mhz";
@@ -50,8 +50,8 @@ type CPU struct {
 	QueuesUncached bool
 }
 
-// Bus is the bus over which CPU and card reach memory and each other; one transaction at a time, from
-// its arbitration to its last word. Cycles are of its own clock.
+// Bus is the bus over which CPU and card reach memory and each other; one transaction at a time,
+// from its arbitration to its last word. Cycles are of its own clock.
 type Bus struct {
 	Clock Clock
 
@@ -60,15 +60,15 @@ type Bus struct {
 	// Bursts are the numbers of words that a transaction of the card may move, rising from 1;
 	// none when the bus costs nothing.
 	Bursts []int
-	// QueueBurst is the longest of them that moves words of a queue's slot; 0: any does. The data of XFER goes in the longest
-	// that there is.
+	// QueueBurst is the longest of them that moves words of a queue's slot; 0: any does. The data
+	// of XFER goes in the longest that there is.
 	QueueBurst int
 	// CPUFirst says who gets the bus when CPU and card wait for it.
 	CPUFirst bool
 }
 
-// Transaction returns how long a transaction of the given number of words keeps the bus, the wait for
-// it not included. The number need not be one of Bursts: those bind the card only.
+// Transaction returns how long a transaction of the given number of words keeps the bus, the wait
+// for it not included. The number need not be one of Bursts: those bind the card only.
 func (b *Bus) Transaction(words int) time.Duration { return b.Clock.Duration(b.cycles(words)) }
 
 // cycles returns the same in cycles of the bus.
@@ -83,8 +83,8 @@ type Card struct {
 	FIFOPackets int // of the longest form, in the receive FIFO of each level
 
 	TrainPackets int // most packets of a frame; Arctic has no frames and a train is 1
-	// Blocks says that long transfers may fill frames; otherwise they go in packets. A machine whose times are steps sends blocks of remote writes
-	// alone, of BlockBytes.
+	// Blocks says that long transfers may fill frames; otherwise they go in packets. A machine
+	// whose times are steps sends blocks of remote writes alone, of BlockBytes.
 	Blocks bool
 	// BlockBytes is the most bytes of a block of a remote write, a multiple of 16.
 	BlockBytes int
@@ -95,17 +95,18 @@ type Card struct {
 	TransferWords int // most words of data in an XFER packet, a multiple of 4
 	Types         int // of packets that a program may define
 
-	// RemotePageBytes is how long a page of remote memory is, a power of two: no packet of an operation on it crosses the end of one.
+	// RemotePageBytes is how long a page of remote memory is, a power of two: no packet of an
+	// operation on it crosses the end of one.
 	RemotePageBytes int
-	// WindowEntriesCached is how many entries of a context's window table the card holds, one for each page; of others it fetches WindowEntryWords
-	// words over the bus first. 0: it holds all.
+	// WindowEntriesCached is how many entries of a context's window table the card holds, one for
+	// each page; of others it fetches WindowEntryWords words over the bus first. 0: it holds all.
 	WindowEntriesCached int
 	WindowEntryWords    int
 }
 
-// Units are how long each unit of the card is busy with a packet, transmit with a frame,
-// besides its transactions on the bus and its words on the link. Retrieval, dispatch and delivery are on the bus's
-// side of the card and in cycles of its clock; transmit and preprocess on the network's
+// Units are how long each unit of the card is busy with a packet, transmit with a frame, besides
+// its transactions on the bus and its words on the link. Retrieval, dispatch and delivery are on
+// the bus's side of the card and in cycles of its clock; transmit and preprocess on the network's
 // (thesis 5.5).
 type Units struct {
 	RetrievalCycles  Cycles
@@ -129,19 +130,25 @@ type Network struct {
 	Topology        Topology
 }
 
-// Library holds the cycles that the code of the message library takes besides the instructions that its source has (thesis appendices A and
-// C), on a machine whose compiler does not optimise (6.2.1). Whole cycles of the processor.
+// Library holds the cycles that the code of the message library takes besides the instructions that
+// its source has (thesis appendices A and C), on a machine whose compiler does not optimise
+// (6.2.1). Whole cycles of the processor.
 type Library struct {
-	LoopCycles    Cycles // a pass of a for: the jump back, and delay slots that stay empty
-	BlockCycles   Cycles // of the loop that cuts a block into XFER packets, for each of them
-	CounterCycles Cycles // the handler that counts messages: an array that is reached by a pointer (6.1.2)
-	SegmentCycles Cycles // opening a segment, and again closing one; 0: a get of four words goes without
+	LoopCycles  Cycles // a pass of a for: the jump back, and delay slots that stay empty
+	BlockCycles Cycles // of the loop that cuts a block into XFER packets, for each of them
+	// the handler that counts messages: an array that is reached by a pointer (6.1.2)
+	CounterCycles Cycles
+	// opening a segment, and again closing one; 0: a get of four words goes without
+	SegmentCycles Cycles
 }
 
-// Options are hypotheses about what the thesis's simulator did, against or beyond the text. The zero value is the text.
+// Options are hypotheses about what the thesis's simulator did, against or beyond the text. The
+// zero value is the text.
 type Options struct {
-	GroupWords    int  // arguments of messages of variable length travel in groups of as many; 0: each by itself
-	LookMisses    bool // each burst of the card into a receive queue makes the next look at its head miss the cache
+	// arguments of messages of variable length travel in groups of as many; 0: each by itself
+	GroupWords int
+	// each burst of the card into a receive queue makes the next look at its head miss the cache
+	LookMisses    bool
 	HeadUnwritten bool // the card does not write the word of the head register behind a message
 }
 
@@ -164,14 +171,18 @@ type Cost struct {
 	Bytes   int    // that the cycles move; 0: the cycles are of a call
 }
 
-// Step is one step of a machine's work, such as a function of a library or a part of a card's microcode.
+// Step is one step of a machine's work, such as a function of a library or a part of a card's
+// microcode.
 type Step struct {
 	Name string // as its table names it
 	Of   string // which of the paper's tables of steps it is in
 	Side string // where it is done, such as "sender"
 	Path string // "on": somebody waits for it; "off": nobody does
-	Unit string // "instructions" or "cpu_cycles" of the processor, or "cycles" of the bus's clock, "network_cycles" of the network's, or "ns"
-	// Base is what it takes, and DataByte and MetadataByte what each byte of data and metadata takes besides.
+	// "instructions" or "cpu_cycles" of the processor, or "cycles" of the bus's clock,
+	// "network_cycles" of the network's, or "ns"
+	Unit string
+	// Base is what it takes, and DataByte and MetadataByte what each byte of data and metadata
+	// takes besides.
 	Base, DataByte, MetadataByte Share
 }
 

@@ -1,6 +1,7 @@
 package hwprofiles
 
-// This file holds the list of steps: what is written is read again, and what is none is refused with its place.
+// This file holds the list of steps: what is written is read again, and what is none is refused
+// with its place.
 
 import (
 	"errors"

@@ -60,7 +60,8 @@ func TestPeerKilled(t *testing.T) {
 	}{
 		{2, 0, []string{"pingpong", "--exchanges", "1000000000", "--xdp", "generic"}},
 		{2, 1, []string{"pingpong", "--exchanges", "1000000000", "--xdp", "native"}},
-		{3, 1, []string{"pingpong", "--exchanges", "1000000000", "--xdp", "generic"}}, // node 2 only waits at a barrier
+		// node 2 only waits at a barrier
+		{3, 1, []string{"pingpong", "--exchanges", "1000000000", "--xdp", "generic"}},
 		{3, 2, []string{"matmul", "--size", "3000", "--xdp", "generic"}},
 		{2, 1, []string{"flood", "--messages", "1000000000", "--stalls", "0", "--xdp", "native"}},
 	} {

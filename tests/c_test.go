@@ -53,8 +53,9 @@ func TestRunC(t *testing.T) {
 	s.free()
 }
 
-// TestRunKeyed: the examples of remote memory in C and in Go write into each other's memory through the daemons of two hosts,
-// as an ordinary user, whichever of the two owns it; every byte is looked at (funi.h, package rats).
+// TestRunKeyed: the examples of remote memory in C and in Go write into each other's memory through
+// the daemons of two hosts, as an ordinary user, whichever of the two owns it; every byte is looked
+// at (funi.h, package rats).
 func TestRunKeyed(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
@@ -84,9 +85,10 @@ func TestRunKeyed(t *testing.T) {
 	}
 }
 
-// TestRunStructures: the queue and the hash table in remote memory, in C and in Go, through the daemons of two hosts, as an ordinary
-// user, whoever owns them and whoever else uses them: each number that is put into the queue is taken once, in the order of its node, and counted
-// once; a revoked key is refused (funi.h, package rma).
+// TestRunStructures: the queue and the hash table in remote memory, in C and in Go, through the
+// daemons of two hosts, as an ordinary user, whoever owns them and whoever else uses them: each
+// number that is put into the queue is taken once, in the order of its node, and counted once; a
+// revoked key is refused (funi.h, package rma).
 func TestRunStructures(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
@@ -96,7 +98,8 @@ func TestRunStructures(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rma/example").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, path := range []string{folder, filepath.Dir(folder), inC, inGo} { // nobody runs them, whatever root's umask is
+	// nobody runs them, whatever root's umask is
+	for _, path := range []string{folder, filepath.Dir(folder), inC, inGo} {
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -111,8 +114,9 @@ func TestRunStructures(t *testing.T) {
 	}
 }
 
-// TestRunChain: the chain in C and in Go, through the daemons of two hosts, as an ordinary user, whoever is the first member and whoever the last: what each sends along
-// it comes to all, also to those of the other language, once; who has left is named (funi.h "chains", package rma).
+// TestRunChain: the chain in C and in Go, through the daemons of two hosts, as an ordinary user,
+// whoever is the first member and whoever the last: what each sends along it comes to all, also to
+// those of the other language, once; who has left is named (funi.h "chains", package rma).
 func TestRunChain(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
@@ -122,7 +126,8 @@ func TestRunChain(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rma/example/chain").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, path := range []string{folder, filepath.Dir(folder), inC, inGo} { // nobody runs them, whatever root's umask is
+	// nobody runs them, whatever root's umask is
+	for _, path := range []string{folder, filepath.Dir(folder), inC, inGo} {
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -137,15 +142,16 @@ func TestRunChain(t *testing.T) {
 	}
 }
 
-// TestRunWindows: what funi.h has for windows does between two hosts what it says, and what is refused is refused, also of chains (programs/windows.c; funi.h,
-// "windows", "chains").
+// TestRunWindows: what funi.h has for windows does between two hosts what it says, and what is
+// refused is refused, also of chains (programs/windows.c; funi.h, "windows", "chains").
 func TestRunWindows(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "windows")
 	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, "programs/windows.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
-	for _, path := range []string{folder, filepath.Dir(folder), program} { // nobody runs it, whatever root's umask is
+	// nobody runs it, whatever root's umask is
+	for _, path := range []string{folder, filepath.Dir(folder), program} {
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
 		}

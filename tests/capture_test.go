@@ -1,6 +1,7 @@
 package tests
 
-// This file tests `funet capture`: of the demo's programs, its bounds, its refusals, and readers that are slow or full.
+// This file tests `funet capture`: of the demo's programs, its bounds, its refusals, and readers
+// that are slow or full.
 
 import (
 	"errors"
@@ -54,9 +55,9 @@ func (p *process) begun() {
 	eventually(p.t, "the capture begins", func() bool { return strings.Contains(p.stderr.String(), "capturing card") })
 }
 
-// TestCaptureOfTheDemo: ping-pong, matrix multiply and blocks between two daemons, captured. tshark finds no malformed frame,
-// and every field of the dissector has a value, which is the Go decoder's; forms that the programs need not send
-// are in a second file.
+// TestCaptureOfTheDemo: ping-pong, matrix multiply and blocks between two daemons, captured. tshark
+// finds no malformed frame, and every field of the dissector has a value, which is the Go
+// decoder's; forms that the programs need not send are in a second file.
 func TestCaptureOfTheDemo(t *testing.T) {
 	_, name, sockets := captured(t)
 	path := filepath.Join(t.TempDir(), "demo.pcapng")
@@ -99,7 +100,8 @@ func TestCaptureOfTheDemo(t *testing.T) {
 	}
 }
 
-// TestCaptureRefusals: others' frames are not for ordinary users; one captures at a time; mistakes are one line.
+// TestCaptureRefusals: others' frames are not for ordinary users; one captures at a time; mistakes
+// are one line.
 func TestCaptureRefusals(t *testing.T) {
 	_, _, sockets := captured(t)
 	start(t, nobody(exec.Command(command, "capture", "--socket", sockets[0], "-")), nil).fails("capturing frames as user 65534", "administrator")
@@ -189,8 +191,8 @@ func TestCaptureStuckPipe(t *testing.T) {
 	}
 }
 
-// TestCaptureSlowReader: while nobody reads what is captured, programs run on as if nobody captured; what was lost is counted
-// in the file.
+// TestCaptureSlowReader: while nobody reads what is captured, programs run on as if nobody
+// captured; what was lost is counted in the file.
 func TestCaptureSlowReader(t *testing.T) {
 	_, name, sockets := captured(t)
 	r, w, err := os.Pipe()
@@ -211,8 +213,9 @@ func TestCaptureSlowReader(t *testing.T) {
 	lossesOf(t, p, r, capture.RingSize/2)
 }
 
-// lossesOf reads what a capture has written until there is more than size bytes of it, ends the capture, and finds losses in the file: the ring was full, and
-// every batch that was made after the job says so.
+// lossesOf reads what a capture has written until there is more than size bytes of it, ends the
+// capture, and finds losses in the file: the ring was full, and every batch that was made after the
+// job says so.
 func lossesOf(t *testing.T, p *process, r io.Reader, size int64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "slow")
@@ -244,8 +247,9 @@ func lossesOf(t *testing.T, p *process, r io.Reader, size int64) {
 	}
 }
 
-// TestCaptureOfDirectPorts: frames of an ordinary user's job on direct ports, captured at one of its hosts in both directions, on the interface that they take. tshark
-// decodes them as the Go decoder does.
+// TestCaptureOfDirectPorts: frames of an ordinary user's job on direct ports, captured at one of
+// its hosts in both directions, on the interface that they take. tshark decodes them as the Go
+// decoder does.
 func TestCaptureOfDirectPorts(t *testing.T) {
 	s := directs(t)
 	path := filepath.Join(t.TempDir(), "direct.pcapng")
@@ -275,7 +279,8 @@ func TestCaptureOfDirectPorts(t *testing.T) {
 	}
 }
 
-// TestCaptureOfDirectPortsSlowReader is TestCaptureSlowReader with direct ports: the switch waits for nobody, and what found its ring full is counted in the file.
+// TestCaptureOfDirectPortsSlowReader is TestCaptureSlowReader with direct ports: the switch waits
+// for nobody, and what found its ring full is counted in the file.
 func TestCaptureOfDirectPortsSlowReader(t *testing.T) {
 	s := directs(t)
 	r, w, err := os.Pipe()

@@ -39,8 +39,9 @@ func readable(t *testing.T, folder string) {
 	}
 }
 
-// TestAutoCarriage: daemons with carriage: auto prove ports and say so; funet run takes them without being asked, and says what it took if it is; status
-// and top show them; programs that use funi.h are refused with the flag to use.
+// TestAutoCarriage: daemons with carriage: auto prove ports and say so; funet run takes them
+// without being asked, and says what it took if it is; status and top show them; programs that use
+// funi.h are refused with the flag to use.
 func TestAutoCarriage(t *testing.T) {
 	folder := t.TempDir()
 	inC := filepath.Join(folder, "pingpong")
@@ -113,14 +114,16 @@ func TestAutoCarriage(t *testing.T) {
 	bare(t, s.name)
 }
 
-// TestNoCarriage: a daemon with carriage: auto whose helper may make no namespace goes on without direct ports; it says why in its log and status, and funet run
-// to whoever asks. With carriage: direct it does not start, and says why in one line.
+// TestNoCarriage: a daemon with carriage: auto whose helper may make no namespace goes on without
+// direct ports; it says why in its log and status, and funet run to whoever asks. With carriage:
+// direct it does not start, and says why in one line.
 func TestNoCarriage(t *testing.T) {
 	name, l := namedLab(t)
 	folder := t.TempDir()
 	readable(t, folder)
 	socket := filepath.Join(folder, "funid.sock")
-	if err := l.Do(0, func() error { return unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0) }); err != nil { // of what is started there
+	// of what is started there
+	if err := l.Do(0, func() error { return unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0) }); err != nil {
 		t.Fatal(err)
 	}
 	funid := func(carriage string) *process {

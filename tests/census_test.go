@@ -54,7 +54,8 @@ func hold(t *testing.T, mark string) holdings {
 	h := holdings{processes: marked(mark), namespaces: map[uint64]uint64{}}
 	home := inode("/proc/self/ns/net")
 	for _, pid := range h.processes {
-		paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/ns/net", pid)) // the pattern is good
+		// the pattern is good
+		paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/ns/net", pid))
 		for _, path := range paths {
 			ino := inode(path)
 			if ino == 0 || ino == home || h.namespaces[ino] != 0 {

@@ -1,8 +1,8 @@
 package tests
 
-// This file is containers made by hand: what a container runtime makes of an image and a security context, with
-// namespaces, mounts, users and capabilities, and no more. The test binary is the runtime, within the new namespaces,
-// until it becomes the program.
+// This file is containers made by hand: what a container runtime makes of an image and a security
+// context, with namespaces, mounts, users and capabilities, and no more. The test binary is the
+// runtime, within the new namespaces, until it becomes the program.
 
 import (
 	"encoding/json"
@@ -41,7 +41,8 @@ type containerMount struct {
 	ReadOnly bool
 }
 
-// imageRoot makes the root file system of the image (ctl/image/Containerfile), with the places where a runtime mounts.
+// imageRoot makes the root file system of the image (ctl/image/Containerfile), with the places
+// where a runtime mounts.
 func imageRoot(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(filepath.Dir(file(t, "")), "image")
@@ -86,8 +87,8 @@ func containerCommand(t *testing.T, s containerSpec) *exec.Cmd {
 	return cmd
 }
 
-// contain is the runtime within the namespaces: it makes the file system, drops what the container has not, and
-// becomes the program, or stays until standard input ends.
+// contain is the runtime within the namespaces: it makes the file system, drops what the container
+// has not, and becomes the program, or stays until standard input ends.
 func contain(text string) error {
 	runtime.LockOSThread() // capabilities are a thread's
 	var s containerSpec
@@ -156,11 +157,12 @@ func (s *containerSpec) restrict() error {
 		return err
 	}
 	var have uint64
-	for _, c := range s.Capabilities { // those that there are: some machines have been denied CAP_SYS_RESOURCE
+	// those that there are: some machines have been denied CAP_SYS_RESOURCE
+	for _, c := range s.Capabilities {
 		have |= uint64(own[c/32].Permitted>>(c%32)&1) << c
 	}
-	// Services of systemd have this limit, and so do containers that set nothing else; a test that may raise the limit raises it, and
-	// without that capability funid needs the machine's.
+	// Services of systemd have this limit, and so do containers that set nothing else; a test that
+	// may raise the limit raises it, and without that capability funid needs the machine's.
 	if len(s.Capabilities) == 0 || have>>unix.CAP_SYS_RESOURCE&1 == 1 {
 		locked := unix.Rlimit{Cur: 8 << 20, Max: 8 << 20}
 		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &locked); err != nil {
@@ -169,7 +171,8 @@ func (s *containerSpec) restrict() error {
 	}
 	for c := uintptr(0); c < 64; c++ {
 		if have>>c&1 == 0 {
-			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: the kernel has no more
+			// EINVAL: the kernel has no more
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 				return err
 			}
 		}
@@ -193,7 +196,8 @@ func (s *containerSpec) restrict() error {
 			return err
 		}
 	}
-	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) // another user's process has lost it
+	// another user's process has lost it
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
 // startContainer starts one that is to run for a while; it ends with the test.
@@ -231,7 +235,8 @@ func startContainerCommand(t *testing.T, cmd *exec.Cmd) *process {
 	return start(t, cmd, (*exec.Cmd).Start)
 }
 
-// within returns the words that execute a command in a container that runs, as its runtime does (kubectl exec).
+// within returns the words that execute a command in a container that runs, as its runtime does
+// (kubectl exec).
 func (s *containerSpec) within(pid int, args ...string) []string {
 	words := []string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--pid", "--root", "--wd",
 		"--setuid", strconv.Itoa(s.User), "--setgid", strconv.Itoa(s.User)}

@@ -45,8 +45,8 @@ func bare(t *testing.T, name string) {
 	}
 }
 
-// TestDirectPrograms: programs verify their data with direct ports, also with several nodes on a host; no capability is needed,
-// and nothing is left.
+// TestDirectPrograms: programs verify their data with direct ports, also with several nodes on a
+// host; no capability is needed, and nothing is left.
 func TestDirectPrograms(t *testing.T) {
 	s := directs(t, "--hosts", "3", "--xdp", "generic")
 	runPrograms(s, "generic")
@@ -54,7 +54,8 @@ func TestDirectPrograms(t *testing.T) {
 	bare(t, s.name)
 	for mode, more := range map[string][]string{"native": nil, "generic": {"--router"}} {
 		s := directs(t, append(more, "--xdp", mode)...)
-		out := s.run("-n", "4", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok() // two on each host
+		// two on each host
+		out := s.run("-n", "4", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
 		for _, want := range []string{"500 exchanges, every one verified", mode + ", copy; own card on a direct port"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("it did not print %q: %s", want, out)
@@ -80,7 +81,8 @@ func TestDirectOnOccasion(t *testing.T) {
 	}
 }
 
-// TestDirectOnLab: commands that make a lab of their own run on direct ports there, and say so; what direct ports have not is refused.
+// TestDirectOnLab: commands that make a lab of their own run on direct ports there, and say so;
+// what direct ports have not is refused.
 func TestDirectOnLab(t *testing.T) {
 	r := decode[struct {
 		Card string `json:"card_of"`
@@ -94,13 +96,15 @@ func TestDirectOnLab(t *testing.T) {
 	funet(t, "pingpong", "--card", "direct").fails("--lab N", "funet run --card direct")
 }
 
-// TestDirectKilled: a node, the launcher, and a daemon with all that it gave: each is killed in the middle of a run. The others end, and
-// say why; the daemons that live have nothing of the job, and no link is left.
+// TestDirectKilled: a node, the launcher, and a daemon with all that it gave: each is killed in the
+// middle of a run. The others end, and say why; the daemons that live have nothing of the job, and
+// no link is left.
 func TestDirectKilled(t *testing.T) {
 	s := directs(t)
 	run := func() *process {
 		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
-		eventually(t, "both nodes have their ports", func() bool { return s.inUse() == 2*3 }) // on each host a job, a port and memory
+		// on each host a job, a port and memory
+		eventually(t, "both nodes have their ports", func() bool { return s.inUse() == 2*3 })
 		return p
 	}
 	p := run()
@@ -134,8 +138,9 @@ func TestDirectKilled(t *testing.T) {
 	bare(t, s.name)
 }
 
-// TestDirectInterfaceGone: the interface of a host goes away while ports send. The job ends with that reason, which its processes print; nothing
-// of it is left, and the daemons refuse the next with the same line.
+// TestDirectInterfaceGone: the interface of a host goes away while ports send. The job ends with
+// that reason, which its processes print; nothing of it is left, and the daemons refuse the next
+// with the same line.
 func TestDirectInterfaceGone(t *testing.T) {
 	s := directs(t)
 	l, err := lab.Open(s.name)

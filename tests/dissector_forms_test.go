@@ -1,6 +1,7 @@
 package tests
 
-// This file tests the dissector with frames of every form that there is, and with frames in datagrams, damaged frames and hellos.
+// This file tests the dissector with frames of every form that there is, and with frames in
+// datagrams, damaged frames and hellos.
 
 import (
 	"bytes"
@@ -120,7 +121,8 @@ func writeForms(t *testing.T, path string) {
 	}
 }
 
-// TestDissectorOfDatagrams: behind UDP, on the port of encapsulation, a frame decodes as behind its EtherType.
+// TestDissectorOfDatagrams: behind UDP, on the port of encapsulation, a frame decodes as behind its
+// EtherType.
 func TestDissectorOfDatagrams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "datagrams.pcapng")
 	writeForms(t, path)
@@ -153,7 +155,8 @@ func TestDissectorOfDatagrams(t *testing.T) {
 	}
 }
 
-// TestDissectorOfDamage: what a card drops is malformed for the dissector, and says why in its comment.
+// TestDissectorOfDamage: what a card drops is malformed for the dissector, and says why in its
+// comment.
 func TestDissectorOfDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "forms.pcapng")
 	writeForms(t, path)
@@ -172,7 +175,8 @@ func TestDissectorOfDamage(t *testing.T) {
 		for at := arctic.EthernetSize + 1; at < min(len(g), 140); at++ {
 			b := slices.Clone(g)
 			b[at] ^= 1 << (at % 8)
-			if at < 76 || at >= 80 { // all but the checksum, which is then right for what else is wrong
+			// all but the checksum, which is then right for what else is wrong
+			if at < 76 || at >= 80 {
 				resealed := slices.Clone(b)
 				length := arctic.EthernetSize + int(b[16]) + int(b[17])<<8
 				if length >= arctic.HeaderSize && length <= len(b) {
@@ -201,7 +205,8 @@ func TestDissectorOfDamage(t *testing.T) {
 	}
 }
 
-// Rule: the dissector tells hellos between cards from frames of another version, and shows who says what.
+// Rule: the dissector tells hellos between cards from frames of another version, and shows who says
+// what.
 func TestDissectorOfHellos(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hellos.pcap")
 	file, err := os.Create(path)

@@ -1,7 +1,7 @@
 package tests
 
-// This file holds the dissector against package layers: every field of a frame that tshark shows is, value by value, what the Go
-// decoder makes of the same bytes.
+// This file holds the dissector against package layers: every field of a frame that tshark shows
+// is, value by value, what the Go decoder makes of the same bytes.
 
 import (
 	"encoding/hex"
@@ -22,8 +22,8 @@ import (
 	"github.com/funet/funet/uspace/arctic/layers"
 )
 
-// fieldsOf are the values of every field of the dissector for a frame, by the Go decoder, in the order in
-// which they stand in the frame. Those that have none are left out.
+// fieldsOf are the values of every field of the dissector for a frame, by the Go decoder, in the
+// order in which they stand in the frame. Those that have none are left out.
 func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 	t.Helper()
 	v := map[string][]uint64{}
@@ -260,7 +260,8 @@ func framesIn(t *testing.T, path string) (list [][]byte, lost uint64) {
 	return list, lost
 }
 
-// compare has tshark decode a capture, compares each field of each frame, and returns the fields that had a value.
+// compare has tshark decode a capture, compares each field of each frame, and returns the fields
+// that had a value.
 func compare(t *testing.T, script, path string) map[string]bool {
 	t.Helper()
 	var names []string

@@ -20,8 +20,9 @@ type diagnosis struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
-// TestDoctorBesideDaemons: probes pass between hosts whose interfaces are funid's, in either XDP mode
-// (package ctl/doctor/probe: the NIC program leaves them to the kernel), and the doctor knows both cards.
+// TestDoctorBesideDaemons: probes pass between hosts whose interfaces are funid's, in either XDP
+// mode (package ctl/doctor/probe: the NIC program leaves them to the kernel), and the doctor knows
+// both cards.
 func TestDoctorBesideDaemons(t *testing.T) {
 	for _, mode := range []string{"generic", "native"} {
 		t.Run(mode, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 
 var cxx17 = []string{"c++", "-x", "c++", "-std=c++17", "-pedantic"}
 
-// Rule: the program that exchanges verified blocks is at most half as long on funet.h as on cards, in C and in C++, through daemons by an
-// ordinary user, with blocks of one packet and with longer ones; the first Ctrl-C ends it.
+// Rule: the program that exchanges verified blocks is at most half as long on funet.h as on cards,
+// in C and in C++, through daemons by an ordinary user, with blocks of one packet and with longer
+// ones; the first Ctrl-C ends it.
 func TestProgramInC(t *testing.T) {
 	const source = "programs/alltoall.c"
 	if before, after := linesOf(t, "programs/before/alltoall.c"), linesOf(t, source); 2*after > before {
@@ -36,8 +37,9 @@ func TestProgramInC(t *testing.T) {
 	}
 }
 
-// Rule: programs in C read nothing that was never set, whatever memory the C library hands out (MALLOC_PERTURB_, mallopt(3)), and nothing
-// beyond or after its life (valgrind): those on cards and those on funet.h, through daemons by an ordinary user.
+// Rule: programs in C read nothing that was never set, whatever memory the C library hands out
+// (MALLOC_PERTURB_, mallopt(3)), and nothing beyond or after its life (valgrind): those on cards
+// and those on funet.h, through daemons by an ordinary user.
 func TestCReadsWhatWasSet(t *testing.T) {
 	s := daemons(t)
 	for _, c := range []struct {

@@ -121,7 +121,8 @@ func (a *attack) pathFrom(from, to netip.Addr) *encap.Path {
 	return p
 }
 
-// datagram wraps a frame. One from another Ethernet address than the client's comes from another IP address instead.
+// datagram wraps a frame. One from another Ethernet address than the client's comes from another IP
+// address instead.
 func (a *attack) datagram(frame []byte) []byte {
 	b := make([]byte, encap.Room+2048)
 	copy(b[encap.Room:], frame)
@@ -245,7 +246,8 @@ func (a *attack) damages() map[string]struct {
 		"cut after the header":  {"nic.bad_length", bits(arctic.HeaderSize, len(good), func(n int) []byte { return good[:n] })},
 		"version": {"nic.bad_version", [][]byte{
 			raw(func(b []byte) { b[14] = 1 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
-			raw(func(b []byte) { b[14] = arctic.Version + 1 }), raw(func(b []byte) { b[14] = 254 })}}, // 255 is a hello
+			// 255 is a hello
+			raw(func(b []byte) { b[14] = arctic.Version + 1 }), raw(func(b []byte) { b[14] = 254 })}},
 		"length below the header's":  {"nic.bad_length", [][]byte{length(0), length(1), length(65)}},
 		"length beyond the frame":    {"nic.bad_length", [][]byte{length(len(good) - 14 + 1), length(1500), length(65535)}},
 		"group of more than 11 bits": {"nic.bad_gid", bits(11, 16, flip(18))},
@@ -255,7 +257,8 @@ func (a *attack) damages() map[string]struct {
 		// What the card sees (package arctic, doc.go).
 		"checksum, each bit of it": {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
 		"checksum, each other byte": {"engine.dropped_checksum", slices.DeleteFunc(bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) }),
-			func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })}, // but the cards, which are looked at before
+			// but the cards, which are looked at before
+			func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })},
 		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
 		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(5, 8, flip(15))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
@@ -340,8 +343,8 @@ func (a *attack) rejected(what string, frames [][]byte, counter string) {
 	}
 }
 
-// damagedDatagrams sends datagrams that are damaged outside of FUNet's frame, and what the victim would take without
-// datagrams.
+// damagedDatagrams sends datagrams that are damaged outside of FUNet's frame, and what the victim
+// would take without datagrams.
 func (a *attack) damagedDatagrams() {
 	a.t.Helper()
 	const ip, udp = 14, 34
@@ -408,7 +411,8 @@ func difference(t *testing.T, before, after report) map[string]int64 {
 	t.Helper()
 	was, moved := flatten(t, before), map[string]int64{}
 	for name, n := range flatten(t, after) {
-		// A card that sleeps in poll(2) has the kernel look at its tx ring (xsk_poll). Bytes go with the frames.
+		// A card that sleeps in poll(2) has the kernel look at its tx ring (xsk_poll). Bytes go
+		// with the frames.
 		if n != was[name] && name != "socket.TxRingEmpty" && !strings.HasPrefix(name, "engine.frame_bytes_") {
 			moved[name] = n - was[name]
 		}
@@ -431,7 +435,8 @@ func (a *attack) quiet(rest time.Duration) (r report) {
 		r = a.server.report()
 		since := r
 		since.Now = last.Now
-		since.Socket.TxRingEmpty = last.Socket.TxRingEmpty // as difference says: a card that naps looks again and again
+		// as difference says: a card that naps looks again and again
+		since.Socket.TxRingEmpty = last.Socket.TxRingEmpty
 		if since != last {
 			last = r
 		}
@@ -533,8 +538,9 @@ func TestForeignGroup(t *testing.T) {
 	}
 }
 
-// TestNobodyElsesFrames: where there is a key, frames that were recorded, changed by a bit, or made up by who knows
-// everything but the key, move no counter but those of refusals, and nothing of them is delivered: 10^4 of each.
+// TestNobodyElsesFrames: where there is a key, frames that were recorded, changed by a bit, or made
+// up by who knows everything but the key, move no counter but those of refusals, and nothing of
+// them is delivered: 10^4 of each.
 func TestNobodyElsesFrames(t *testing.T) {
 	a := newAttack(t, way{mode: xdp.AttachGeneric, key: true})
 	a.exchange(300)

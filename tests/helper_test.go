@@ -1,6 +1,7 @@
 package tests
 
-// This file tests that the helper can be replaced, as a service, under jobs of direct ports and while ports are made and ended. The test is the service manager.
+// This file tests that the helper can be replaced, as a service, under jobs of direct ports and
+// while ports are made and ended. The test is the service manager.
 
 import (
 	"errors"
@@ -21,7 +22,8 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// manager is a service manager with one service: the helper of a host of a lab (sd_pid_notify_with_fds(3), sd_listen_fds_with_names(3)).
+// manager is a service manager with one service: the helper of a host of a lab
+// (sd_pid_notify_with_fds(3), sd_listen_fds_with_names(3)).
 type manager struct {
 	t            *testing.T
 	l            *lab.Lab
@@ -197,7 +199,8 @@ func nothingKept(t *testing.T, helpers []*manager) {
 	})
 }
 
-// TestReplaceHelpers is TestReplaceDaemons with helpers that are services, which are stopped or killed in turn with the daemons.
+// TestReplaceHelpers is TestReplaceDaemons with helpers that are services, which are stopped or
+// killed in turn with the daemons.
 func TestReplaceHelpers(t *testing.T) {
 	s := directs(t)
 	daemons, helpers := managers(t, s)
@@ -215,7 +218,8 @@ func TestReplaceHelpers(t *testing.T) {
 	nothingKept(t, helpers)
 }
 
-// TestHelperEndsInTheMiddle: helpers are killed again and again while jobs of direct ports come and go: each job verifies its data, and nothing is left.
+// TestHelperEndsInTheMiddle: helpers are killed again and again while jobs of direct ports come and
+// go: each job verifies its data, and nothing is left.
 func TestHelperEndsInTheMiddle(t *testing.T) {
 	kills := *replacements * 3 / 4
 	s := directs(t)
@@ -242,7 +246,8 @@ func TestHelperEndsInTheMiddle(t *testing.T) {
 		}
 	}()
 	for i := range kills {
-		m, moment := helpers[i%2], time.Now().Add(time.Duration(i%15)*37*time.Millisecond) // another one of a job each time
+		// another one of a job each time
+		m, moment := helpers[i%2], time.Now().Add(time.Duration(i%15)*37*time.Millisecond)
 		eventually(t, "the helper has a job", func() bool { return time.Now().After(moment) && (m.keeps("job") > 0 || t.Failed()) })
 		m.replace(syscall.SIGKILL)
 	}

@@ -1,7 +1,7 @@
 package tests
 
-// This file tests `make image`: which program builds, and the error when none can. What is in the image is
-// tested by ctl/funid (TestKubernetesIsTheUnit) and kubernetes_test.go.
+// This file tests `make image`: which program builds, and the error when none can. What is in the
+// image is tested by ctl/funid (TestKubernetesIsTheUnit) and kubernetes_test.go.
 
 import (
 	"os"
@@ -11,13 +11,14 @@ import (
 	"testing"
 )
 
-// TestMakeImage: of docker, podman and buildah the first that works builds the recipe's image; where none does, what is
-// there and does not work is named with its reason, and what to install.
+// TestMakeImage: of docker, podman and buildah the first that works builds the recipe's image;
+// where none does, what is there and does not work is named with its reason, and what to install.
 func TestMakeImage(t *testing.T) {
 	make := func(programs map[string]string, args ...string) (out string, err error) {
 		t.Helper()
 		dir := t.TempDir()
-		for _, name := range []string{"bash", "make", "git", "sed", "grep", "tail", "mkdir"} { // what the Makefile needs besides
+		// what the Makefile needs besides
+		for _, name := range []string{"bash", "make", "git", "sed", "grep", "tail", "mkdir"} {
 			path, err := exec.LookPath(name)
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package tests
 
-// This file tests a daemon whose interface goes away and comes back when it has dropped its privileges.
+// This file tests a daemon whose interface goes away and comes back when it has dropped its
+// privileges.
 
 import (
 	"encoding/json"
@@ -18,8 +19,9 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// TestInterfaceComesBack: a job whose interface goes away ends with that reason, which its processes print; when
-// the interface is back daemons without a privilege open it again, and jobs run; nothing is restarted.
+// TestInterfaceComesBack: a job whose interface goes away ends with that reason, which its
+// processes print; when the interface is back daemons without a privilege open it again, and jobs
+// run; nothing is restarted.
 func TestInterfaceComesBack(t *testing.T) {
 	s := daemons(t)
 	l, err := lab.Open(s.name)
@@ -79,7 +81,8 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 	for range 2 {
 		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "100000000")
-		eventually(t, "the job runs", func() bool { return s.inUse() == 6 }) // on each host a job, a context and memory
+		// on each host a job, a context and memory
+		eventually(t, "the job runs", func() bool { return s.inUse() == 6 })
 		in(0, netlink.LinkDel)
 		if code, out := p.wait(), p.stderr.String(); code == 0 || !strings.Contains(out, "interface fu0 is gone") {
 			t.Errorf("exit code %d: %s", code, out)
@@ -125,7 +128,8 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 }
 
-// socketMakers returns the process that makes sockets of each daemon of a lab, and checks that it may do nothing else.
+// socketMakers returns the process that makes sockets of each daemon of a lab, and checks that it
+// may do nothing else.
 func socketMakers(t *testing.T, name string) (pids []int) {
 	t.Helper()
 	paths, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good

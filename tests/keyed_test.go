@@ -1,6 +1,7 @@
 package tests
 
-// This file tests keys as a person uses them: with funid's that have the same key, another or none, and programs on them.
+// This file tests keys as a person uses them: with funid's that have the same key, another or none,
+// and programs on them.
 
 import (
 	"errors"
@@ -53,8 +54,9 @@ func (k *keyedLab) start(host int, key string) {
 	})
 }
 
-// TestKeysOfDaemons: programs run where the funid's of both hosts have the same key; where one has another, or none, `funet run` says so at
-// once, in a line that names the host, and so does the doctor; where both are given another key, programs run again.
+// TestKeysOfDaemons: programs run where the funid's of both hosts have the same key; where one has
+// another, or none, `funet run` says so at once, in a line that names the host, and so does the
+// doctor; where both are given another key, programs run again.
 func TestKeysOfDaemons(t *testing.T) {
 	name, l := namedLab(t)
 	k := &keyedLab{t: t, name: name, lab: l, dir: lab.DaemonDir(name)}
@@ -88,7 +90,8 @@ func TestKeysOfDaemons(t *testing.T) {
 		if out := run().ok(); !strings.Contains(out, "every one verified") {
 			t.Error(out)
 		}
-		eventually(t, "the status says so", func() bool { // its look at the peers may be half a second old
+		// its look at the peers may be half a second old
+		eventually(t, "the status says so", func() bool {
 			out := funet(t, "status", "--socket", socket).ok()
 			return strings.Contains(out, shown[key]+" from "+key+", for 1 peer") && strings.Contains(out, "frames are encrypted to 1 peer, only authenticated to 0\n")
 		})

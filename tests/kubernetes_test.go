@@ -1,7 +1,7 @@
 package tests
 
-// This file tests funid and its users in containers, as the manifests that funid prints make them: two nodes of a
-// cluster are hosts of a lab with a router between them.
+// This file tests funid and its users in containers, as the manifests that funid prints make them:
+// two nodes of a cluster are hosts of a lab with a router between them.
 
 import (
 	"encoding/json"
@@ -85,8 +85,9 @@ func readManifests(t *testing.T) (m manifests) {
 	return m
 }
 
-// configMap is a folder that the kubelet fills: files are links into ..data, which is a link to a folder that each change
-// makes anew, so that all files change at once (AtomicWriter of Kubernetes' pkg/volume/util).
+// configMap is a folder that the kubelet fills: files are links into ..data, which is a link to a
+// folder that each change makes anew, so that all files change at once (AtomicWriter of Kubernetes'
+// pkg/volume/util).
 type configMap struct {
 	t      *testing.T
 	folder string
@@ -228,9 +229,10 @@ func (n *node) contexts() (users []int) {
 	return users
 }
 
-// TestKubernetes: funid in a container as its manifest says, without privilege, and pods that have nothing but the
-// socket: their programs talk, who has no right is refused and root of a pod administrates nothing, a ConfigMap that
-// changes is followed, and pods find a funid that was started again.
+// TestKubernetes: funid in a container as its manifest says, without privilege, and pods that have
+// nothing but the socket: their programs talk, who has no right is refused and root of a pod
+// administrates nothing, a ConfigMap that changes is followed, and pods find a funid that was
+// started again.
 func TestKubernetes(t *testing.T) {
 	name, l := namedLab(t, "--router")
 	peers := funet(t, "lab", "peers", name).ok()
@@ -246,7 +248,8 @@ func TestKubernetes(t *testing.T) {
 	}
 	nodes := []*node{newNode(t, l, 0, &m, data(alone)), newNode(t, l, 1, &m, data(peers))}
 
-	// Its capabilities are gone but the one that it keeps, and what pods share is locked where it may raise the limit.
+	// Its capabilities are gone but the one that it keeps, and what pods share is locked where it
+	// may raise the limit.
 	if got := statusOf(nodes[0].funid.cmd.Process.Pid, "CapPrm"); got != fmt.Sprintf("%016x", 1<<9) {
 		t.Errorf("funid has the capabilities %s", got)
 	}
@@ -285,7 +288,8 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("matrix multiply printed %s", out)
 	}
 
-	// Who pods are to funid: the machine's user, and one that nobody else has. They have no privilege.
+	// Who pods are to funid: the machine's user, and one that nobody else has. They have no
+	// privilege.
 	p := run("funet", "pingpong", "--exchanges", "1000000000")
 	eventually(t, "both pods are attached", func() bool { return len(nodes[0].contexts())+len(nodes[1].contexts()) == 2 })
 	for i, want := range []int{1000, 501000} {

@@ -1,6 +1,7 @@
 package tests
 
-// This file tests what a person sees of a lab that is not as it should be, and what is left after one.
+// This file tests what a person sees of a lab that is not as it should be, and what is left after
+// one.
 
 import (
 	"fmt"
@@ -10,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestLabDownEndsPrograms: `lab down` ends what `lab exec` has started in the lab, and the command says so.
+// TestLabDownEndsPrograms: `lab down` ends what `lab exec` has started in the lab, and the command
+// says so.
 func TestLabDownEndsPrograms(t *testing.T) {
 	name := "t" + unique()
 	funet(t, "lab", "up", name).ok()
@@ -24,16 +26,16 @@ func TestLabDownEndsPrograms(t *testing.T) {
 	noLab(t, name)
 }
 
-// TestLabWithoutDaemons: a lab that is up without daemons is refused, with the cure, and no other is
-// made or taken in its place; so is a name that no lab has.
+// TestLabWithoutDaemons: a lab that is up without daemons is refused, with the cure, and no other
+// is made or taken in its place; so is a name that no lab has.
 func TestLabWithoutDaemons(t *testing.T) {
 	name, _ := namedLab(t)
 	funet(t, "run", "--lab="+name, "--", "true").fails("lab "+name, "without daemons", fmt.Sprintf("funet lab down %s && funet lab up %s --daemons", name, name))
 	funet(t, "run", "--lab=nosuch-"+name[:4], "--", "true").fails("no such lab")
 }
 
-// TestLabListDead: a lab with a daemon that was killed is not up, and the list names the daemon; a daemon that is only
-// stopped has not died.
+// TestLabListDead: a lab with a daemon that was killed is not up, and the list names the daemon; a
+// daemon that is only stopped has not died.
 func TestLabListDead(t *testing.T) {
 	s := daemons(t)
 	line := func() string {

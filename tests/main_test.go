@@ -87,7 +87,8 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	command = filepath.Join(dir, "funet")
-	for _, name := range []string{"funet", "funid"} { // the daemon beside the command, where it looks
+	// the daemon beside the command, where it looks
+	for _, name := range []string{"funet", "funid"} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/funet/funet/ctl/"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0") // funid must be built without
 		if out, err := build.CombinedOutput(); err != nil {

@@ -195,7 +195,8 @@ func (m *memberState) report() (err error) {
 	if r.NIC, err = port.NIC().Counters(); err != nil {
 		return err
 	}
-	r.NIC.Redirected -= m.card.Hellos().Arrived // which are none of the engine's, and come when they like
+	// which are none of the engine's, and come when they like
+	r.NIC.Redirected -= m.card.Hellos().Arrived
 	if r.Socket, err = port.Statistics(); err != nil {
 		return err
 	}

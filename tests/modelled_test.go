@@ -88,8 +88,8 @@ func TestCMAMModelled(t *testing.T) {
 	}
 }
 
-// TestCMAMBeside: with --beside each row has the same on two nodes in virtual time, and the differences are those of the figures;
-// a profile that models nothing is refused.
+// TestCMAMBeside: with --beside each row has the same on two nodes in virtual time, and the
+// differences are those of the figures; a profile that models nothing is refused.
 func TestCMAMBeside(t *testing.T) {
 	type result struct {
 		Rows []struct {
@@ -111,8 +111,9 @@ func TestCMAMBeside(t *testing.T) {
 	funet(t, "cmam", "--lab", "2", "--beside", "--xdp", "generic").fails("--beside: profile native models no machine")
 }
 
-// TestMatMulModelled: on a modelled machine the product is that of the thesis's program, its time cannot be shorter than what computing
-// takes there, and the speed-up stands beside that in virtual time; by columns natively there is none.
+// TestMatMulModelled: on a modelled machine the product is that of the thesis's program, its time
+// cannot be shorter than what computing takes there, and the speed-up stands beside that in virtual
+// time; by columns natively there is none.
 func TestMatMulModelled(t *testing.T) {
 	type result struct {
 		Verified bool    `json:"verified"`
@@ -184,8 +185,9 @@ func TestProgramsModelled(t *testing.T) {
 	}
 }
 
-// TestRemoteWritesModelled: cards of modelled machines carry remote writes both ways in real time as in virtual time, of one packet
-// and of many; a round trip of one takes no less than the buses of both machines do.
+// TestRemoteWritesModelled: cards of modelled machines carry remote writes both ways in real time
+// as in virtual time, of one packet and of many; a round trip of one takes no less than the buses
+// of both machines do.
 func TestRemoteWritesModelled(t *testing.T) {
 	name, l := namedLab(t)
 	ifaces := []string{interfaces(l, 0), interfaces(l, 1)}
@@ -220,9 +222,10 @@ func TestHostTooSlow(t *testing.T) {
 	}
 }
 
-// TestRatsModelled: with profile hamlyn tagged writes take in real time no less than what both libraries and sending cards do, and the round trip in
-// virtual time stands beside them, which is what the steps of HPL-95-86 add up to; a profile that models nothing has none, and programs of active
-// messages are refused, as the paper has no times for them.
+// TestRatsModelled: with profile hamlyn tagged writes take in real time no less than what both
+// libraries and sending cards do, and the round trip in virtual time stands beside them, which is
+// what the steps of HPL-95-86 add up to; a profile that models nothing has none, and programs of
+// active messages are refused, as the paper has no times for them.
 func TestRatsModelled(t *testing.T) {
 	type result struct {
 		P50     float64  `json:"rtt_p50_us"`
@@ -236,7 +239,8 @@ func TestRatsModelled(t *testing.T) {
 	if r.Host.check(t); r.Profile != "hamlyn" || r.Virtual == nil || r.Diff == nil {
 		t.Fatalf("got %+v", r)
 	}
-	const software, sending, steps = 1.619, 2.225, 17.888 // us: of table 1, of table 3, and of both there and back with the tag's bytes
+	// us: of table 1, of table 3, and of both there and back with the tag's bytes
+	const software, sending, steps = 1.619, 2.225, 17.888
 	if r.P50 < 2*(software+sending) || math.Abs(*r.Virtual/steps-1) > 0.01 || math.Abs(100*(r.P50 / *r.Virtual - 1)-*r.Diff) > 1e-6 {
 		t.Errorf("%v us, in virtual time %v, %v %%", r.P50, *r.Virtual, *r.Diff)
 	}

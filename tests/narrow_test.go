@@ -1,7 +1,7 @@
 package tests
 
-// This file tests ways that come to carry shorter packets while blocks of memory move over them: all arrives, and
-// nobody is told of it. The programs check every block.
+// This file tests ways that come to carry shorter packets while blocks of memory move over them:
+// all arrives, and nobody is told of it. The programs check every block.
 
 import (
 	"fmt"
@@ -65,8 +65,9 @@ func linkMTU(in func(func() error) error, name string, mtu int) error {
 	})
 }
 
-// TestRouterBecomesNarrow: a router takes shorter packets, then shorter ones still, and says so; then one drops what is too long without
-// a word, because the other end of a link is narrow; then all is as before.
+// TestRouterBecomesNarrow: a router takes shorter packets, then shorter ones still, and says so;
+// then one drops what is too long without a word, because the other end of a link is narrow; then
+// all is as before.
 func TestRouterBecomesNarrow(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		l := routed(t, six)
@@ -89,8 +90,9 @@ func TestRouterBecomesNarrow(t *testing.T) {
 	}
 }
 
-// TestInterfaceBecomesNarrow: an interface of a daemon gets a smaller MTU while a job moves memory both ways, and later so does that of the
-// other host, which hears of it only by what does not arrive.
+// TestInterfaceBecomesNarrow: an interface of a daemon gets a smaller MTU while a job moves memory
+// both ways, and later so does that of the other host, which hears of it only by what does not
+// arrive.
 func TestInterfaceBecomesNarrow(t *testing.T) {
 	s := daemons(t)
 	p := s.run("-n", "2", "--", "funet", "transfer", "--bytes", "536870912", "--block", "65536")

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestQueuesOfPrograms: programs whose frames leave on all queues, or all on another than the first, where they also
-// arrive (veth in native mode), in both forms in which frames travel; a lab's queues are checked as its other
-// settings are.
+// TestQueuesOfPrograms: programs whose frames leave on all queues, or all on another than the
+// first, where they also arrive (veth in native mode), in both forms in which frames travel; a
+// lab's queues are checked as its other settings are.
 func TestQueuesOfPrograms(t *testing.T) {
 	for _, queues := range [][]string{{"--queues", "2"}, {"--queues", "3", "--queue", "2"}} {
 		for _, encap := range []string{"ethernet", "udp"} {

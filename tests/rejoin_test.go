@@ -1,6 +1,7 @@
 package tests
 
-// This file tests a job whose nodes are killed and join again, and which verifies every message (program rejoin).
+// This file tests a job whose nodes are killed and join again, and which verifies every message
+// (program rejoin).
 
 import (
 	"bytes"
@@ -25,9 +26,10 @@ func ofNode(mark string, node int) (pids []int) {
 	return pids
 }
 
-// TestRejoin: of four nodes that verify every message one is killed ten times, and twice another one together with it; each is
-// started again and joins its job. Nothing that was promised is lost, every call that returned was executed
-// once, and the nodes that live on learn each end and each beginning once and in this order.
+// TestRejoin: of four nodes that verify every message one is killed ten times, and twice another
+// one together with it; each is started again and joins its job. Nothing that was promised is lost,
+// every call that returned was executed once, and the nodes that live on learn each end and each
+// beginning once and in this order.
 func TestRejoin(t *testing.T) { rejoin(daemons(t), 10) }
 
 // rejoin kills so many times.

@@ -1,6 +1,7 @@
 package tests
 
-// This file tests that funid can be replaced under a job of direct ports, which verifies every message meanwhile.
+// This file tests that funid can be replaced under a job of direct ports, which verifies every
+// message meanwhile.
 
 import (
 	"flag"
@@ -70,8 +71,9 @@ func (r *replaceable) replace(signal syscall.Signal) {
 
 var replacements = flag.Int("replacements", 20, "of daemons in TestReplaceDaemons")
 
-// TestReplaceDaemons: the daemons of two hosts are stopped or killed, in turn, and started again, twenty times, while the four processes of a job verify
-// every message, two and two through shared memory; nothing is lost or comes twice, nobody is taken for gone, and nothing is left.
+// TestReplaceDaemons: the daemons of two hosts are stopped or killed, in turn, and started again,
+// twenty times, while the four processes of a job verify every message, two and two through shared
+// memory; nothing is lost or comes twice, nobody is taken for gone, and nothing is left.
 func TestReplaceDaemons(t *testing.T) {
 	s := directs(t)
 	l, err := lab.Open(s.name)
@@ -114,7 +116,8 @@ func replacing(s *service, daemons []*replaceable, replace func(i int)) {
 			defer out.mu.Unlock()
 			t.Logf("it printed %s", out.text.String())
 			for _, r := range daemons {
-				log, _ := os.ReadFile(strings.TrimSuffix(r.config, ".yaml") + ".log") // it may be gone
+				// it may be gone
+				log, _ := os.ReadFile(strings.TrimSuffix(r.config, ".yaml") + ".log")
 				t.Logf("the log of host %d: %s", r.host, tail(string(log)))
 			}
 		}

@@ -1,7 +1,7 @@
 package tests
 
-// This file tests programs and daemons whose frames travel in UDP datagrams: over a router between the hosts, by
-// IPv4 and IPv6, and the reports when the router drops, refuses or is narrow.
+// This file tests programs and daemons whose frames travel in UDP datagrams: over a router between
+// the hosts, by IPv4 and IPv6, and the reports when the router drops, refuses or is narrow.
 
 import (
 	"encoding/json"
@@ -23,7 +23,8 @@ import (
 // families are the flags for both.
 var families = map[string][]string{"IPv4": nil, "IPv6": {"--ipv6"}}
 
-// TestRoutedPrograms: ping-pong, matrix multiply, blocks of memory and a flood on labs with a router of their own.
+// TestRoutedPrograms: ping-pong, matrix multiply, blocks of memory and a flood on labs with a
+// router of their own.
 func TestRoutedPrograms(t *testing.T) {
 	for family, flags := range families {
 		for _, c := range [][]string{
@@ -45,8 +46,8 @@ func TestRoutedPrograms(t *testing.T) {
 	r.check(t, 500, "native", "generic")
 }
 
-// TestRoutedDaemons: a named lab with a router, jobs of an ordinary user on its daemons, the daemons' status, and
-// the end of it.
+// TestRoutedDaemons: a named lab with a router, jobs of an ordinary user on its daemons, the
+// daemons' status, and the end of it.
 func TestRoutedDaemons(t *testing.T) {
 	for family, flags := range families {
 		t.Run(family, func(t *testing.T) {
@@ -133,8 +134,8 @@ func onRouted(t *testing.T, l *lab.Lab, program ...string) (all [2]*process) {
 	return all
 }
 
-// TestRouterThatDrops: what the router says is in the error; where it says nothing, the peer is silent, within the time
-// that was given.
+// TestRouterThatDrops: what the router says is in the error; where it says nothing, the peer is
+// silent, within the time that was given.
 func TestRouterThatDrops(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		for kind, says := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_BLACKHOLE: "silent"} {
@@ -147,8 +148,8 @@ func TestRouterThatDrops(t *testing.T) {
 	}
 }
 
-// TestNarrowRouter: a program whose blocks fill frames moves them through a router that takes shorter packets than the
-// hosts' interfaces.
+// TestNarrowRouter: a program whose blocks fill frames moves them through a router that takes
+// shorter packets than the hosts' interfaces.
 func TestNarrowRouter(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		l := routed(t, six)
@@ -178,8 +179,8 @@ func TestNarrowRouter(t *testing.T) {
 	}
 }
 
-// TestRoutedDaemonWithoutWay: a daemon says in its log and in its status when there is no way to a peer, and why, and
-// when there is one again; it does not end.
+// TestRoutedDaemonWithoutWay: a daemon says in its log and in its status when there is no way to a
+// peer, and why, and when there is one again; it does not end.
 func TestRoutedDaemonWithoutWay(t *testing.T) {
 	l := routed(t, false)
 	if err := l.StartDaemons(lab.DaemonOptions{Program: filepath.Join(filepath.Dir(command), "funid"), XDP: "generic"}); err != nil {

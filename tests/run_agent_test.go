@@ -1,7 +1,7 @@
 package tests
 
-// This file tests what lies between the launcher and the processes: logins that print, texts that are not UTF-8, an agent that
-// is the user's, and processes that leave whoever started them.
+// This file tests what lies between the launcher and the processes: logins that print, texts that
+// are not UTF-8, an agent that is the user's, and processes that leave whoever started them.
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestRunBytes: programs, arguments and variables reach a node byte for byte, also where the bytes are no UTF-8, on this machine
-// and behind ssh, and so does the name in an error.
+// TestRunBytes: programs, arguments and variables reach a node byte for byte, also where the bytes
+// are no UTF-8, on this machine and behind ssh, and so does the name in an error.
 func TestRunBytes(t *testing.T) {
 	s := daemons(t)
 	const name = "caf\xe9 \xff\xc3\x28"
@@ -38,8 +38,8 @@ func TestRunBytes(t *testing.T) {
 	s.free()
 }
 
-// TestRunLogin: what a login prints before the agent speaks is no word of the agent. A host whose agent never speaks says what its
-// login printed.
+// TestRunLogin: what a login prints before the agent speaks is no word of the agent. A host whose
+// agent never speaks says what its login printed.
 func TestRunLogin(t *testing.T) {
 	s := daemons(t)
 	const ssh = `exec sh -c "$*"`
@@ -67,13 +67,14 @@ func TestRunLogin(t *testing.T) {
 	s.free()
 }
 
-// TestRunWrapper: a program that stays between launcher and agent, and has their streams open, keeps no job from ending: neither
-// when all is well, nor when the agent is killed, nor when its words make no sense. The reason of the agent's end is not what was
-// said before it spoke.
+// TestRunWrapper: a program that stays between launcher and agent, and has their streams open,
+// keeps no job from ending: neither when all is well, nor when the agent is killed, nor when its
+// words make no sense. The reason of the agent's end is not what was said before it spoke.
 func TestRunWrapper(t *testing.T) {
 	s := daemons(t)
 	const warning = `echo "Warning: Permanently added host to the list of known hosts." >&2`
-	const kept = `sh -c "$*"; code=$?; sleep 600; exit $code` // has standard output and error open after the agent's end
+	// has standard output and error open after the agent's end
+	const kept = `sh -c "$*"; code=$?; sleep 600; exit $code`
 	hosts := s.behindLogin(t, warning, kept)
 	if out := hosts("", "-n", "2", "--label=false", "--hosts", "host-0,host-1", "--", "echo", "ran").ok(); out != "ran\nran\n" {
 		t.Errorf("it printed %q", out)
@@ -91,8 +92,8 @@ func TestRunWrapper(t *testing.T) {
 	s.free()
 }
 
-// TestRunLeavesNobody: whatever a node starts ends with the job, however the job ends, also if it has a session of its own and its
-// starter has ended.
+// TestRunLeavesNobody: whatever a node starts ends with the job, however the job ends, also if it
+// has a session of its own and its starter has ended.
 func TestRunLeavesNobody(t *testing.T) {
 	s := daemons(t)
 	hosts := s.behindSSH(t)
@@ -123,8 +124,8 @@ func TestRunLeavesNobody(t *testing.T) {
 	s.free()
 }
 
-// TestRunCannotKillTheLauncher: a program that root starts as an ordinary user has no permission to signal root's launcher, by the
-// number of any of its threads, nor to change its limits.
+// TestRunCannotKillTheLauncher: a program that root starts as an ordinary user has no permission to
+// signal root's launcher, by the number of any of its threads, nor to change its limits.
 func TestRunCannotKillTheLauncher(t *testing.T) {
 	s := daemons(t)
 	word := filepath.Join(filepath.Dir(file(t, "")), "word")
@@ -149,8 +150,8 @@ func TestRunOnceOnALab(t *testing.T) {
 	start(t, exec.Command(command, "run", "--once", "--lab=x", "--", "true"), nil).fails("--once or --lab, not both", "--socket")
 }
 
-// TestRunEndedUnattached: the launcher names a node that ended well before it attached while another is attached, and says nothing of
-// programs that never attach.
+// TestRunEndedUnattached: the launcher names a node that ended well before it attached while
+// another is attached, and says nothing of programs that never attach.
 func TestRunEndedUnattached(t *testing.T) {
 	s := daemons(t)
 	p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec "+command+" pingpong --wait 10s")
@@ -163,7 +164,8 @@ func TestRunEndedUnattached(t *testing.T) {
 	s.free()
 }
 
-// TestLabListForAll: an ordinary user finds the labs, and lab down ends the nodes of jobs on the lab's daemons.
+// TestLabListForAll: an ordinary user finds the labs, and lab down ends the nodes of jobs on the
+// lab's daemons.
 func TestLabListForAll(t *testing.T) {
 	s := daemons(t)
 	if out := start(t, nobody(exec.Command(command, "lab", "list")), nil).ok(); !strings.Contains(out, "\n"+s.name+" ") {

@@ -21,8 +21,8 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// TestRunExitCode: the code is that of the first node that fails, 128 and the number for a
-// signal, and the others are ended: asked first, killed if they do not listen, and with all that they
+// TestRunExitCode: the code is that of the first node that fails, 128 and the number for a signal,
+// and the others are ended: asked first, killed if they do not listen, and with all that they
 // started.
 func TestRunExitCode(t *testing.T) {
 	s := daemons(t)
@@ -146,7 +146,8 @@ func TestRunKilled(t *testing.T) {
 	s.run("-n", "2", "--", "true").fails("no daemon at " + s.sockets[1])
 	other := daemonPID(t, s.sockets[0])
 	funet(t, "lab", "down", s.name).ok()
-	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", other)); len(line) != 0 { // a zombie has none
+	// a zombie has none
+	if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", other)); len(line) != 0 {
 		t.Errorf("the other daemon is still there after lab down: %q", line)
 	}
 	if _, err := os.Stat(lab.DaemonDir(s.name)); !errors.Is(err, fs.ErrNotExist) {
@@ -194,8 +195,9 @@ func TestLabDaemonsKilled(t *testing.T) {
 	noLab(t, name)
 }
 
-// TestRunFullDisk: where what the nodes print cannot be written, the launcher says why, and not what
-// the nodes made of it (SIGPIPE), ends them, and fails; also when none of them would have noticed.
+// TestRunFullDisk: where what the nodes print cannot be written, the launcher says why, and not
+// what the nodes made of it (SIGPIPE), ends them, and fails; also when none of them would have
+// noticed.
 func TestRunFullDisk(t *testing.T) {
 	s := daemons(t)
 	for _, script := range []string{"while :; do echo x; done", "echo x; exec sleep 600", "echo x"} {

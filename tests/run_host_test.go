@@ -1,7 +1,7 @@
 package tests
 
-// This file tests hosts of a job that die, and hosts that only seem to: all of a host's processes of the job are
-// stopped: from elsewhere a machine without power looks like that.
+// This file tests hosts of a job that die, and hosts that only seem to: all of a host's processes
+// of the job are stopped: from elsewhere a machine without power looks like that.
 
 import (
 	"bytes"
@@ -34,23 +34,26 @@ func signalAll(t *testing.T, pids []int, s syscall.Signal) {
 		t.Fatal("there is no process to signal")
 	}
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) { // it may just have ended
+		// it may just have ended
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Fatal(err)
 		}
 	}
 }
 
-// stopAll stops processes of this test, and returns when they stand still: kill(2) returns before, and a thread that has not
-// taken notice yet goes on.
+// stopAll stops processes of this test, and returns when they stand still: kill(2) returns before,
+// and a thread that has not taken notice yet goes on.
 func stopAll(t *testing.T, pids []int) {
 	t.Helper()
 	signalAll(t, pids, syscall.SIGSTOP)
 	eventually(t, "all processes have stopped", func() bool { return !slices.ContainsFunc(pids, runs) })
 }
 
-// runs says whether a process has a thread that neither has stopped nor ended (proc_pid_stat(5), state).
+// runs says whether a process has a thread that neither has stopped nor ended (proc_pid_stat(5),
+// state).
 func runs(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid)) // the pattern is good
+	// the pattern is good
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
 	return slices.ContainsFunc(threads, func(path string) bool {
 		stat, _ := os.ReadFile(path) // it may have ended
 		_, state, _ := strings.Cut(string(stat), ") ")
@@ -58,9 +61,9 @@ func runs(pid int) bool {
 	})
 }
 
-// TestRunHostDies: a host that is silent for --host-timeout is given up: one line names it and its nodes, the other
-// nodes are ended, and the exit code is 255, also where another node noticed first. When it answers
-// again, what ran there ends.
+// TestRunHostDies: a host that is silent for --host-timeout is given up: one line names it and its
+// nodes, the other nodes are ended, and the exit code is 255, also where another node noticed
+// first. When it answers again, what ran there ends.
 func TestRunHostDies(t *testing.T) {
 	s := daemons(t)
 	hosts := s.behindSSH(t)
@@ -71,8 +74,8 @@ func TestRunHostDies(t *testing.T) {
 	}{
 		{"2", "exec sleep 600", "funet: node 1 with host host-1: nothing was heard from it for 2s", 2, 1},
 		{"4", "exec sleep 600", "its 2 nodes [1 3]", 4, 1},
-		// Node 0 fails when it has the word, which is given after the host has died. Its own short sleeps go by
-		// another name: they are no sleepers, and only node 1 is waited for.
+		// Node 0 fails when it has the word, which is given after the host has died. Its own short
+		// sleeps go by another name: they are no sleepers, and only node 1 is waited for.
 		{"2", "[ $FUNET_NODE = 1 ] && exec sleep 600; until [ -e " + word + " ]; do /bin/sleep 0.01; done; exit 7",
 			"funet: node 1 with host host-1: nothing was heard", 1, 2},
 	} {
@@ -98,8 +101,9 @@ func TestRunHostDies(t *testing.T) {
 	s.free()
 }
 
-// TestRunLauncherDies: when nothing is heard any more of the launcher and what is beside it, as when its machine has died, what ran on
-// the hosts ends after --host-timeout, and the group is free.
+// TestRunLauncherDies: when nothing is heard any more of the launcher and what is beside it, as
+// when its machine has died, what ran on the hosts ends after --host-timeout, and the group is
+// free.
 func TestRunLauncherDies(t *testing.T) {
 	s := daemons(t)
 	hosts := s.behindSSH(t)
@@ -118,8 +122,8 @@ func TestRunLauncherDies(t *testing.T) {
 	eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
 }
 
-// TestRunHostLives: a host that is busy for a while, a launcher that was stopped, and nodes whose output
-// nobody takes for a while are no dead hosts.
+// TestRunHostLives: a host that is busy for a while, a launcher that was stopped, and nodes whose
+// output nobody takes for a while are no dead hosts.
 func TestRunHostLives(t *testing.T) {
 	s := daemons(t)
 	hosts := s.behindSSH(t)

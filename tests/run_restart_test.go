@@ -1,6 +1,7 @@
 package tests
 
-// This file tests funet run --restart: nodes that fail are started again, on their hosts, and how such jobs end.
+// This file tests funet run --restart: nodes that fail are started again, on their hosts, and how
+// such jobs end.
 
 import (
 	"os"
@@ -19,7 +20,8 @@ const failsTwice = `echo life $FUNET_LIFE of $FUNET_RESTARTS
 	[ $FUNET_NODE = 0 ] && { cat; exit 0; }
 	case $FUNET_LIFE in 0) kill -KILL $$;; 1) exit 7;; esac`
 
-// checkFailsTwice checks what a job of failsTwice with two nodes, and "input\n" for node 0, has printed and said.
+// checkFailsTwice checks what a job of failsTwice with two nodes, and "input\n" for node 0, has
+// printed and said.
 func checkFailsTwice(t *testing.T, p *process) {
 	t.Helper()
 	if code := p.wait(); code != 0 {
@@ -37,8 +39,8 @@ func checkFailsTwice(t *testing.T, p *process) {
 	}
 }
 
-// TestRunRestart: a node that fails is started again with the number of its life, and the others stay; what ends well
-// ends for good, and gives the job's exit code.
+// TestRunRestart: a node that fails is started again with the number of its life, and the others
+// stay; what ends well ends for good, and gives the job's exit code.
 func TestRunRestart(t *testing.T) {
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart", "--", "sh", "-c", failsTwice))
@@ -48,7 +50,8 @@ func TestRunRestart(t *testing.T) {
 	s.free()
 }
 
-// TestRunRestartUsedUp: when a node has failed once more than --restart allows, it ends the job as ever.
+// TestRunRestartUsedUp: when a node has failed once more than --restart allows, it ends the job as
+// ever.
 func TestRunRestartUsedUp(t *testing.T) {
 	s := daemons(t)
 	p := s.run("-n", "3", "--restart=2", "--", "sh", "-c", `echo life $FUNET_LIFE; [ $FUNET_NODE != 1 ] || exit $((7 + $FUNET_LIFE)); exec sleep 600`)
@@ -61,8 +64,8 @@ func TestRunRestartUsedUp(t *testing.T) {
 	s.free()
 }
 
-// TestRunRestartInterrupted: Ctrl-C ends a job whose only node left rests before its next life, at once, and starts
-// nothing.
+// TestRunRestartInterrupted: Ctrl-C ends a job whose only node left rests before its next life, at
+// once, and starts nothing.
 func TestRunRestartInterrupted(t *testing.T) {
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart=100", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] || { echo life $FUNET_LIFE; exit 5; }"))
@@ -70,7 +73,8 @@ func TestRunRestartInterrupted(t *testing.T) {
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)
 	eventually(t, "node 0 is about to rest for seconds", func() bool { return out.count("life 6\n") == 1 })
-	eventually(t, "no process runs", func() bool { return len(marked(p.mark)) == 1+2 }) // but the launcher and its agents
+	// but the launcher and its agents
+	eventually(t, "no process runs", func() bool { return len(marked(p.mark)) == 1+2 })
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +85,8 @@ func TestRunRestartInterrupted(t *testing.T) {
 	s.free()
 }
 
-// TestRunWithoutRestart: without --restart the variables of restarts are not there, also within a job that has them, and
-// the first failure ends the job.
+// TestRunWithoutRestart: without --restart the variables of restarts are not there, also within a
+// job that has them, and the first failure ends the job.
 func TestRunWithoutRestart(t *testing.T) {
 	s := daemons(t)
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "1", "--", "sh", "-c", `[ -z "$FUNET_LIFE$FUNET_RESTARTS" ] && exit 7`))

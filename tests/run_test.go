@@ -59,7 +59,8 @@ func (s *service) run(args ...string) *process {
 	return start(s.t, cmd, nil)
 }
 
-// inUse returns how many jobs, contexts and ports the daemons have, as root sees them, and on how many memory counts.
+// inUse returns how many jobs, contexts and ports the daemons have, as root sees them, and on how
+// many memory counts.
 func (s *service) inUse() (n int) {
 	s.t.Helper()
 	for _, socket := range s.sockets {
@@ -176,7 +177,8 @@ func TestRunOnOccasion(t *testing.T) {
 	}
 	eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
 
-	// kill -9 of the launcher: the kernel removes lab, daemons and nodes; the next command the folder.
+	// kill -9 of the launcher: the kernel removes lab, daemons and nodes; the next command the
+	// folder.
 	var out growing
 	cmd = exec.Command(command, "run", "-n", "2", "--lab", "--xdp", "generic", "--label=false", "--", "sh", "-c", "echo $FUNET_SOCKET; exec sleep 600")
 	cmd.Stdout = &out
@@ -297,14 +299,15 @@ func TestRunPlaces(t *testing.T) {
 	s.run("-n", "1", "--", "sh", "-c", "unset FUNET_NODE FUNET_NODES; exec env PMI_RANK=0 PMI_SIZE=3 "+command+" pingpong").failsLabelled("the group has 1 nodes, and 3 processes were started")
 }
 
-// behindSSH makes an ssh that runs a command on this machine with the daemon that the host's name stands for, and
-// returns what starts `funet run` as nobody with it.
+// behindSSH makes an ssh that runs a command on this machine with the daemon that the host's name
+// stands for, and returns what starts `funet run` as nobody with it.
 func (s *service) behindSSH(t *testing.T) func(stdin string, args ...string) *process {
 	t.Helper()
 	return s.behindLogin(t, "", `exec sh -c "$*"`)
 }
 
-// behindLogin is behindSSH whose login runs shell text before the command, and another text as the command, "$*".
+// behindLogin is behindSSH whose login runs shell text before the command, and another text as the
+// command, "$*".
 func (s *service) behindLogin(t *testing.T, before, runs string) func(stdin string, args ...string) *process {
 	t.Helper()
 	dir := filepath.Dir(file(t, ""))

@@ -13,7 +13,8 @@ import (
 	"github.com/funet/funet/ctl/program"
 )
 
-// oneHost makes a lab of which only host 0 has a daemon, which gives direct ports: all nodes of jobs are there.
+// oneHost makes a lab of which only host 0 has a daemon, which gives direct ports: all nodes of
+// jobs are there.
 func oneHost(t *testing.T) *service {
 	t.Helper()
 	name, l := namedLab(t)
@@ -27,8 +28,8 @@ func oneHost(t *testing.T) *service {
 	return &service{t, name, sockets, "direct"}
 }
 
-// TestSharedPrograms: programs of an ordinary user verify their data on one host. The counters of node 0 say that its frames went through
-// memory, and nothing is left of it.
+// TestSharedPrograms: programs of an ordinary user verify their data on one host. The counters of
+// node 0 say that its frames went through memory, and nothing is left of it.
 func TestSharedPrograms(t *testing.T) {
 	const exchanges = 5000
 	s := oneHost(t)
@@ -60,14 +61,16 @@ func TestSharedPrograms(t *testing.T) {
 	bare(t, s.name)
 }
 
-// TestSharedRejoin is TestRejoin of nodes on one host: who is killed leaves memory behind, and the node's next process gets other memory.
+// TestSharedRejoin is TestRejoin of nodes on one host: who is killed leaves memory behind, and the
+// node's next process gets other memory.
 func TestSharedRejoin(t *testing.T) {
 	s := oneHost(t)
 	rejoin(s, 8)
 	bare(t, s.name)
 }
 
-// shared waits until the daemon has so many ports of processes, each of which shares memory with another.
+// shared waits until the daemon has so many ports of processes, each of which shares memory with
+// another.
 func (r *replaceable) shared(n int) {
 	r.t.Helper()
 	eventually(r.t, "all processes of a host share memory", func() bool {

@@ -94,7 +94,8 @@ func TestProgramsAreInterrupted(t *testing.T) {
 				eventually(t, "both nodes are attached", func() bool { return s.inUse() == 2*3 })
 				p.signal(signal)
 				code := p.wait()
-				// Each node says it too, or, where another has gone before its own signal came, that.
+				// Each node says it too, or, where another has gone before its own signal came,
+				// that.
 				if said := p.stderr.String(); code != 128+int(signal) || strings.Count(said, "funet: interrupted ("+word+"); ending the job\n") != 1 ||
 					strings.Count(said, "[0] funet: ") != 1 || strings.Count(said, "[1] funet: ") != 1 || strings.Count(said, "\n") != 3 ||
 					!strings.Contains(said, "] funet: interrupted ("+word+")\n") {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Rule: status --lab shows every daemon of a lab, with what each job has moved, to any user; a daemon that has died is named, and
-// the others are shown.
+// Rule: status --lab shows every daemon of a lab, with what each job has moved, to any user; a
+// daemon that has died is named, and the others are shown.
 func TestStatusOfLab(t *testing.T) {
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")

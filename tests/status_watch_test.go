@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestStatusWatch: it shows the status again and again until Ctrl-C, plain where nobody reads it on a terminal,
-// and on one over the one before.
+// TestStatusWatch: it shows the status again and again until Ctrl-C, plain where nobody reads it on
+// a terminal, and on one over the one before.
 func TestStatusWatch(t *testing.T) {
 	s := daemons(t)
 	watch := func() *exec.Cmd {

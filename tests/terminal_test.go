@@ -49,7 +49,8 @@ func typist() {
 		if err != nil || scanned != nil {
 			continue // of the folder itself
 		}
-		if !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/proc/") && !strings.HasPrefix(link, "/sys/fs/cgroup/") { // the runtime's own, and this look
+		// the runtime's own, and this look
+		if !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/proc/") && !strings.HasPrefix(link, "/sys/fs/cgroup/") {
 			open = append(open, f.Name()+" "+strings.SplitN(link, ":", 2)[0])
 		}
 		try(fd)
@@ -154,8 +155,8 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 	s.free()
 }
 
-// TestRunOnATerminal: root's funet run, which keeps the terminal from the program, passes on what is
-// typed there, and its end by SIGKILL ends the job.
+// TestRunOnATerminal: root's funet run, which keeps the terminal from the program, passes on what
+// is typed there, and its end by SIGKILL ends the job.
 func TestRunOnATerminal(t *testing.T) {
 	s := daemons(t)
 	user, terminal := pty(t)
@@ -181,8 +182,9 @@ func TestRunOnATerminal(t *testing.T) {
 	s.free()
 }
 
-// TestRunSuspended: Ctrl-Z at a shell stops the nodes with the launcher; bg has both go on, and what is typed then is the shell's; after
-// fg it is node 0's. So it is for a user's job and for one that root starts as a user.
+// TestRunSuspended: Ctrl-Z at a shell stops the nodes with the launcher; bg has both go on, and
+// what is typed then is the shell's; after fg it is node 0's. So it is for a user's job and for one
+// that root starts as a user.
 func TestRunSuspended(t *testing.T) {
 	s := daemons(t)
 	for name, as := range map[string]string{"nobody": "", "root": "--user nobody"} {

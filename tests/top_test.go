@@ -76,7 +76,8 @@ func topOn(t *testing.T, rows, columns uint16, args ...string) *screened {
 
 func (s *screened) resize(rows, columns uint16) {
 	s.rows, s.columns = rows, columns
-	_ = unix.IoctlSetWinsize(int(s.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}) // what is shown says whether it worked
+	// what is shown says whether it worked
+	_ = unix.IoctlSetWinsize(int(s.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
 }
 
 func (s *screened) press(keys string) {
@@ -86,8 +87,8 @@ func (s *screened) press(keys string) {
 	}
 }
 
-// shows waits until the texts have been written whole. Of a screen only what changes is written, but for one that has another size: so
-// it gets one.
+// shows waits until the texts have been written whole. Of a screen only what changes is written,
+// but for one that has another size: so it gets one.
 func (s *screened) shows(texts ...string) {
 	s.t.Helper()
 	for _, text := range texts {
@@ -109,13 +110,15 @@ func (s *screened) gone(code int) {
 	if err != nil || *after != s.before {
 		s.t.Errorf("the terminal is left as %+v, not %+v: %v", after, s.before, err)
 	}
-	for _, restored := range []string{"\x1b[?1049l", "\x1b[?25h"} { // the screen before, with a cursor
+	// the screen before, with a cursor
+	for _, restored := range []string{"\x1b[?1049l", "\x1b[?25h"} {
 		eventually(s.t, fmt.Sprintf("%q is written", restored), func() bool { return s.shown.count(restored) > 0 })
 	}
 }
 
-// TestTop: live on a terminal, of any size, with keys that choose; it ends on q and Ctrl-C, with the terminal as it was; without a terminal
-// it is a table, or documents; an ordinary user sees his own jobs, and the sums.
+// TestTop: live on a terminal, of any size, with keys that choose; it ends on q and Ctrl-C, with
+// the terminal as it was; without a terminal it is a table, or documents; an ordinary user sees his
+// own jobs, and the sums.
 func TestTop(t *testing.T) {
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
@@ -198,8 +201,8 @@ func TestTopRefusals(t *testing.T) {
 	}
 }
 
-// TestTopGoesOn: top reports a daemon that restarts, on a terminal and in documents, and looks at the daemon again when it is back;
-// keys go on meanwhile.
+// TestTopGoesOn: top reports a daemon that restarts, on a terminal and in documents, and looks at
+// the daemon again when it is back; keys go on meanwhile.
 func TestTopGoesOn(t *testing.T) {
 	name, l := namedLab(t)
 	socket := filepath.Join(t.TempDir(), "funid.sock")

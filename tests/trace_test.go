@@ -25,7 +25,8 @@ type traceTable struct {
 	} `json:"stages"`
 }
 
-// stages are the names of a table's, but for the one that is there when a frame was lost or rejected.
+// stages are the names of a table's, but for the one that is there when a frame was lost or
+// rejected.
 func (r *traceTable) stages() (names string) {
 	for _, s := range r.Stages {
 		if s.Stage != "retry" {
@@ -35,8 +36,8 @@ func (r *traceTable) stages() (names string) {
 	return names
 }
 
-// TestTraceOfAJob: an ordinary user traces his job on two hosts, and puts both together: the packets that arrived are those that were sent, and the
-// files are JSON with slices and arrows.
+// TestTraceOfAJob: an ordinary user traces his job on two hosts, and puts both together: the
+// packets that arrived are those that were sent, and the files are JSON with slices and arrows.
 func TestTraceOfAJob(t *testing.T) {
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")
@@ -110,7 +111,8 @@ func TestTraceOfAJob(t *testing.T) {
 		t.Errorf("%s", p.stdout.String())
 	}
 	var said growing
-	// It has room for more records than the job makes while the next command starts, or it would end by itself.
+	// It has room for more records than the job makes while the next command starts, or it would
+	// end by itself.
 	interrupted := nobody(exec.Command("sh", "-c", `exec "$@" 2>&1`, "sh", command, "trace", "--every", "10", "--count", "1000000", "--socket", s.sockets[0], filepath.Join(dir, "interrupted.json")))
 	interrupted.Stdout = &said
 	p = start(t, interrupted, nil)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Rule: the programs of the tutorial build as their first lines say, run through daemons as an ordinary user, and print what the text
-// beside them promises.
+// Rule: the programs of the tutorial build as their first lines say, run through daemons as an
+// ordinary user, and print what the text beside them promises.
 func TestTutorial(t *testing.T) {
 	s := daemons(t, "--hosts", "3")
 	folder := open(t)
@@ -36,7 +36,8 @@ func TestTutorial(t *testing.T) {
 	s.free()
 }
 
-// Rule: wordcount counts the same words on any number of nodes: those of a text longer than a packet, which comes on standard input.
+// Rule: wordcount counts the same words on any number of nodes: those of a text longer than a
+// packet, which comes on standard input.
 func TestTutorialWordCount(t *testing.T) {
 	s := daemons(t)
 	folder := open(t)

@@ -25,7 +25,8 @@ func TestVLANPrograms(t *testing.T) {
 	funet(t, "transfer", "--bytes", "4194304", "--lab", "2", "--vlan", "4094", "--xdp", "generic", "--mtu", "9000", "--jumbo", "--json").ok()
 }
 
-// TestVLANsApart: nodes in different VLANs do not hear each other, and one in a VLAN does not hear one outside.
+// TestVLANsApart: nodes in different VLANs do not hear each other, and one in a VLAN does not hear
+// one outside.
 func TestVLANsApart(t *testing.T) {
 	for _, vlans := range [][2]string{{"5", "6"}, {"5", ""}} {
 		l, err := lab.Up(lab.Options{Hosts: 2})

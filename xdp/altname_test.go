@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Rule (Find): an interface is found by its name and by its alternative names, of any length; its Name is its own.
+// Rule (Find): an interface is found by its name and by its alternative names, of any length; its
+// Name is its own.
 func TestFindByAlternativeName(t *testing.T) {
 	l := newLab(t, labOptions{})
 	link := l.link(0)

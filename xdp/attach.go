@@ -108,9 +108,11 @@ func (a *Attachment) attach(prog *ebpf.Program, mode AttachMode) (err error) {
 	return err
 }
 
-// AttachOver puts prog in the place of the program that a link of somebody's has on the interface, without that a frame passes by it. The
-// descriptor of the link becomes the Attachment's, also if it fails: where the link is none of that interface and mode (ErrConfig), or the
-// kernel refuses. The program is detached when all descriptors of the link are closed. See Attach for the namespace.
+// AttachOver puts prog in the place of the program that a link of somebody's has on the interface,
+// without that a frame passes by it. The descriptor of the link becomes the Attachment's, also if
+// it fails: where the link is none of that interface and mode (ErrConfig), or the kernel refuses.
+// The program is detached when all descriptors of the link are closed. See Attach for the
+// namespace.
 func AttachOver(prog *ebpf.Program, ifindex int, mode AttachMode, fd int) (_ *Attachment, err error) {
 	doing := fmt.Sprintf("replace XDP program of interface %d (%s)", ifindex, mode)
 	l, err := link.NewFromFD(fd)

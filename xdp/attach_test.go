@@ -55,8 +55,8 @@ func TestAttachAndDetach(t *testing.T) {
 	}
 }
 
-// Rule (AttachOver): a program takes the place of another by its link, and stays when the first owner has gone; a link of another
-// interface or mode is refused, and the program there stays.
+// Rule (AttachOver): a program takes the place of another by its link, and stays when the first
+// owner has gone; a link of another interface or mode is refused, and the program there stays.
 func TestAttachOver(t *testing.T) {
 	l := newLab(t, labOptions{})
 	var programs [2]*RedirectProgram

@@ -30,8 +30,9 @@
 // frame is the kernel's until its address comes back in Completion. A received
 // Desc can be sent as it is, so forwarding and echo copy nothing.
 //
-// A packet that is longer than the room of a frame has several descriptors (SocketConfig.MultiBuffer). In copy mode
-// it nevertheless lies in one piece, if the UMEM is Unaligned and the fill ring is given addresses in turn that are RxRoom apart.
+// A packet that is longer than the room of a frame has several descriptors
+// (SocketConfig.MultiBuffer). In copy mode it nevertheless lies in one piece, if the UMEM is
+// Unaligned and the fill ring is given addresses in turn that are RxRoom apart.
 //
 // # The rules
 //
@@ -54,10 +55,9 @@
 // once. A view of a UMEM that was kept beyond UMEM.Close is the one thing that
 // faults.
 //
-// Every ring is bounded. Without a frame in fill, or room in
-// rx, the kernel drops the packet and counts it (Statistics). Without room in tx, Reserve returns 0 and the
-// frame stays yours. Without room in completion, nothing is sent and Kick returns
-// ErrTxPending.
+// Every ring is bounded. Without a frame in fill, or room in rx, the kernel drops the packet and
+// counts it (Statistics). Without room in tx, Reserve returns 0 and the frame stays yours. Without
+// room in completion, nothing is sent and Kick returns ErrTxPending.
 //
 // One goroutine at a time uses a ring, Kick and WakeRx. A poll loop locks its OS
 // thread, because Kick is a raw system call; and when it spins, it pins that thread
@@ -90,7 +90,8 @@
 //	frames := ... // the addresses of 2048 frames: umem.Addr(0), umem.Addr(1), ...
 //	prog, err := xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: 0x88B5, Queues: 1})
 //	at, err := xdp.Attach(prog.Program, ifindex, xdp.AttachAuto)
-//	s, err := xdp.Open(xdp.SocketConfig{Interface: "eth0", UMEM: umem, Frames: frames, NeedWakeup: true})
+//	config := xdp.SocketConfig{Interface: "eth0", UMEM: umem, Frames: frames, NeedWakeup: true}
+//	s, err := xdp.Open(config)
 //	err = s.Register(prog.Sockets, 0)
 //	... then, on a locked thread:
 //	for {
@@ -114,10 +115,11 @@
 //
 // # Which queue
 //
-// The NIC chooses the queue that a frame arrives on, by a hash of its addresses and ports where it knows the protocol (RSS).
-// Where the driver has ntuple filters, Steer brings those of an EtherType or of a UDP port to one queue.
-// Such a rule is the NIC's and outlives its process: Close removes it, and the next Steer finds what was left. A
-// frame leaves on the queue of the socket that sends it.
+// The NIC chooses the queue that a frame arrives on, by a hash of its addresses and ports where it
+// knows the protocol (RSS). Where the driver has ntuple filters, Steer brings those of an EtherType
+// or of a UDP port to one queue. Such a rule is the NIC's and outlives its process: Close removes
+// it, and the next Steer finds what was left. A frame leaves on the queue of the socket that sends
+// it.
 //
 // # What veth does
 //

@@ -68,8 +68,9 @@ func (e *end) receive(f func(frame []byte)) {
 	}
 }
 
-// A frame goes from the memory of one process to that of another, without the kernel's network stack: the program on the
-// interface gives frames of one EtherType to the socket, and all others to the kernel.
+// A frame goes from the memory of one process to that of another, without the kernel's network
+// stack: the program on the interface gives frames of one EtherType to the socket, and all others
+// to the kernel.
 func Example() {
 	l, err := lab.Up(lab.Options{Hosts: 2}) // two network namespaces, joined by a veth pair fu0
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept returns for each mapping that begins at an address or is of a socket whether children do not get it (proc_pid_smaps(5): "dc").
+// kept returns for each mapping that begins at an address or is of a socket whether children do not
+// get it (proc_pid_smaps(5): "dc").
 func kept(t *testing.T, begins ...uintptr) (all []bool) {
 	t.Helper()
 	f, err := os.Open("/proc/self/smaps")
@@ -33,7 +34,8 @@ func kept(t *testing.T, begins ...uintptr) (all []bool) {
 	return all
 }
 
-// Rule (keepFromChildren): neither a UMEM, of a file or anonymous, nor the four rings are mapped in children.
+// Rule (keepFromChildren): neither a UMEM, of a file or anonymous, nor the four rings are mapped in
+// children.
 func TestChildrenHaveNoMappings(t *testing.T) {
 	l := newLab(t, labOptions{})
 	p := l.openPort(0, portConfig{})
@@ -47,7 +49,8 @@ func TestChildrenHaveNoMappings(t *testing.T) {
 	}
 }
 
-// Rule: a child that was forked and not executed another program cannot touch the UMEM, and what this process stores there after the fork is what it reads.
+// Rule: a child that was forked and not executed another program cannot touch the UMEM, and what
+// this process stores there after the fork is what it reads.
 func TestForkLeavesTheUMEM(t *testing.T) {
 	u, err := NewUMEM(UMEMConfig{FrameCount: 1})
 	must(t, err)
@@ -65,7 +68,8 @@ func TestForkLeavesTheUMEM(t *testing.T) {
 	var status unix.WaitStatus
 	_, err = unix.Wait4(int(pid), &status, 0, nil)
 	must(t, err)
-	if !status.Exited() || unix.Errno(status.ExitStatus()) != unix.ENOMEM { // nothing is mapped there
+	// nothing is mapped there
+	if !status.Exited() || unix.Errno(status.ExitStatus()) != unix.ENOMEM {
 		t.Errorf("the child ended with %v", status)
 	}
 }

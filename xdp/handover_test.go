@@ -1,4 +1,5 @@
-// Sockets that are handed over: the user's thread has no capability and is in another network namespace.
+// Sockets that are handed over: the user's thread has no capability and is in another network
+// namespace.
 
 package xdp
 
@@ -46,7 +47,8 @@ func asNobody(t *testing.T, f func() error) {
 	must(t, <-done)
 }
 
-// Rule (Handover, Adopt): who has the capabilities makes the socket, on the other's memory, and forgets it; the other has the traffic.
+// Rule (Handover, Adopt): who has the capabilities makes the socket, on the other's memory, and
+// forgets it; the other has the traffic.
 func TestHandover(t *testing.T) {
 	for _, mode := range []AttachMode{AttachGeneric, AttachNative} {
 		for _, wakeup := range []bool{false, true} {
@@ -77,7 +79,8 @@ func TestHandover(t *testing.T) {
 					return err
 				})
 				t.Cleanup(func() { must(t, p.sock.Close()) })
-				l.redirect(0, mode, RedirectConfig{EtherType: testEtherType}, p.sock) // as the other process would
+				// as the other process would
+				l.redirect(0, mode, RedirectConfig{EtherType: testEtherType}, p.sock)
 				p.fill(128)
 				exchange(t, p, other, 0, 14, 60, 64, 1514)
 				exchange(t, other, p, 1, 14, 60, 64, 1514)

@@ -13,8 +13,8 @@ type Info struct {
 	Interface string
 	Index     int
 	Queue     uint32
-	// Mode is BindCopy or BindZeroCopy, as the kernel says (XDP_OPTIONS). It holds until a program in generic mode
-	// replaces the program that was attached when the socket was opened.
+	// Mode is BindCopy or BindZeroCopy, as the kernel says (XDP_OPTIONS). It holds until a program
+	// in generic mode replaces the program that was attached when the socket was opened.
 	Mode BindMode
 	// ZeroCopyErr says why BindAuto did not get zero-copy, or did not try it.
 	ZeroCopyErr error
@@ -36,8 +36,9 @@ func (s *Socket) Info() Info { return s.info }
 // Statistics are the kernel's counters of one socket since it was opened (struct
 // xdp_statistics; af_xdp.rst "XDP_STATISTICS getsockopt").
 type Statistics struct {
-	RxDropped       uint64 // frames dropped: too large for a frame, or for lack of a free one
-	RxInvalid       uint64 // rx_invalid_descs; 6.18 skips unusable addresses in the fill ring without counting them here
+	RxDropped uint64 // frames dropped: too large for a frame, or for lack of a free one
+	// rx_invalid_descs; 6.18 skips unusable addresses in the fill ring without counting them here
+	RxInvalid       uint64
 	TxInvalid       uint64 // descriptors to send that did not lie within one frame
 	RxRingFull      uint64 // frames dropped because the rx ring was full
 	RxFillRingEmpty uint64 // times that the fill ring had no frame; counted per queue

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule: a bond is not for native mode, its slaves are, and tell of it; what carries nothing, or has nobody at
-// the other end, says so. An ordinary link has no remark.
+// Rule: a bond is not for native mode, its slaves are, and tell of it; what carries nothing, or has
+// nobody at the other end, says so. An ordinary link has no remark.
 func TestKindOf(t *testing.T) {
 	attrs := func(flags uint32) netlink.LinkAttrs { return netlink.LinkAttrs{Name: "eth0", RawFlags: flags} }
 	const up = unix.IFF_UP | unix.IFF_LOWER_UP

@@ -26,8 +26,9 @@ type lab struct {
 	origin netns.NsHandle
 	inside bool // in is running
 	ns     [2]netns.NsHandle
-	nl     [2]*netlink.Handle // bound to its namespace: no slip of the thread's namespace reaches the machine's links
-	index  [2]int
+	// bound to its namespace: no slip of the thread's namespace reaches the machine's links
+	nl    [2]*netlink.Handle
+	index [2]int
 }
 
 const labInterface = "xdp0"

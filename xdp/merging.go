@@ -22,12 +22,14 @@ func (m Merger) Cure() string {
 	return "ethtool -K " + m.Name + " " + strings.Join(m.Features, " off ") + " off"
 }
 
-// Merging are the features with which GRO merges datagrams that no socket asked to be merged (udp_gro_receive of the kernel).
+// Merging are the features with which GRO merges datagrams that no socket asked to be merged
+// (udp_gro_receive of the kernel).
 var Merging = []string{"rx-udp-gro-forwarding", "rx-gro-list"}
 
-// Mergers returns the interfaces below this one that merge datagrams: those of a VLAN, macvlan, bond or bridge in the network namespace of
-// the calling thread. A generic program runs above them and sees what they merged. On the interface itself the kernel leaves GRO out
-// for the program (netif_elide_gro). Errors: ErrNoInterface, or the kernel's.
+// Mergers returns the interfaces below this one that merge datagrams: those of a VLAN, macvlan,
+// bond or bridge in the network namespace of the calling thread. A generic program runs above them
+// and sees what they merged. On the interface itself the kernel leaves GRO out for the program
+// (netif_elide_gro). Errors: ErrNoInterface, or the kernel's.
 func Mergers(ifname string) ([]Merger, error) {
 	dev, err := findInterface(ifname, 0)
 	if err != nil {
@@ -81,7 +83,8 @@ func below(links []netlink.Link, index int) (found []netlink.Link) {
 	return found
 }
 
-// stacked reports whether a link of this kind receives through its parent. The parent of a veth is its other end.
+// stacked reports whether a link of this kind receives through its parent. The parent of a veth is
+// its other end.
 func stacked(kind string) bool {
 	return slices.Contains([]string{"vlan", "macvlan", "macvtap", "ipvlan"}, kind)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Find returns the interface that has a name, its own or an alternative one (ip-link(8), altname; Linux 5.5), in the network namespace of
-// the calling thread. Its Name is its own.
+// Find returns the interface that has a name, its own or an alternative one (ip-link(8), altname;
+// Linux 5.5), in the network namespace of the calling thread. Its Name is its own.
 func Find(name string) (*net.Interface, error) {
 	if l, err := netlink.LinkByName(name); err == nil {
 		return net.InterfaceByIndex(l.Attrs().Index)

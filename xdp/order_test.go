@@ -20,8 +20,8 @@ func addresses(u *UMEM, n uint32) (addrs []uint64) {
 	return addrs
 }
 
-// Rule: SocketConfig.Frames are on the fill ring before the kernel knows for which queue. A driver takes
-// the receive buffers of a zero-copy queue from there at bind, and one that finds none (igb)
+// Rule: SocketConfig.Frames are on the fill ring before the kernel knows for which queue. A driver
+// takes the receive buffers of a zero-copy queue from there at bind, and one that finds none (igb)
 // receives nothing more, for the kernel neither.
 func TestFramesBeforeBind(t *testing.T) {
 	l := newLab(t, labOptions{})
@@ -105,8 +105,8 @@ func TestFramesRefused(t *testing.T) {
 	}
 }
 
-// Rule: zero-copy is never bound beside a program in generic mode, whose frames the kernel has copied:
-// BindAuto binds copy and says why, BindZeroCopy is refused with what to do. The driver is
+// Rule: zero-copy is never bound beside a program in generic mode, whose frames the kernel has
+// copied: BindAuto binds copy and says why, BindZeroCopy is refused with what to do. The driver is
 // not asked.
 func TestNoZeroCopyWithGeneric(t *testing.T) {
 	l := newLab(t, labOptions{})
@@ -129,8 +129,9 @@ func TestNoZeroCopyWithGeneric(t *testing.T) {
 
 // Rule: the driver is woken when it asks and there is something for it in the fill ring, and not
 // otherwise. In copy mode none looks there, and the word that it would ask with, which lies beside
-// an index that the sender's processor writes, is not looked at. That the kernel was called shows by its
-// answer on an interface that is down. No driver of a lab has zero-copy, so the socket is told that it is.
+// an index that the sender's processor writes, is not looked at. That the kernel was called shows
+// by its answer on an interface that is down. No driver of a lab has zero-copy, so the socket is
+// told that it is.
 func TestWakeRx(t *testing.T) {
 	l := newLab(t, labOptions{})
 	p := l.openPort(0, portConfig{socket: SocketConfig{NeedWakeup: true}})

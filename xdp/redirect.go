@@ -1,5 +1,5 @@
-// A ready-made program for users that need none of their own. It redirects each frame to the socket of the queue that
-// the frame came in on, and is assembled here so that no compiler is needed.
+// A ready-made program for users that need none of their own. It redirects each frame to the socket
+// of the queue that the frame came in on, and is assembled here so that no compiler is needed.
 
 package xdp
 

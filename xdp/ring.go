@@ -86,12 +86,12 @@ func (p *producer) Submit(n uint32) {
 	}
 }
 
-// Submitted is how many slots were submitted since the socket was opened, modulo 2^32. Any goroutine may
-// ask while the socket is open.
+// Submitted is how many slots were submitted since the socket was opened, modulo 2^32. Any
+// goroutine may ask while the socket is open.
 func (p *producer) Submitted() uint32 { return p.producer.Load() }
 
-// Taken is how many of them the kernel says to have taken, which it may say late. Any goroutine may ask while the
-// socket is open.
+// Taken is how many of them the kernel says to have taken, which it may say late. Any goroutine may
+// ask while the socket is open.
 func (p *producer) Taken() uint32 { return p.consumer.Load() }
 
 // consumer is our side of the rx and completion rings: Peek's load of the
@@ -114,8 +114,8 @@ func (c *consumer) Peek(n uint32) uint32 {
 	return min(n, c.prod-c.cons)
 }
 
-// PeekMore is Peek, but always reads the kernel's index. It is for packets of several descriptors: the last may not have
-// been in the ring when Peek read the index.
+// PeekMore is Peek, but always reads the kernel's index. It is for packets of several descriptors:
+// the last may not have been in the ring when Peek read the index.
 func (c *consumer) PeekMore(n uint32) uint32 {
 	c.reload()
 	return min(n, c.prod-c.cons)
@@ -138,8 +138,8 @@ func (c *consumer) Release(n uint32) {
 	}
 }
 
-// Filled is how many entries the kernel has put into the ring since the socket was opened, modulo 2^32. Any
-// goroutine may ask while the socket is open.
+// Filled is how many entries the kernel has put into the ring since the socket was opened, modulo
+// 2^32. Any goroutine may ask while the socket is open.
 func (c *consumer) Filled() uint32 { return c.producer.Load() }
 
 // FillRing gives free frames to the kernel to receive into. It belongs to one

@@ -1,4 +1,5 @@
-// The sizes of an interface's own rings. No program uses them, but drivers begin anew when they change.
+// The sizes of an interface's own rings. No program uses them, but drivers begin anew when they
+// change.
 
 package xdp
 
@@ -7,8 +8,8 @@ import "github.com/safchain/ethtool"
 // Rings are the slots of the receive and transmit rings of an interface.
 type Rings struct{ Rx, Tx uint32 }
 
-// RingsOf asks the driver (ETHTOOL_GRINGPARAM), in the network namespace of the calling thread. Zero: it
-// does not say.
+// RingsOf asks the driver (ETHTOOL_GRINGPARAM), in the network namespace of the calling thread.
+// Zero: it does not say.
 func RingsOf(ifname string) Rings {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

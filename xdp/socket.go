@@ -65,10 +65,11 @@ type SocketConfig struct {
 	Queue uint32
 	// UMEM to use. Leave it nil with Shared, or give the same one.
 	UMEM *UMEM
-	// Frames are the addresses of UMEM frames that are on the fill ring before the socket is bound, at most FillSize.
-	// They are the kernel's from then on; when Open fails they are free. A driver may take its receive buffers from the
-	// fill ring when a zero-copy socket is bound. If it finds none, the queue receives nothing, not even the kernel's
-	// own frames, until it finds some. So a zero-copy socket gets its frames here and not after Open.
+	// Frames are the addresses of UMEM frames that are on the fill ring before the socket is bound,
+	// at most FillSize. They are the kernel's from then on; when Open fails they are free. A driver
+	// may take its receive buffers from the fill ring when a zero-copy socket is bound. If it finds
+	// none, the queue receives nothing, not even the kernel's own frames, until it finds some. So a
+	// zero-copy socket gets its frames here and not after Open.
 	Frames []uint64
 	// Ring sizes in slots: powers of two up to 2^20, 0 means 2048. A socket that
 	// shares another's queue has no fill and completion sizes of its own: 0.
@@ -84,8 +85,8 @@ type SocketConfig struct {
 	// ring: Fill and Completion return the same ring for both, and only one
 	// goroutine at a time may use it. Anywhere else this socket has its own.
 	Shared *Socket
-	// Make makes the socket, which then belongs to Open: a descriptor of AF_XDP and SOCK_RAW that is
-	// closed on exec, in the network namespace of the interface. nil: socket(2), which needs
+	// Make makes the socket, which then belongs to Open: a descriptor of AF_XDP and SOCK_RAW that
+	// is closed on exec, in the network namespace of the interface. nil: socket(2), which needs
 	// CAP_NET_RAW. Nothing else that Open does needs a capability.
 	Make func() (int, error)
 }

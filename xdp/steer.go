@@ -1,5 +1,5 @@
-// Steering: a rule in the NIC that brings frames of a kind to one receive queue (ethtool's ntuple filters,
-// "ethtool -N").
+// Steering: a rule in the NIC that brings frames of a kind to one receive queue (ethtool's ntuple
+// filters, "ethtool -N").
 
 package xdp
 
@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flow says which frames a rule steers: those of an EtherType, or UDP datagrams to a port. Exactly one of the two is not 0.
+// Flow says which frames a rule steers: those of an EtherType, or UDP datagrams to a port. Exactly
+// one of the two is not 0.
 type Flow struct {
 	EtherType uint16
 	UDPPort   uint16
@@ -38,10 +39,11 @@ type Steering struct {
 	closed   bool
 }
 
-// Steer has the NIC bring frames of a flow to a receive queue, on an interface in the network namespace of the calling
-// thread. A rule belongs to the NIC and survives its process: one that says the same is taken over as what a process
-// left that was killed, and one for the same flow and another queue is replaced. Errors: ErrNoInterface,
-// ErrNotSupported (the driver has no such rules, or not of this flow), ErrPermission (CAP_NET_ADMIN, but not for taking over).
+// Steer has the NIC bring frames of a flow to a receive queue, on an interface in the network
+// namespace of the calling thread. A rule belongs to the NIC and survives its process: one that
+// says the same is taken over as what a process left that was killed, and one for the same flow and
+// another queue is replaced. Errors: ErrNoInterface, ErrNotSupported (the driver has no such rules,
+// or not of this flow), ErrPermission (CAP_NET_ADMIN, but not for taking over).
 func Steer(ifname string, f Flow, queue uint32) (*Steering, error) {
 	if _, err := findInterface(ifname, 0); err != nil {
 		return nil, err
@@ -49,11 +51,12 @@ func Steer(ifname string, f Flow, queue uint32) (*Steering, error) {
 	return steer(ifname, f, queue, ethtoolIoctl)
 }
 
-// Location is the number by which the NIC knows the rule: "ethtool -N IF delete LOCATION" removes it.
+// Location is the number by which the NIC knows the rule: "ethtool -N IF delete LOCATION" removes
+// it.
 func (s *Steering) Location() uint32 { return s.location }
 
-// Close removes the rule, unless another has its place. It does nothing the second time. Without the capability
-// it says ErrPermission, and the rule stays until the next Steer.
+// Close removes the rule, unless another has its place. It does nothing the second time. Without
+// the capability it says ErrPermission, and the rule stays until the next Steer.
 func (s *Steering) Close() error {
 	if s.closed {
 		return nil
@@ -181,7 +184,8 @@ func steer(ifname string, f Flow, queue uint32, ioctl func(string, unsafe.Pointe
 	return s, nil
 }
 
-// table tells how many rules there may be, whether the driver chooses where, and where there are some.
+// table tells how many rules there may be, whether the driver chooses where, and where there are
+// some.
 func (c classifier) table() (size uint32, special bool, locations []uint32, err error) {
 	ask := rxnfc{cmd: unix.ETHTOOL_GRXCLSRLCNT}
 	if err := c.ioctl(c.ifname, unsafe.Pointer(&ask)); err != nil {

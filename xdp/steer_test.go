@@ -1,7 +1,7 @@
 package xdp
 
-// This file tests rules that steer, against a table in memory that answers as the kernel's, byte for byte, and the
-// refusal of a driver that has none.
+// This file tests rules that steer, against a table in memory that answers as the kernel's, byte
+// for byte, and the refusal of a driver that has none.
 
 import (
 	"encoding/binary"
@@ -137,9 +137,9 @@ func TestSteeringLayout(t *testing.T) {
 	}
 }
 
-// Rule: whatever rules there are, Steer leaves one for its flow, to its queue, and all others as they are; a process that
-// was killed left the same, which is taken over, or one to another queue, which is replaced; and Close removes it
-// unless somebody has changed it.
+// Rule: whatever rules there are, Steer leaves one for its flow, to its queue, and all others as
+// they are; a process that was killed left the same, which is taken over, or one to another queue,
+// which is replaced; and Close removes it unless somebody has changed it.
 func TestSteer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := &nicTable{size: rapid.Uint32Range(1, 8).Draw(t, "size"), special: rapid.Bool().Draw(t, "special"), late: rapid.Bool().Draw(t, "late"), rules: map[uint32][168]byte{}}

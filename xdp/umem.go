@@ -36,15 +36,18 @@ type UMEMConfig struct {
 	Headroom uint32
 	// Unaligned lets received frames begin at any address that is given to the fill ring
 	// (XDP_UMEM_UNALIGNED_CHUNK_FLAG, Linux 5.4), and frames that are sent cross the ends of UMEM
-	// frames. A received one still has the room of a UMEM frame, from 256 + Headroom bytes behind that address
-	// on, and the kernel's copy mode writes nothing else: so what it may fill can follow without a gap, and a
-	// packet of several descriptors lies in one piece, if addresses are given RxRoom apart. A UMEM for
-	// zero-copy has no use for that: NICs write into whole UMEM frames.
+	// frames. A received one still has the room of a UMEM frame, from 256 + Headroom bytes behind
+	// that address on, and the kernel's copy mode writes nothing else: so what it may fill can
+	// follow without a gap, and a packet of several descriptors lies in one piece, if addresses are
+	// given RxRoom apart. A UMEM for zero-copy has no use for that: NICs write into whole UMEM
+	// frames.
 	Unaligned bool
 	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
 	HugePages bool
-	// File, if not nil, is the memory, from its start, such as a memfd of another process (Handover); it stays the caller's, and may be closed
-	// after NewUMEM. It must be as long, and remain so: whoever made it seals it (F_SEAL_SHRINK). It has the pages that it has: no HugePages.
+	// File, if not nil, is the memory, from its start, such as a memfd of another process
+	// (Handover); it stays the caller's, and may be closed after NewUMEM. It must be as long, and
+	// remain so: whoever made it seals it (F_SEAL_SHRINK). It has the pages that it has: no
+	// HugePages.
 	File *os.File
 }
 
@@ -119,8 +122,10 @@ func NewUMEM(c UMEMConfig) (*UMEM, error) {
 	return &UMEM{mem: mapping[:size:size], mapping: mapping, config: c, mask: uint64(c.FrameSize) - 1}, nil
 }
 
-// keepFromChildren leaves a mapping out of processes that this one forks (madvise(2), MADV_DONTFORK). They would have the same rings; and before Linux 5.9 a fork
-// makes this process's next store to a private UMEM go to a copy of the page, which the kernel does not know. A child that touches the mapping has a SIGSEGV.
+// keepFromChildren leaves a mapping out of processes that this one forks (madvise(2),
+// MADV_DONTFORK). They would have the same rings; and before Linux 5.9 a fork makes this process's
+// next store to a private UMEM go to a copy of the page, which the kernel does not know. A child
+// that touches the mapping has a SIGSEGV.
 func keepFromChildren(mapping []byte) error {
 	if err := unix.Madvise(mapping, unix.MADV_DONTFORK); err != nil {
 		return fmt.Errorf("keep a mapping from children: %w", err)
@@ -139,7 +144,8 @@ func (u *UMEM) Frame(addr uint64) []byte {
 }
 
 // If the UMEM is Unaligned, the lower bits of an address say where the frame begins, and those from
-// unalignedShift on where in the frame the data does (XSK_UNALIGNED_BUF_OFFSET_SHIFT, include/uapi/linux/if_xdp.h).
+// unalignedShift on where in the frame the data does (XSK_UNALIGNED_BUF_OFFSET_SHIFT,
+// include/uapi/linux/if_xdp.h).
 const (
 	unalignedShift = 48
 	unalignedAddr  = 1<<unalignedShift - 1
@@ -153,9 +159,9 @@ func (u *UMEM) Start(addr uint64) uint64 {
 	return addr
 }
 
-// Data is the view of a descriptor's bytes, or nil when they do not lie within
-// one frame of the UMEM, or if that is Unaligned are more than a frame has: a descriptor
-// comes out of shared memory and is checked before it is used. The result is also nil when the UMEM is closed. An empty
+// Data is the view of a descriptor's bytes, or nil when they do not lie within one frame of the
+// UMEM, or if that is Unaligned are more than a frame has: a descriptor comes out of shared memory
+// and is checked before it is used. The result is also nil when the UMEM is closed. An empty
 // descriptor gives an empty view that is not nil.
 func (u *UMEM) Data(d Desc) []byte {
 	if u.config.Unaligned {
@@ -183,9 +189,9 @@ func (u *UMEM) Span(addr uint64, n int) []byte {
 	return u.mem[addr:end:end]
 }
 
-// Base is the address of the start of the frame that addr lies in. Descriptors
-// from the rx ring point past the headroom, those from the completion ring
-// wherever the sender put its frame. If the UMEM is Unaligned it is the address that was given to the ring.
+// Base is the address of the start of the frame that addr lies in. Descriptors from the rx ring
+// point past the headroom, those from the completion ring wherever the sender put its frame. If the
+// UMEM is Unaligned it is the address that was given to the ring.
 func (u *UMEM) Base(addr uint64) uint64 {
 	if u.config.Unaligned {
 		return addr & unalignedAddr

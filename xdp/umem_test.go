@@ -62,9 +62,9 @@ func TestUMEMViewsStayInFrame(t *testing.T) {
 	}
 }
 
-// A UMEM that is Unaligned has frames that begin anywhere: an address of the rx ring says where the frame does and,
-// in its upper 16 bits, where in it the data. No view leaves the UMEM or is longer than a frame, whatever the
-// address, and Base returns the address that was given to the fill ring.
+// A UMEM that is Unaligned has frames that begin anywhere: an address of the rx ring says where the
+// frame does and, in its upper 16 bits, where in it the data. No view leaves the UMEM or is longer
+// than a frame, whatever the address, and Base returns the address that was given to the fill ring.
 func TestUMEMUnaligned(t *testing.T) {
 	const size, total = 4096, 5 * 4096
 	u, err := NewUMEM(UMEMConfig{FrameSize: size, FrameCount: 5, Unaligned: true})

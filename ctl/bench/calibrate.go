@@ -54,11 +54,11 @@ func (r ModeResult) MarshalJSON() ([]byte, error) {
 }
 
 // CalibrateMode measures raw_afxdp's round trip between hosts 0 and 1 of a lab in every mode that
-// works there: generic and native with copy, and native with zero-copy where every host takes it. The
-// modes take turns, three rounds of 500 exchanges each, less than half a second in all. It returns
-// the mode with the smallest median of the rounds' p50, of equals the first, and the results of all
-// modes in the order in which they were tried. Of the options it uses FrameSize, Jumbo and
-// RoleCommand.
+// works there: generic and native with copy, and native with zero-copy where every host takes it.
+// The modes take turns, three rounds of 500 exchanges each, less than half a second in all. It
+// returns the mode with the smallest median of the rounds' p50, of equals the first, and the
+// results of all modes in the order in which they were tried. Of the options it uses FrameSize,
+// Jumbo and RoleCommand.
 //
 // Errors: ErrOptions, ErrNoMode, or the context's. Any goroutine may call it, one at a time for a
 // lab, which nothing else uses meanwhile.

@@ -57,8 +57,8 @@ func TestCalibrateNoMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	// A program that is already there stops every mode: the kernel takes one link for each interface
-	// and mode, and no native one beside a generic one.
+	// A program that is already there stops every mode: the kernel takes one link for each
+	// interface and mode, and no native one beside a generic one.
 	err = l.Do(1, func() error {
 		iface, err := net.InterfaceByName(l.Hosts()[1].Interfaces[0].Name)
 		if err != nil {

@@ -1,6 +1,6 @@
-// Calls: a call of 64 bytes that is answered with as many, beside a ping-pong of short messages and beside gRPC; messages
-// of 16 bytes beside requests of as many in words, and of 1 MiB beside blocks; and calls of several goroutines; in turn on one lab. The caller and
-// sender is on host 0.
+// Calls: a call of 64 bytes that is answered with as many, beside a ping-pong of short messages and
+// beside gRPC; messages of 16 bytes beside requests of as many in words, and of 1 MiB beside
+// blocks; and calls of several goroutines; in turn on one lab. The caller and sender is on host 0.
 
 package bench
 
@@ -32,10 +32,11 @@ type CallsOptions struct {
 	Exchanges int // calls and exchanges in each run, see Exchanges
 	Messages  int // in each run, see CallsMessages
 
-	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other, and PingPong exchanges a request and
-	// a reply of 16 bytes, within ctx. Send sends messages of 16 bytes from host 0 to host 1, and Request as many in
-	// words; each lets the card run after each message. Goroutines has the given number of goroutines call. All are required.
-	// Send1M sends messages of Mebibyte bytes from host 0 to host 1, one after the other, and Transfer moves as many
+	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other, and PingPong
+	// exchanges a request and a reply of 16 bytes, within ctx. Send sends messages of 16 bytes from
+	// host 0 to host 1, and Request as many in words; each lets the card run after each message.
+	// Goroutines has the given number of goroutines call. All are required. Send1M sends messages
+	// of Mebibyte bytes from host 0 to host 1, one after the other, and Transfer moves as many
 	// bytes in blocks, as Xfer does.
 	Call, PingPong, Send, Request func(ctx context.Context, l *lab.Lab) (CallsSample, error)
 	Send1M, Transfer              func(ctx context.Context, l *lab.Lab, bytes int) (CallsSample, error)
@@ -56,8 +57,8 @@ type CallsSample struct {
 	XDPMode, BindMode string
 }
 
-// CallsReport is the result of Calls. Its JSON form is stable. Times without a round are medians over the rounds, ratios
-// medians of those in each round.
+// CallsReport is the result of Calls. Its JSON form is stable. Times without a round are medians
+// over the rounds, ratios medians of those in each round.
 type CallsReport struct {
 	Call            float64 `json:"call_p50_us"`
 	PingPong        float64 `json:"pingpong_p50_us"`
@@ -65,13 +66,15 @@ type CallsReport struct {
 	GRPC            float64 `json:"grpc_p50_us"`
 	RatioToGRPC     float64 `json:"ratio_to_grpc"` // Call by GRPC
 
-	Send16Ratio        float64         `json:"send16_ratio"` // time of a message of 16 bytes by that of a request of four words
-	Send16PerSecond    float64         `json:"send16_msgs_per_s"`
-	Request16PerSecond float64         `json:"request16_msgs_per_s"`
-	Send1MRatio        float64         `json:"send1m_ratio"` // rate of messages of 1 MiB by that of blocks
-	Send1MGbit         float64         `json:"send1m_gbit_per_s"`
-	TransferGbit       float64         `json:"xfer_gbit_per_s"`
-	Goroutines         []GoroutineRate `json:"goroutines"`
+	// time of a message of 16 bytes by that of a request of four words
+	Send16Ratio        float64 `json:"send16_ratio"`
+	Send16PerSecond    float64 `json:"send16_msgs_per_s"`
+	Request16PerSecond float64 `json:"request16_msgs_per_s"`
+	// rate of messages of 1 MiB by that of blocks
+	Send1MRatio  float64         `json:"send1m_ratio"`
+	Send1MGbit   float64         `json:"send1m_gbit_per_s"`
+	TransferGbit float64         `json:"xfer_gbit_per_s"`
+	Goroutines   []GoroutineRate `json:"goroutines"`
 
 	Rounds                int       `json:"rounds"`
 	RoundsCall            []float64 `json:"rounds_call_p50_us"` // figures of each round, in order
@@ -96,8 +99,9 @@ type GoroutineRate struct {
 	RoundsPerSecond []float64 `json:"rounds_msgs_per_s"`
 }
 
-// Calls compares calls with ping-pong and with gRPC between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
-// Errors: ErrOptions, ErrFunet, the context's, or what failed in gRPC. Any goroutine may call it, one at a time for a lab.
+// Calls compares calls with ping-pong and with gRPC between hosts 0 and 1 of a lab, which nothing
+// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or what failed in gRPC. Any
+// goroutine may call it, one at a time for a lab.
 func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error) {
 	const what = "measure calls"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"}, number{&o.Messages, CallsMessages, "%d messages"})

@@ -131,8 +131,8 @@ func figures(contenders []*contender) [][]float64 {
 	return all
 }
 
-// byRound divides the figures of each round, the first by the second; nil when one of the two failed
-// in a round.
+// byRound divides the figures of each round, the first by the second; nil when one of the two
+// failed in a round.
 func byRound(a, b []float64) []float64 {
 	if len(a) != len(b) {
 		return nil

@@ -2,13 +2,15 @@
 // that is fastest there. FUNet itself is a function of the caller's.
 //
 //	function         compares                                       with
-//	Peers            round trips of a short message                 raw AF_XDP, sockets, UCX, MPI, libfabric
+//	Peers            round trips of a short message raw AF_XDP, sockets, UCX, MPI, libfabric
 //	Rate             short messages a second, one way               sendmmsg and recvmmsg over UDP
 //	Incast           goodput of all other hosts to one              FUNet from one host alone
-//	Xfer             block transfers, at several MTUs               raw AF_XDP; iperf3, one TCP stream
-//	Socket           connections: round trips, bytes, shares      TCP by the same program; block transfers
-//	RMA              operations on another process's memory         messages, transfers; UCX, OpenMPI, fabtests
-//	Matmul           a matrix product on all hosts and on one       the same program in C over OpenMPI
+//	Xfer             block transfers, at several MTUs raw AF_XDP; iperf3, one TCP stream
+//	Socket           connections: round trips, bytes, shares TCP by the same program; block
+//	                 transfers
+//	RMA              operations on another process's memory messages, transfers; UCX, OpenMPI,
+//	                 fabtests
+//	Matmul           a matrix product on all hosts and on one the same program in C over OpenMPI
 //	CalibrateMode    round trips of raw AF_XDP in each XDP mode     each other
 //
 // All but Incast and Matmul measure between hosts 0 and 1, each of which reaches the other by its
@@ -19,23 +21,23 @@
 // # The journey
 //
 // A comparison is played in rounds. In each round every contender runs once, alone, in an order
-// that moves on by one from round to round, so that what changes on the machine meanwhile meets
-// all of them alike. The rounds' figures give the medians, and those the ratios of the report; only
-// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer, Socket and Matmul need all
-// their contenders, so the first failure ends them (comparison.go).
+// that moves on by one from round to round, so that what changes on the machine meanwhile meets all
+// of them alike. The rounds' figures give the medians, and those the ratios of the report; only
+// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer, Socket and Matmul
+// need all their contenders, so the first failure ends them (comparison.go).
 //
-// Xfer has two labs at each MTU: FUNet's, which raw AF_XDP uses in its turn, and one for iperf3 without an
-// XDP program, which would slow its interfaces. Raw AF_XDP is the limit: a pair of this program that moves the
-// same frames with one copy in, one out and no protocol (role_stream.go). A first transfer, which does not count, tells how many blocks take the time
-// that is asked for.
+// Xfer has two labs at each MTU: FUNet's, which raw AF_XDP uses in its turn, and one for iperf3
+// without an XDP program, which would slow its interfaces. Raw AF_XDP is the limit: a pair of this
+// program that moves the same frames with one copy in, one out and no protocol (role_stream.go). A
+// first transfer, which does not count, tells how many blocks take the time that is asked for.
 //
 // Matmul's two programs have the same blocks, panels and inner loop (uspace/apps/matmul.go,
-// mpi/matmul.c), and as many panels under way. The loop of the one is assembly, that of the other what
-// the compiler makes of it with all the instructions of the machine; a time on one host shows for each
-// what it takes, and the report names both. FUNet polls after a fixed number of operations; over TCP polling costs
-// a system call, so the MPI program calls MPI as rarely as a few runs before the rounds find
-// fastest. Each computes the product twice, so that memory, code and connections are warm, measures the
-// second and verifies it.
+// mpi/matmul.c), and as many panels under way. The loop of the one is assembly, that of the other
+// what the compiler makes of it with all the instructions of the machine; a time on one host shows
+// for each what it takes, and the report names both. FUNet polls after a fixed number of
+// operations; over TCP polling costs a system call, so the MPI program calls MPI as rarely as a few
+// runs before the rounds find fastest. Each computes the product twice, so that memory, code and
+// connections are warm, measures the second and verifies it.
 //
 // Peers first looks which peers are present. A run is a server on host 1 and a client on host 0,
 // which sends a message, waits for the echo and measures; both spin. The run gives a [Sample].
@@ -58,9 +60,10 @@
 // "mean". Messages are 64 bytes; raw_afxdp sends frames as long as FUNet's instead, so that it is
 // the limit of what FUNet could reach.
 //
-// A peer of this program, Rate's UDP and Xfer's raw AF_XDP are each a pair of child processes: the caller's own binary,
-// which calls [RunRole] when it is started so. Parent and child talk in lines (child.go): open,
-// ready, run, result. CalibrateMode keeps one pair for each mode and lets them take turns.
+// A peer of this program, Rate's UDP and Xfer's raw AF_XDP are each a pair of child processes: the
+// caller's own binary, which calls [RunRole] when it is started so. Parent and child talk in lines
+// (child.go): open, ready, run, result. CalibrateMode keeps one pair for each mode and lets them
+// take turns.
 //
 // # Rules
 //

@@ -31,7 +31,8 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// A server that another port than the client's has is not found: the client says so, and neither stays.
+// A server that another port than the client's has is not found: the client says so, and neither
+// stays.
 func TestGRPCWithoutServer(t *testing.T) {
 	c := roleConfig{Local: "127.0.0.1:1", Remote: "127.0.0.1:1", Exchanges: 1}
 	e, err := openGRPC(c)

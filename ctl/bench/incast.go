@@ -12,7 +12,8 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// IncastMessages are the limits of IncastOptions.Messages. The usual number divides by 1 to 7 senders.
+// IncastMessages are the limits of IncastOptions.Messages. The usual number divides by 1 to 7
+// senders.
 var IncastMessages = Limits{10_000, 1_000_000_000, 2_100_000}
 
 // IncastWords are the words of a message, the most that one has.
@@ -37,9 +38,10 @@ type IncastReport struct {
 	Incast   float64 `json:"incast_gbit_per_s"`
 	Ratio    float64 `json:"ratio"` // Incast by OneToOne
 
-	Senders        int       `json:"senders"` // of the incast
-	Rounds         int       `json:"rounds"`
-	RoundsOneToOne []float64 `json:"rounds_one_to_one_gbit_per_s"` // figures of each round, in order
+	Senders int `json:"senders"` // of the incast
+	Rounds  int `json:"rounds"`
+	// figures of each round, in order
+	RoundsOneToOne []float64 `json:"rounds_one_to_one_gbit_per_s"`
 	RoundsIncast   []float64 `json:"rounds_incast_gbit_per_s"`
 	RoundsRatio    []float64 `json:"rounds_ratio"`
 

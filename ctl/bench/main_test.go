@@ -1,4 +1,5 @@
-// What the tests share: the test binary in a role, the lab, and a view of what a test leaves behind.
+// What the tests share: the test binary in a role, the lab, and a view of what a test leaves
+// behind.
 
 package bench
 

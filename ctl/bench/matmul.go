@@ -1,5 +1,5 @@
-// The matrix product: FUNet's program beside the same one over OpenMPI, in turn, each on all hosts of
-// one lab and on one host alone, so that both have a utilisation.
+// The matrix product: FUNet's program beside the same one over OpenMPI, in turn, each on all hosts
+// of one lab and on one host alone, so that both have a utilisation.
 
 package bench
 
@@ -38,9 +38,9 @@ type MatmulSample struct {
 	XDPMode, BindMode string
 }
 
-// MatmulReport is the result of Matmul. Its JSON form is stable. Seconds without a round are medians
-// over the rounds; those of OpenMPI are nil when it is absent. Ratio and utilisations are of the
-// medians.
+// MatmulReport is the result of Matmul. Its JSON form is stable. Seconds without a round are
+// medians over the rounds; those of OpenMPI are nil when it is absent. Ratio and utilisations are
+// of the medians.
 type MatmulReport struct {
 	Size          int      `json:"size"`  // rows and columns
 	Nodes         int      `json:"nodes"` // one on each host
@@ -62,9 +62,10 @@ type MatmulReport struct {
 	RoundsOpenMPISingle []float64 `json:"rounds_openmpi_single_seconds,omitempty"`
 	RoundsRatio         []float64 `json:"rounds_ratio,omitempty"`
 
-	Present   bool   `json:"openmpi_present"`
-	Note      string `json:"openmpi_note,omitempty"`         // why it is absent
-	Poll      int    `json:"openmpi_poll_columns,omitempty"` // own columns it updates before it calls MPI
+	Present bool   `json:"openmpi_present"`
+	Note    string `json:"openmpi_note,omitempty"` // why it is absent
+	// own columns it updates before it calls MPI
+	Poll      int    `json:"openmpi_poll_columns,omitempty"`
 	Kernel    string `json:"funet_kernel"`
 	MPIKernel string `json:"openmpi_kernel,omitempty"`
 	MTU       int    `json:"mtu"`
@@ -72,9 +73,9 @@ type MatmulReport struct {
 	BindMode  string `json:"bind_mode"`
 }
 
-// Matmul compares how long FUNet and OpenMPI over TCP take to multiply two matrices on all hosts of a
-// lab, with the same blocks, and on host 0 alone. Without OpenMPI the report says so and has FUNet's
-// figures alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
+// Matmul compares how long FUNet and OpenMPI over TCP take to multiply two matrices on all hosts of
+// a lab, with the same blocks, and on host 0 alone. Without OpenMPI the report says so and has
+// FUNet's figures alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
 // context's, or what failed in OpenMPI. Any goroutine may call it, one at a time for a lab.
 func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, error) {
 	const what = "compare matrix products"

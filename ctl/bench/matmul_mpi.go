@@ -13,16 +13,17 @@ import (
 //go:embed mpi/matmul.c
 var matmulSource []byte
 
-// matmulTolerance is how far the product may be from the one that rank 0 computes alone, relative to
-// the largest element. It is that of FUNet's program.
+// matmulTolerance is how far the product may be from the one that rank 0 computes alone, relative
+// to the largest element. It is that of FUNet's program.
 const matmulTolerance = 1e-9
 
-// polls are tried for how many columns the MPI program updates by a panel before it calls MPI, which
-// moves data only then. Over TCP that is a system call, so the best depends on size and machine.
+// polls are tried for how many columns the MPI program updates by a panel before it calls MPI,
+// which moves data only then. Over TCP that is a system call, so the best depends on size and
+// machine.
 var polls = []int{1, 4, 16, 64, 256}
 
-// fastestPoll compiles the program and tries which of the polls is fastest on that number of hosts. These
-// runs do not count.
+// fastestPoll compiles the program and tries which of the polls is fastest on that number of hosts.
+// These runs do not count.
 func fastestPoll(ctx context.Context, c *comparison, s *session, hosts, size int) (best int, err error) {
 	compile := func(ctx context.Context) error { return mpicc(ctx, s, "matmul", matmulSource) }
 	if err := c.within(ctx, compile); err != nil {

@@ -1,5 +1,5 @@
-// Programs of our own over OpenMPI: compiled in the session's directory, run with one process on each
-// of the lab's first hosts.
+// Programs of our own over OpenMPI: compiled in the session's directory, run with one process on
+// each of the lab's first hosts.
 
 package bench
 
@@ -23,11 +23,11 @@ func mpicc(ctx context.Context, s *session, name string, source []byte) error {
 	return err
 }
 
-// mpirun runs a program that mpicc made, one process on each of the first hosts, and returns what it
-// printed. Where mpirun, on host 0, would use ssh to start its daemon on another host, it runs a
-// script that enters that host's namespace, which this process holds open meanwhile. Each daemon has
-// a directory of its own: they all take this machine's name, and so would share one. With more hosts
-// than processors, processes are not pinned and yield when they wait.
+// mpirun runs a program that mpicc made, one process on each of the first hosts, and returns what
+// it printed. Where mpirun, on host 0, would use ssh to start its daemon on another host, it runs a
+// script that enters that host's namespace, which this process holds open meanwhile. Each daemon
+// has a directory of its own: they all take this machine's name, and so would share one. With more
+// hosts than processors, processes are not pinned and yield when they wait.
 func mpirun(ctx context.Context, s *session, hosts int, program string, args ...string) (string, error) {
 	crowded := hosts > runtime.NumCPU()
 	// mpirun calls: agent HOST COMMAND...
@@ -64,14 +64,17 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 	argv := []string{"mpirun"}
 	if crowded {
 		yield = "1"
-		argv = []string{"taskset", "-c", fmt.Sprintf("0-%d", runtime.NumCPU()-1), "mpirun"} // tools are pinned
+		// tools are pinned
+		argv = []string{"taskset", "-c", fmt.Sprintf("0-%d", runtime.NumCPU()-1), "mpirun"}
 	}
 	for _, mca := range [][2]string{
 		{"plm_rsh_agent", agent},
 		{"plm_rsh_no_tree_spawn", "1"}, // only this host has the agent's namespaces
 		{"pml", "ob1"},
 		{"btl", "tcp,self"},
-		{"osc", "pt2pt"}, // one-sided operations by messages: of 4.1's components the one that needs neither shared memory nor RDMA
+		// one-sided operations by messages: of 4.1's components the one that needs neither shared
+		// memory nor RDMA
+		{"osc", "pt2pt"},
 		{"btl_tcp_if_include", network},
 		{"oob_tcp_if_include", network},
 		{"mpi_yield_when_idle", yield},

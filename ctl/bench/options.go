@@ -39,10 +39,11 @@ const (
 
 // Errors for errors.Is.
 var (
-	ErrOptions = errors.New("option out of range") // Rounds, Exchanges, FrameSize, Only or RoleCommand
-	ErrFunet   = errors.New("funet failed")        // Options.Funet returned an error
-	ErrRole    = errors.New("no such role")        // RunRole: unknown role or bad configuration
-	ErrNoMode  = errors.New("no XDP mode works")   // CalibrateMode: every mode failed
+	// Rounds, Exchanges, FrameSize, Only or RoleCommand
+	ErrOptions = errors.New("option out of range")
+	ErrFunet   = errors.New("funet failed")      // Options.Funet returned an error
+	ErrRole    = errors.New("no such role")      // RunRole: unknown role or bad configuration
+	ErrNoMode  = errors.New("no XDP mode works") // CalibrateMode: every mode failed
 )
 
 // number is one of somebody's options.
@@ -79,9 +80,11 @@ type Options struct {
 	// choice for CalibrateMode where the MTU lets frames be longer than a buffer.
 	Jumbo bool
 
-	// Funet measures FUNet between the lab's hosts with embedded cards; UDP the same in UDP datagrams; Daemons the same through
-	// daemons; Direct between processes of an ordinary user with direct ports of daemons; Shared between two of them on host 0; Local between two contexts of one process on host 0, through its daemon. What is
-	// nil is absent; without Funet the report has no ratios.
+	// Funet measures FUNet between the lab's hosts with embedded cards; UDP the same in UDP
+	// datagrams; Daemons the same through daemons; Direct between processes of an ordinary user
+	// with direct ports of daemons; Shared between two of them on host 0; Local between two
+	// contexts of one process on host 0, through its daemon. What is nil is absent; without Funet
+	// the report has no ratios.
 	Funet, UDP, Daemons, Direct, Shared, Local Runner
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more

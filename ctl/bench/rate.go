@@ -54,9 +54,10 @@ type RateSample struct {
 // RateReport is the result of Rate. Its JSON form is stable. Rates are messages a second; those
 // without a round are medians over the rounds.
 type RateReport struct {
-	PerSecond         float64 `json:"msgs_per_s"`          // FUNet's that arrived
-	SendmmsgPerSecond float64 `json:"sendmmsg_msgs_per_s"` // datagrams that arrived, from the first to the last
-	Ratio             float64 `json:"ratio_to_sendmmsg"`   // PerSecond by SendmmsgPerSecond
+	PerSecond float64 `json:"msgs_per_s"` // FUNet's that arrived
+	// datagrams that arrived, from the first to the last
+	SendmmsgPerSecond float64 `json:"sendmmsg_msgs_per_s"`
+	Ratio             float64 `json:"ratio_to_sendmmsg"` // PerSecond by SendmmsgPerSecond
 	SendmmsgOffered   float64 `json:"sendmmsg_offered_per_s"`
 	SendmmsgLost      float64 `json:"sendmmsg_lost_fraction"` // of the datagrams sent
 

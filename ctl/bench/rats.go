@@ -1,5 +1,6 @@
-// Package rats beside active messages and transfers: round trips of tagged writes and of simple datagrams beside am's ping-pong, and messages of
-// 16 KiB with their notification beside blocks of as many bytes, one at a time; in turn on one lab.
+// Package rats beside active messages and transfers: round trips of tagged writes and of simple
+// datagrams beside am's ping-pong, and messages of 16 KiB with their notification beside blocks of
+// as many bytes, one at a time; in turn on one lab.
 
 package bench
 
@@ -21,8 +22,9 @@ type RatsOptions struct {
 	Rounds    int // see Rounds
 	Exchanges int // round trips in each run, see Exchanges
 
-	// Tags, Calls and Bulk make round trips between hosts 0 and 1 by package rats, and PingPong by active messages; Transfer moves blocks of RatsBlock
-	// bytes, one after the other, and returns microseconds for each. All within ctx, and required.
+	// Tags, Calls and Bulk make round trips between hosts 0 and 1 by package rats, and PingPong by
+	// active messages; Transfer moves blocks of RatsBlock bytes, one after the other, and returns
+	// microseconds for each. All within ctx, and required.
 	Tags, Calls, Bulk, PingPong, Transfer func(ctx context.Context, l *lab.Lab) (RatsSample, error)
 
 	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
@@ -34,12 +36,13 @@ type RatsSample struct {
 	XDPMode, BindMode string
 }
 
-// RatsReport is the result of Rats. Its JSON form is stable. Times without a round are medians over the rounds, ratios medians of those in each
-// round.
+// RatsReport is the result of Rats. Its JSON form is stable. Times without a round are medians over
+// the rounds, ratios medians of those in each round.
 type RatsReport struct {
 	TagsRatio  float64 `json:"tagged_ratio_to_am"` // time of a round trip by that of am's
 	CallsRatio float64 `json:"call_ratio_to_am"`
-	BulkRatio  float64 `json:"bulk16k_ratio_to_xfer"` // time of a message of RatsBlock bytes and its answer by that of a block
+	// time of a message of RatsBlock bytes and its answer by that of a block
+	BulkRatio float64 `json:"bulk16k_ratio_to_xfer"`
 
 	Tags     float64 `json:"tagged_rtt_p50_us"`
 	Calls    float64 `json:"call_p50_us"`
@@ -60,8 +63,9 @@ type RatsReport struct {
 	BindMode  string `json:"bind_mode"`
 }
 
-// Rats compares package rats with active messages and transfers between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Errors: ErrOptions,
-// ErrFunet, and the context's. Any goroutine may call it, one at a time for a lab.
+// Rats compares package rats with active messages and transfers between hosts 0 and 1 of a lab,
+// which nothing else uses meanwhile. Errors: ErrOptions, ErrFunet, and the context's. Any goroutine
+// may call it, one at a time for a lab.
 func Rats(ctx context.Context, l *lab.Lab, o RatsOptions) (*RatsReport, error) {
 	const what = "measure rats"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})

@@ -1,5 +1,6 @@
-// What calls of package rats cost their process, beside the calls of which HPL-95-86 counts instructions (tables 1 and 2): both ends
-// are on one card here, in virtual time, and only the time within the calls counts, not that of the card.
+// What calls of package rats cost their process, beside the calls of which HPL-95-86 counts
+// instructions (tables 1 and 2): both ends are on one card here, in virtual time, and only the time
+// within the calls counts, not that of the card.
 
 package bench
 
@@ -15,9 +16,10 @@ import (
 
 // RatsCall is what a call costs. Its JSON form is stable.
 type RatsCall struct {
-	Call  string  `json:"call"`
-	NS    float64 `json:"ns"`       // the median of many batches
-	Paper float64 `json:"paper_us"` // on a PA-7200 of 120 MHz, before and after what the network waits for
+	Call string  `json:"call"`
+	NS   float64 `json:"ns"` // the median of many batches
+	// on a PA-7200 of 120 MHz, before and after what the network waits for
+	Paper float64 `json:"paper_us"`
 	Table int     `json:"table"`
 }
 
@@ -116,7 +118,8 @@ func RatsCalls() ([]RatsCall, error) {
 	return append(tags, datagrams...), nil
 }
 
-// batches measures batches of a call that sends and one that receives, with the card in between. either returns false when it fails.
+// batches measures batches of a call that sends and one that receives, with the card in between.
+// either returns false when it fails.
 func (k *callCard) batches(send, receive func() bool) (sent, received float64, err error) {
 	var out, in []float64
 	for range callBatches {

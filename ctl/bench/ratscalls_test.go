@@ -6,8 +6,8 @@ import (
 	"github.com/funet/funet/ctl/bench"
 )
 
-// Rule (hamlyn.md, done when): what calls of package rats cost their process stands beside tables 1 and 2, for both ends of a tagged write and
-// of a datagram.
+// Rule (hamlyn.md, done when): what calls of package rats cost their process stands beside tables 1
+// and 2, for both ends of a tagged write and of a datagram.
 func TestRatsCalls(t *testing.T) {
 	calls, err := bench.RatsCalls()
 	if err != nil {

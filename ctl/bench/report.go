@@ -12,8 +12,9 @@ import (
 
 // Report is the result of Peers. Its JSON form is stable.
 type Report struct {
-	Rounds     int              `json:"rounds"`
-	XDPMode    string           `json:"xdp_mode"`    // raw_afxdp's: "native" or "generic"; what was asked for when it did not run
+	Rounds int `json:"rounds"`
+	// raw_afxdp's: "native" or "generic"; what was asked for when it did not run
+	XDPMode    string           `json:"xdp_mode"`
 	BindMode   string           `json:"bind_mode"`   // raw_afxdp's: "copy" or "zero-copy"; the same
 	FrameBytes int              `json:"frame_bytes"` // of raw_afxdp's frames
 	Peers      map[string]*Peer `json:"peers"`       // those that Options.Only asks for

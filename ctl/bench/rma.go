@@ -1,5 +1,7 @@
-// Operations on another process's memory, beside what one would use otherwise: writes there and back, reads, adds and swaps of 8 bytes beside
-// round trips of active messages and beside UCX's, blocks of 1 MiB beside transfers, and short writes a second beside short messages; in turn on one lab.
+// Operations on another process's memory, beside what one would use otherwise: writes there and
+// back, reads, adds and swaps of 8 bytes beside round trips of active messages and beside UCX's,
+// blocks of 1 MiB beside transfers, and short writes a second beside short messages; in turn on one
+// lab.
 
 package bench
 
@@ -16,10 +18,12 @@ import (
 const (
 	// RMABytes is how many bytes a short write has.
 	RMABytes = 8
-	// RMABlock is how many bytes a long write has, and a transfer beside it; RMADepth of each are under way at once.
+	// RMABlock is how many bytes a long write has, and a transfer beside it; RMADepth of each are
+	// under way at once.
 	RMABlock = 1 << 20
 	RMADepth = 8
-	// rmaPerUCX is how many round trips go with one of UCX's (some take milliseconds), and leastUCX how many it makes at least.
+	// rmaPerUCX is how many round trips go with one of UCX's (some take milliseconds), and leastUCX
+	// how many it makes at least.
 	rmaPerUCX = 50
 	leastUCX  = 1000
 )
@@ -29,28 +33,34 @@ type RMAOptions struct {
 	Rounds    int // see Rounds
 	Exchanges int // round trips in each run, see Exchanges
 
-	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1; the processes see them in their memory, or hear of them by
-	// notifications. PingPong makes those of active messages. All within ctx, and required.
+	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1; the processes
+	// see them in their memory, or hear of them by notifications. PingPong makes those of active
+	// messages. All within ctx, and required.
 	Put, Notify, PingPong func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Get, Add and Swap read, add to and swap RMABytes of host 1 by host 0, one after the other; what was there is the answer. Required.
+	// Get, Add and Swap read, add to and swap RMABytes of host 1 by host 0, one after the other;
+	// what was there is the answer. Required.
 	Get, Add, Swap func(ctx context.Context, l *lab.Lab) (RMASample, error)
 	// Gets reads blocks of RMABlock, RMADepth at once; figures are Gbit/s. Required.
 	Gets func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Bulk writes blocks of RMABlock, RMADepth at once, and Transfer transfers as many; figures are Gbit/s. Required.
+	// Bulk writes blocks of RMABlock, RMADepth at once, and Transfer transfers as many; figures are
+	// Gbit/s. Required.
 	Bulk, Transfer func(ctx context.Context, l *lab.Lab) (RMASample, error)
-	// Rate writes RMABytes at a time, one way, and Stream sends messages; figures are writes and messages a second. Required.
+	// Rate writes RMABytes at a time, one way, and Stream sends messages; figures are writes and
+	// messages a second. Required.
 	Rate, Stream func(ctx context.Context, l *lab.Lab) (RMASample, error)
 
 	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
 }
 
-// RMASample has the measurements of one run: the p50 of a round trip in microseconds, Gbit/s, or how many a second.
+// RMASample has the measurements of one run: the p50 of a round trip in microseconds, Gbit/s, or
+// how many a second.
 type RMASample struct {
 	Figure            float64
 	XDPMode, BindMode string
 }
 
-// RMAOperation is what was found of one operation. Times without a round are medians over the rounds, ratios medians of those in each round.
+// RMAOperation is what was found of one operation. Times without a round are medians over the
+// rounds, ratios medians of those in each round.
 type RMAOperation struct {
 	Op      string    `json:"op"` // "put", "put_notify", "get", "add", "swap"
 	P50     float64   `json:"p50_us"`
@@ -87,20 +97,22 @@ type RMAReport struct {
 	BindMode     string `json:"bind_mode"`
 }
 
-// rmaUCX is UCX's test for an operation. Sample's times are two of what the test prints: that is half a round trip where both ends take part, and a
-// whole one where only one does.
+// rmaUCX is UCX's test for an operation. Sample's times are two of what the test prints: that is
+// half a round trip where both ends take part, and a whole one where only one does.
 var rmaUCX = map[string]struct {
 	name  string
 	trips float64
 }{
-	"put":  {"ucp_put_lat", 1}, // each end writes, and looks at its memory for what the other has written
+	// each end writes, and looks at its memory for what the other has written
+	"put":  {"ucp_put_lat", 1},
 	"get":  {"ucp_get", 0.5},
 	"add":  {"ucp_fadd", 0.5},
 	"swap": {"ucp_swap", 0.5},
 }
 
-// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Tools that are absent are named, and their figures lacking. Errors:
-// ErrOptions, ErrFunet, and the context's. Any goroutine may call it, one at a time for a lab.
+// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Tools
+// that are absent are named, and their figures lacking. Errors: ErrOptions, ErrFunet, and the
+// context's. Any goroutine may call it, one at a time for a lab.
 func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	const what = "measure remote writes"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})

@@ -1,5 +1,6 @@
-// What operations on another process's memory stand beside: UCX's tests, one-sided operations of MPI by a program of our own, and
-// libfabric's tests. Those that are absent are named in the report.
+// What operations on another process's memory stand beside: UCX's tests, one-sided operations of
+// MPI by a program of our own, and libfabric's tests. Those that are absent are named in the
+// report.
 
 package bench
 
@@ -15,9 +16,11 @@ import (
 	"strings"
 )
 
-// RMARival is what was found of one that operations stand beside, medians over the rounds. Where it has no such figure there is none.
+// RMARival is what was found of one that operations stand beside, medians over the rounds. Where it
+// has no such figure there is none.
 type RMARival struct {
-	Name  string             `json:"name"`                     // "openmpi", "ucx_put_bw", "fabtests"
+	// "openmpi", "ucx_put_bw", "fabtests"
+	Name  string             `json:"name"`
 	P50   map[string]float64 `json:"p50_us,omitempty"`         // by operation, as in RMAOperation
 	Ratio map[string]float64 `json:"ratio_to_rival,omitempty"` // FUNet's P50 by this one's
 	Puts  *float64           `json:"put_1m_gbit_per_s"`        // blocks of RMABlock
@@ -100,7 +103,8 @@ func (v *rival) report(r *RMAReport) RMARival {
 //go:embed mpi/rma.c
 var rmaSource []byte
 
-// runRMAMPI runs the program of one-sided operations between hosts 0 and 1. Process 1 waits in MPI, which carries the operations out.
+// runRMAMPI runs the program of one-sided operations between hosts 0 and 1. Process 1 waits in MPI,
+// which carries the operations out.
 func runRMAMPI(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error) {
 	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(r.UCXExchanges), strconv.Itoa(rivalBlocks), strconv.Itoa(RMADepth))
 	if err != nil {
@@ -182,7 +186,8 @@ func runFabtests(ctx context.Context, s *session, _ *RMAReport) (map[string]floa
 	return found, nil
 }
 
-// parseFabtests reads the table of fi_rma_bw, whose column MB/sec is in units of 10^6 bytes, and returns Gbit/s.
+// parseFabtests reads the table of fi_rma_bw, whose column MB/sec is in units of 10^6 bytes, and
+// returns Gbit/s.
 func parseFabtests(text string) (float64, error) {
 	column := -1
 	for line := range strings.Lines(text) {

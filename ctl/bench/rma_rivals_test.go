@@ -1,4 +1,5 @@
-// What operations stand beside: what the tools print is read, whatever it is, and a rival that is absent or fails is named and stops nothing.
+// What operations stand beside: what the tools print is read, whatever it is, and a rival that is
+// absent or fails is named and stops nothing.
 
 package bench
 
@@ -10,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What mpi/rma.c, ucx_perftest 1.13 and fi_rma_bw print; the last as fabtests' source says (shared.c, show_perf).
+// What mpi/rma.c, ucx_perftest 1.13 and fi_rma_bw print; the last as fabtests' source says
+// (shared.c, show_perf).
 const (
 	printedRMA = "put us: p50 10.145\nget us: p50 17.166\nadd us: p50 17.336\nswap us: p50 17.396\nputs Gbit/s: 47.048\ngets Gbit/s: 34.957\n"
 	printedUCX = "batch,iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\nputs, 200,0.160,1417.310,1417.310,705.56,705.56,706,706\n"
@@ -23,7 +25,8 @@ func TestParseRivals(t *testing.T) {
 	if diff := cmp.Diff(want, found); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
-	if found, err := parseUCXBlocks("[warning] \"x\n" + printedUCX); err != nil || found[rivalPuts] != 5.919 { // 705.56 x 2^20 x 8 / 10^9, to the nearest thousandth
+	// 705.56 x 2^20 x 8 / 10^9, to the nearest thousandth
+	if found, err := parseUCXBlocks("[warning] \"x\n" + printedUCX); err != nil || found[rivalPuts] != 5.919 {
 		t.Errorf("%v, %v", found, err)
 	}
 	if got, err := parseFabtests(printedBW); err != nil || got != 11.185 {
@@ -42,7 +45,8 @@ func TestParseRivals(t *testing.T) {
 	}
 }
 
-// Rule: what rivals find stands in the report, with ratios to FUNet's times; those that are absent or fail are named.
+// Rule: what rivals find stands in the report, with ratios to FUNet's times; those that are absent
+// or fail are named.
 func TestRMARivals(t *testing.T) {
 	leavesNothing(t)
 	rivalsOf := func() map[string]RMARival {

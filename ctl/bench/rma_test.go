@@ -1,4 +1,5 @@
-// Remote writes: what is refused, and the report, with and without UCX. FUNet itself is the caller's.
+// Remote writes: what is refused, and the report, with and without UCX. FUNet itself is the
+// caller's.
 
 package bench
 
@@ -53,7 +54,8 @@ func TestRMA(t *testing.T) {
 	}
 }
 
-// Rule: an absent tool is named and no error, nor is one that fails; FUNet's failure is one, and so are options that cannot be.
+// Rule: an absent tool is named and no error, nor is one that fails; FUNet's failure is one, and so
+// are options that cannot be.
 func TestRMAFails(t *testing.T) {
 	leavesNothing(t)
 	l := newLab(t, lab.Options{})

@@ -61,9 +61,9 @@ type link interface {
 
 // RunRole plays one end of a peer of our own. The hidden command that a RoleCommand names calls it
 // with its two arguments, the role and the configuration, and exits with a failure when it returns
-// an error. It talks over standard input and output, and returns when standard input ends. But for grpc it
-// locks the calling goroutine to its thread for good, pins the thread and switches the garbage
-// collector off, so the process must have nothing else to do.
+// an error. It talks over standard input and output, and returns when standard input ends. But for
+// grpc it locks the calling goroutine to its thread for good, pins the thread and switches the
+// garbage collector off, so the process must have nothing else to do.
 func RunRole(role string, config []byte) error {
 	open, known := roles[role]
 	if !known {
@@ -77,7 +77,8 @@ func RunRole(role string, config []byte) error {
 		return fmt.Errorf("play %s: %w: CPU %d, %d and %d exchanges", role, ErrRole, c.CPU, c.Warmup, c.Exchanges)
 	}
 	stay := dedicate
-	if role == roleGRPC { // which is measured as programs use it: with the runtime's threads and collections
+	// which is measured as programs use it: with the runtime's threads and collections
+	if role == roleGRPC {
 		stay = remain
 	}
 	if err := stay(c.CPU); err != nil {
@@ -129,8 +130,9 @@ func expect(words *bufio.Reader, want string) error {
 	return nil
 }
 
-// dedicate ties this goroutine to its thread and the thread to a CPU, for good, and switches the garbage collector
-// off: the loops allocate nothing, and a collection would run on the other end's CPU.
+// dedicate ties this goroutine to its thread and the thread to a CPU, for good, and switches the
+// garbage collector off: the loops allocate nothing, and a collection would run on the other end's
+// CPU.
 func dedicate(cpu int) error {
 	runtime.LockOSThread()
 	if err := pin.Thread(cpu); err != nil {
@@ -140,8 +142,8 @@ func dedicate(cpu int) error {
 	return nil
 }
 
-// remain keeps the whole process on a CPU. A runtime that spread its goroutines over the CPUs of both ends would be in
-// the way of the other end: so unary calls take a third less time.
+// remain keeps the whole process on a CPU. A runtime that spread its goroutines over the CPUs of
+// both ends would be in the way of the other end: so unary calls take a third less time.
 func remain(cpu int) error {
 	runtime.GOMAXPROCS(1)
 	return pin.Process(cpu)

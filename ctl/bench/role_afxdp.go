@@ -15,12 +15,13 @@ import (
 const (
 	rawAFXDP = "raw_afxdp"
 	// echoType is local experimental EtherType 2 (IEEE Std 802); FUNet has the first.
-	echoType     = 0x88B6
-	etherHeader  = 14
-	macBytes     = 6
-	numberBytes  = 8
-	umemFrame    = 4096 // bytes
-	umemHeadroom = 256  // bytes that the kernel keeps in front of a received frame (XDP_PACKET_HEADROOM)
+	echoType    = 0x88B6
+	etherHeader = 14
+	macBytes    = 6
+	numberBytes = 8
+	umemFrame   = 4096 // bytes
+	// bytes that the kernel keeps in front of a received frame (XDP_PACKET_HEADROOM)
+	umemHeadroom = 256
 	umemFrames   = 64
 	ringSlots    = 64
 	filled       = 32 // frames in the fill ring; the rest is for sending
@@ -75,7 +76,8 @@ func putEther(b []byte, c *roleConfig) {
 	binary.BigEndian.PutUint16(b[2*macBytes:], echoType)
 }
 
-// openSocket attaches the program and binds a socket with the rings of the given configuration, whose memory is there.
+// openSocket attaches the program and binds a socket with the rings of the given configuration,
+// whose memory is there.
 func (l *rawSocket) openSocket(c *roleConfig, rings xdp.SocketConfig) error {
 	iface, err := net.InterfaceByName(c.Interface)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 
 const (
 	roleSendmmsg = "sendmmsg"
-	// socketBuffer is the size asked for as that of the sockets' buffers, in bytes: some thousands of
-	// datagrams, so that the receiver loses none to a short absence.
+	// socketBuffer is the size asked for as that of the sockets' buffers, in bytes: some thousands
+	// of datagrams, so that the receiver loses none to a short absence.
 	socketBuffer = 8 << 20
 	// goodbyes is how long the sender waits for an answer before it says goodbye again.
 	goodbyes = time.Millisecond

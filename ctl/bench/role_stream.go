@@ -1,20 +1,20 @@
-// The sender and receiver of Xfer's raw_afxdp, seen from both sides: the least that memory needs to get from
-// one process to another over AF_XDP rings.
+// The sender and receiver of Xfer's raw_afxdp, seen from both sides: the least that memory needs to
+// get from one process to another over AF_XDP rings.
 //
-// The sender copies its memory, a block after the other and again from its beginning, into frames as long as
-// FUNet's: behind as many bytes of header as those have, and cut where FUNet cuts a block, whose last bytes
-// have a frame of their own. The receiver copies
-// the data of each frame, which the number in it says to be the next one, to the same place of its memory. There
-// is no checksum, and nothing is sent again: a frame that is missing is an error. So that none is, the receiver
-// tells how many it has copied, four times in a window of frames, and no more than a window are under way, for
-// which it has buffers.
+// The sender copies its memory, a block after the other and again from its beginning, into frames
+// as long as FUNet's: behind as many bytes of header as those have, and cut where FUNet cuts a
+// block, whose last bytes have a frame of their own. The receiver copies the data of each frame,
+// which the number in it says to be the next one, to the same place of its memory. There is no
+// checksum, and nothing is sent again: a frame that is missing is an error. So that none is, the
+// receiver tells how many it has copied, four times in a window of frames, and no more than a
+// window are under way, for which it has buffers.
 //
 //	sender (host 0)              receiver (host 1)
 //	frame 0, 1, 2, ... ------>   copies
 //	                   <------   how many it has copied, so far
 //
-// Both ends spin, and let others run now and then while nothing happens, so that the other end comes to
-// run where others want its processor.
+// Both ends spin, and let others run now and then while nothing happens, so that the other end
+// comes to run where others want its processor.
 //
 // Both ends tell a checksum of their memory in the end, which is outside the time that is measured.
 
@@ -43,7 +43,8 @@ const (
 	// streamWindow is the most bytes under way, and streamFrames the most frames.
 	streamWindow = 1 << 20
 	streamFrames = 256
-	// streamKick is how many descriptors are handed to the kernel at once, as many as one system call sends.
+	// streamKick is how many descriptors are handed to the kernel at once, as many as one system
+	// call sends.
 	streamKick = 32
 )
 
@@ -54,7 +55,8 @@ type streamConfig struct {
 	Jumbo  bool `json:"jumbo,omitempty"`  // frames may have several buffers
 }
 
-// moved holds what an end says of a turn: both what their memory holds, the sender also how long it took.
+// moved holds what an end says of a turn: both what their memory holds, the sender also how long it
+// took.
 type moved struct {
 	Sum         uint32 `json:"memory_crc32c"`
 	Nanoseconds int64  `json:"nanoseconds,omitempty"`
@@ -153,7 +155,8 @@ func (s *rawStream) run() (any, error) {
 	return moved{Sum: crc32.Checksum(s.memory, crc32.MakeTable(crc32.Castagnoli)), Nanoseconds: took.Nanoseconds()}, err
 }
 
-// body is how much of a block is before what FUNet sends as the last packet of a transfer (package engine).
+// body is how much of a block is before what FUNet sends as the last packet of a transfer (package
+// engine).
 func (s *rawStream) body() int {
 	last := s.c.Block % (arctic.MaxPartWords * arctic.WordSize)
 	if last == 0 {
@@ -220,7 +223,8 @@ func (s *rawStream) more(spin *spinner) bool {
 	return more
 }
 
-// put copies the data of a frame, and returns how many descriptors it has put behind those that are pending.
+// put copies the data of a frame, and returns how many descriptors it has put behind those that are
+// pending.
 func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
 	addr := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
@@ -230,8 +234,8 @@ func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
 	return s.commit(pending, addr, len(frame))
 }
 
-// commit puts the descriptors of a frame behind those that are pending. There is room: the ring has twice as many
-// slots as a window has descriptors.
+// commit puts the descriptors of a frame behind those that are pending. There is room: the ring has
+// twice as many slots as a window has descriptors.
 func (s *rawStream) commit(pending uint32, addr uint64, n int) uint32 {
 	size := int(s.umem.Config().FrameSize)
 	parts := uint32((n + size - 1) / size)
@@ -335,7 +339,8 @@ func (s *rawStream) receiveAll() error {
 	return nil
 }
 
-// tell says how many frames are copied. The sender tells no faster than it hears, so a slab is free.
+// tell says how many frames are copied. The sender tells no faster than it hears, so a slab is
+// free.
 func (s *rawStream) tell(done uint64) error {
 	if len(s.free) == 0 {
 		return errors.New("every frame is still being sent")

@@ -1,5 +1,5 @@
-// Sockets: package socket's connections beside Go's TCP with the same program on the same lab, and beside block
-// transfers; in turn. Host 0 dials and sends.
+// Sockets: package socket's connections beside Go's TCP with the same program on the same lab, and
+// beside block transfers; in turn. Host 0 dials and sends.
 
 package bench
 
@@ -33,8 +33,8 @@ type SocketOptions struct {
 	Megabytes   int // of each bulk transfer, see SocketMegabytes
 	Idle        int // connections, see SocketIdling
 
-	// Funet and TCP do one thing between hosts 0 and 1, within ctx. Transfer moves so many bytes from host 0 to host 1 in blocks,
-	// as Xfer does. All are required.
+	// Funet and TCP do one thing between hosts 0 and 1, within ctx. Transfer moves so many bytes
+	// from host 0 to host 1 in blocks, as Xfer does. All are required.
 	Funet, TCP func(ctx context.Context, l *lab.Lab, do SocketDo) (SocketSample, error)
 	Transfer   func(ctx context.Context, l *lab.Lab, bytes int) (SocketSample, error)
 
@@ -46,27 +46,31 @@ type SocketDo int
 
 const (
 	SocketRoundTrips SocketDo = iota // messages of PayloadBytes, one after the other
-	SocketBeside                     // the same while another connection is written to as fast as it takes it
-	SocketBulk                       // one connection, one way
-	SocketShares                     // SocketStreams connections, one way, at once
-	SocketDials                      // connections opened, used for one round trip and closed, one after the other
-	SocketDatagrams                  // of PayloadBytes, one way
-	SocketIdle                       // connections that were used and are not any more, FUNet's alone
+	// the same while another connection is written to as fast as it takes it
+	SocketBeside
+	SocketBulk   // one connection, one way
+	SocketShares // SocketStreams connections, one way, at once
+	// connections opened, used for one round trip and closed, one after the other
+	SocketDials
+	SocketDatagrams // of PayloadBytes, one way
+	// connections that were used and are not any more, FUNet's alone
+	SocketIdle
 )
 
 // SocketSample has the measurements of one run, as far as it has any.
 type SocketSample struct {
 	Sample
-	PerSecond         float64 // connections, or datagrams that arrived
-	Gbit              float64 // bits of data that arrived a second, in 10^9
-	Jain              float64 // of the streams' shares, 1 at most
-	BytesEach         float64 // memory of a process for an idle connection
-	CPU               float64 // per cent of a processor that both processes together use for all idle connections
-	XDPMode, BindMode string  // FUNet's
+	PerSecond float64 // connections, or datagrams that arrived
+	Gbit      float64 // bits of data that arrived a second, in 10^9
+	Jain      float64 // of the streams' shares, 1 at most
+	BytesEach float64 // memory of a process for an idle connection
+	// per cent of a processor that both processes together use for all idle connections
+	CPU               float64
+	XDPMode, BindMode string // FUNet's
 }
 
-// SocketReport is the result of Socket. Its JSON form is stable. Figures without a round are medians over the rounds, ratios
-// medians of those in each round.
+// SocketReport is the result of Socket. Its JSON form is stable. Figures without a round are
+// medians over the rounds, ratios medians of those in each round.
 type SocketReport struct {
 	RTTRatio         float64 `json:"rtt_ratio_to_tcp"`         // time of a round trip by TCP's
 	BesideRatio      float64 `json:"beside_bulk_ratio_to_tcp"` // the same beside a full connection
@@ -107,8 +111,9 @@ type SocketReport struct {
 	BindMode  string `json:"bind_mode"` // FUNet's
 }
 
-// Socket compares connections with TCP's between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
-// Errors: ErrOptions, ErrFunet, and the context's. Any goroutine may call it, one at a time for a lab.
+// Socket compares connections with TCP's between hosts 0 and 1 of a lab, which nothing else uses
+// meanwhile. Errors: ErrOptions, ErrFunet, and the context's. Any goroutine may call it, one at a
+// time for a lab.
 func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, error) {
 	const what = "measure sockets"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},

@@ -1,4 +1,5 @@
-// Raw AF_XDP's stream on real labs: frames of one buffer and of several, and memory that is the same at both ends.
+// Raw AF_XDP's stream on real labs: frames of one buffer and of several, and memory that is the
+// same at both ends.
 
 package bench
 
@@ -10,8 +11,9 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Every block arrives, in whatever frames and modes: stream compares the memory of both ends. A block need not be a
-// multiple of what a frame has room for, and the memory is filled several times.
+// Every block arrives, in whatever frames and modes: stream compares the memory of both ends. A
+// block need not be a multiple of what a frame has room for, and the memory is filled several
+// times.
 func TestStream(t *testing.T) {
 	leavesNothing(t)
 	for _, c := range []struct {

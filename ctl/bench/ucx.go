@@ -18,8 +18,8 @@ func runUCX(ctx context.Context, s *session) (Sample, error) {
 	return s.ucx(ctx, "ucp_am_lat", PayloadBytes, s.o.Exchanges, Warmup)
 }
 
-// ucx runs two series of a test of half round trips on one connection, because a series tells one percentile only: p50 and
-// then p99. Server and client read the same batch file.
+// ucx runs two series of a test of half round trips on one connection, because a series tells one
+// percentile only: p50 and then p99. Server and client read the same batch file.
 func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp int) (Sample, error) {
 	var text string
 	for _, rank := range []int{50, 99} {

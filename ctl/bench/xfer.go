@@ -1,6 +1,7 @@
-// Block transfers: FUNet beside raw AF_XDP and iperf3, in turn, at one MTU after the other. Host 0 sends,
-// host 1 receives. Raw AF_XDP moves the same frames in the same way on the same lab (role_stream.go). iperf3
-// has a lab of its own without an XDP program, which would slow its interfaces.
+// Block transfers: FUNet beside raw AF_XDP and iperf3, in turn, at one MTU after the other. Host 0
+// sends, host 1 receives. Raw AF_XDP moves the same frames in the same way on the same lab
+// (role_stream.go). iperf3 has a lab of its own without an XDP program, which would slow its
+// interfaces.
 
 package bench
 
@@ -22,8 +23,8 @@ import (
 // Limits of XferOptions.
 var (
 	XferSeconds = Limits{1, 60, 1}
-	// XferBlock is in bytes. A block is also a multiple of XferBlockUnit; usually it has as many bytes
-	// as iperf3 writes at once.
+	// XferBlock is in bytes. A block is also a multiple of XferBlockUnit; usually it has as many
+	// bytes as iperf3 writes at once.
 	XferBlock = Limits{XferBlockUnit, arctic.MaxTransferWords * arctic.WordSize, 128 << 10}
 	XferDepth = Limits{1, 256, 8}
 )
@@ -45,25 +46,28 @@ type XferOptions struct {
 	Rounds  int   // at each MTU, see Rounds
 	Seconds int   // that a run takes about, see XferSeconds
 	Block   int   // bytes of FUNet's blocks, see XferBlock
-	Depth   int   // how many of them are under way at once, see XferDepth, and at most MaxXferMemory
+	// how many of them are under way at once, see XferDepth, and at most MaxXferMemory
+	Depth int
 
 	// Up makes the lab of two hosts on which Funet runs, and says what is special about it; Xfer
 	// closes it. It is required.
 	Up func(ctx context.Context, mtu int) (*lab.Lab, XferWay, error)
-	// Funet moves the given number of bytes, a multiple of Block, from the memory of host 0 to that of host
-	// 1, within ctx, and checks them there. It is required.
+	// Funet moves the given number of bytes, a multiple of Block, from the memory of host 0 to that
+	// of host 1, within ctx, and checks them there. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, bytes int) (GoodputSample, error)
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // where to say how each MTU goes on, once it has taken two seconds; nil: nowhere
+	// where to say how each MTU goes on, once it has taken two seconds; nil: nowhere
+	Progress io.Writer
 }
 
 // XferWay is how FUNet's frames travel.
 type XferWay struct {
-	Steered bool `json:"steered"`     // received on the receiver's processor (lab.Options.Steer), not on the sender's
+	// received on the receiver's processor (lab.Options.Steer), not on the sender's
+	Steered bool `json:"steered"`
 	Jumbo   bool `json:"jumbo"`       // as long as the MTU allows, in several buffers
 	Frame   int  `json:"frame_bytes"` // of the longest
 
@@ -112,9 +116,9 @@ type XferRun struct {
 }
 
 // Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast raw
-// AF_XDP does and iperf3 sends by TCP. Without iperf3 the report says so and lacks its figures. Errors:
-// ErrOptions, ErrFunet, the context's, or what failed in a lab, in raw AF_XDP or in iperf3. Any goroutine
-// may call it.
+// AF_XDP does and iperf3 sends by TCP. Without iperf3 the report says so and lacks its figures.
+// Errors: ErrOptions, ErrFunet, the context's, or what failed in a lab, in raw AF_XDP or in iperf3.
+// Any goroutine may call it.
 func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("measure transfers: %w", err)
@@ -220,8 +224,8 @@ func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
 	return c
 }
 
-// sum enters the figures of the rounds, FUNet's, raw AF_XDP's and if there are three iperf3's, with medians and
-// ratios.
+// sum enters the figures of the rounds, FUNet's, raw AF_XDP's and if there are three iperf3's, with
+// medians and ratios.
 func (r *XferRun) sum(figures [][]float64) {
 	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
 	r.RoundsRaw, r.RoundsRatioRaw = figures[1], byRound(figures[0], figures[1])

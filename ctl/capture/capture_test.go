@@ -40,8 +40,8 @@ func drain(t interface{ Fatal(...any) }, r *Ring, n int, see func(*Record)) []Co
 	}
 }
 
-// Rule (ring.go): whole frames come out in order, cut to snap, with their outcome; one for which there is no room is
-// counted, and all are seen.
+// Rule (ring.go): whole frames come out in order, cut to snap, with their outcome; one for which
+// there is no room is counted, and all are seen.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		snap := rapid.IntRange(1, 300).Draw(t, "snap")
@@ -85,8 +85,8 @@ func TestRing(t *testing.T) {
 	})
 }
 
-// Rule (ring.go): the two sides may run at once; the one that puts allocates nothing and an interface that is not known harms
-// nothing.
+// Rule (ring.go): the two sides may run at once; the one that puts allocates nothing and an
+// interface that is not known harms nothing.
 func TestRingTwoThreads(t *testing.T) {
 	r := NewRing(1<<14, 1, MaxSnap)
 	const frames = 200000
@@ -123,7 +123,8 @@ func TestRingTwoThreads(t *testing.T) {
 	}
 }
 
-// Rule (ring.go): a frame that was not in the ring comes out with a batch as it was given, cut to snap, and counts; one for which the batch has no room does neither.
+// Rule (ring.go): a frame that was not in the ring comes out with a batch as it was given, cut to
+// snap, and counts; one for which the batch has no room does neither.
 func TestAdd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		snap := rapid.IntRange(1, 300).Draw(t, "snap")
@@ -165,7 +166,8 @@ func TestAdd(t *testing.T) {
 	})
 }
 
-// Rule (pcapng.go): the comment of a direct frame says why it was dropped and at whose port, and its direction is that of the host.
+// Rule (pcapng.go): the comment of a direct frame says why it was dropped and at whose port, and
+// its direction is that of the host.
 func TestDirectComment(t *testing.T) {
 	for v := range bpf.Verdicts {
 		r := &Record{Direct: true, Verdict: v, GID: 5, Node: 3}
@@ -184,7 +186,8 @@ func TestDirectComment(t *testing.T) {
 	}
 }
 
-// Rule (record.go): any bytes are a batch or ErrMalformed, and what is one holds no more than there is.
+// Rule (record.go): any bytes are a batch or ErrMalformed, and what is one holds no more than there
+// is.
 func FuzzDecodeBatch(f *testing.F) {
 	r := NewRing(1<<12, 2, 100)
 	r.Put(1, 1, make([]byte, 200), engine.Fate{Outcome: engine.Rejected, Reason: 1})

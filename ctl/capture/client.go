@@ -14,9 +14,10 @@ import (
 // patience is how long a daemon may take to begin.
 const patience = 10 * time.Second
 
-// Follow captures at the socket until the context ends, which is no error, or begin or see returns one. begin is called first, then
-// see for each frame, whose bytes are good until it returns, and counts after each batch. Errors besides:
-// attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and those of a refusal.
+// Follow captures at the socket until the context ends, which is no error, or begin or see returns
+// one. begin is called first, then see for each frame, whose bytes are good until it returns, and
+// counts after each batch. Errors besides: attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and
+// those of a refusal.
 func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error, counts func([]Counts)) error {
 	err := follow(ctx, socket, ask, begin, see, counts)
 	if ctx.Err() != nil {

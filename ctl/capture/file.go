@@ -1,6 +1,7 @@
 package capture
 
-// This file is the output of a capture: a file that ends with a whole block whatever happens, or a pipe.
+// This file is the output of a capture: a file that ends with a whole block whatever happens, or a
+// pipe.
 
 import (
 	"errors"
@@ -9,7 +10,8 @@ import (
 	"os"
 )
 
-// File buffers blocks until Flush. It implements io.Writer for a Writer, and never fails before Flush.
+// File buffers blocks until Flush. It implements io.Writer for a Writer, and never fails before
+// Flush.
 type File struct {
 	f       *os.File
 	name    string
@@ -19,8 +21,8 @@ type File struct {
 	pipe    bool
 }
 
-// Create makes a file that only its owner may read, because frames have others' data, or opens one that is no ordinary
-// file. "-" is standard output.
+// Create makes a file that only its owner may read, because frames have others' data, or opens one
+// that is no ordinary file. "-" is standard output.
 func Create(name string) (*File, error) {
 	if name == "-" {
 		f := &File{f: os.Stdout, name: "standard output", pipe: !regular(os.Stdout)}
@@ -54,8 +56,8 @@ func (f *File) Write(b []byte) (int, error) {
 // Buffered is how many bytes wait for Flush.
 func (f *File) Buffered() int { return len(f.buffer) }
 
-// Flush writes what Writer has written, which must be whole blocks. If that fails, what was written before stays and nothing
-// more.
+// Flush writes what Writer has written, which must be whole blocks. If that fails, what was written
+// before stays and nothing more.
 func (f *File) Flush() error {
 	if len(f.buffer) == 0 {
 		return nil

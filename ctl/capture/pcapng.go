@@ -1,7 +1,8 @@
 package capture
 
-// This file writes pcapng files (draft-ietf-opsawg-pcapng). The library writes section, interfaces and their statistics;
-// packets are written here, because the library lacks two of their options: direction and comment.
+// This file writes pcapng files (draft-ietf-opsawg-pcapng). The library writes section, interfaces
+// and their statistics; packets are written here, because the library lacks two of their options:
+// direction and comment.
 
 import (
 	"encoding/binary"

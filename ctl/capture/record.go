@@ -1,13 +1,15 @@
 package capture
 
-// This file is the form in which records travel from the daemon to the process: batches, each the body of a message. Numbers
-// are little-endian.
+// This file is the form in which records travel from the daemon to the process: batches, each the
+// body of a message. Numbers are little-endian.
 //
 //	batch   interfaces (4)  then for each: seen (8)  lost (8)
 //	        then records up to the end
-//	record  time (8)  length (4)  kept (4)  interface (1)  outcome (1)  reason (1)  direct (1)  GID (2)  node (2)  kept bytes
+//	record  time (8)  length (4)  kept (4)  interface (1)  outcome (1) reason (1) direct (1) GID
+//	                                                       (2) node (2) kept bytes
 //
-// direct is 1 for a frame of a direct port, whose outcome is a bpf.Verdict, and else 0; GID and node say whose port sent it.
+// direct is 1 for a frame of a direct port, whose outcome is a bpf.Verdict, and else 0; GID and
+// node say whose port sent it.
 
 import (
 	"encoding/binary"
@@ -35,8 +37,8 @@ const (
 // ErrMalformed: what the daemon sent is no batch.
 var ErrMalformed = errors.New("not a batch of captured frames; run the same version of FUNet on both sides")
 
-// Request is the JSON that asks for a capture. The first answer is Begin, and those after it are batches, until
-// one of the two sides closes the connection.
+// Request is the JSON that asks for a capture. The first answer is Begin, and those after it are
+// batches, until one of the two sides closes the connection.
 type Request struct {
 	Snap int `json:"snap_bytes"` // of each frame; 0: all of it
 }
@@ -44,8 +46,9 @@ type Request struct {
 // Begin is the JSON of the first answer.
 type Begin struct {
 	attach.Info
-	Snap  int `json:"snap_bytes"`             // of each frame
-	Ports int `json:"direct_ports,omitempty"` // whose frames are not captured: the process that made them is of the release before
+	Snap int `json:"snap_bytes"` // of each frame
+	// whose frames are not captured: the process that made them is of the release before
+	Ports int `json:"direct_ports,omitempty"`
 }
 
 // Record is a frame that was seen.
@@ -55,8 +58,8 @@ type Record struct {
 	Fate      engine.Fate
 	Length    int // bytes of the frame
 	Data      []byte
-	// Direct is a frame that the switch of direct ports has seen: it has a Verdict and no Fate. One that did not come from another host is from the
-	// port of the node of the group.
+	// Direct is a frame that the switch of direct ports has seen: it has a Verdict and no Fate. One
+	// that did not come from another host is from the port of the node of the group.
 	Direct    bool
 	Verdict   bpf.Verdict
 	GID, Node uint16
@@ -89,8 +92,8 @@ func (r *Ring) appendCounts(b []byte) []byte {
 	return b
 }
 
-// DecodeBatch calls see for each record of a batch of a capture on a number of interfaces, until one fails, and
-// returns the counts. Data aliases b. Any bytes may be given.
+// DecodeBatch calls see for each record of a batch of a capture on a number of interfaces, until
+// one fails, and returns the counts. Data aliases b. Any bytes may be given.
 func DecodeBatch(b []byte, interfaces int, see func(*Record) error) ([]Counts, error) {
 	if len(b) < batchHeader+interfaces*countsSize || int64(binary.LittleEndian.Uint32(b)) != int64(interfaces) {
 		return nil, fmt.Errorf("reading %d bytes: %w", len(b), ErrMalformed)

@@ -1,9 +1,10 @@
 package capture
 
-// This file is the ring between the card's thread, which puts records in, and a goroutine that takes them
-// out. Each side owns one index, and publishes it (release) when the bytes before it
-// are written or read; the other side reads the index (acquire) before it touches the bytes. Both count bytes and never
-// wrap. Frames of direct ports come from a ring of the kernel (package bpf), and that goroutine adds them to its batches.
+// This file is the ring between the card's thread, which puts records in, and a goroutine that
+// takes them out. Each side owns one index, and publishes it (release) when the bytes before it are
+// written or read; the other side reads the index (acquire) before it touches the bytes. Both count
+// bytes and never wrap. Frames of direct ports come from a ring of the kernel (package bpf), and
+// that goroutine adds them to its batches.
 
 import (
 	"encoding/binary"
@@ -12,8 +13,8 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// RingSize is the size of a ring in bytes: a tenth of a second of 20 Gbit/s with whole frames, more with
-// short ones.
+// RingSize is the size of a ring in bytes: a tenth of a second of 20 Gbit/s with whole frames, more
+// with short ones.
 const RingSize = 1 << 25
 
 // Ring is records on their way out of the card's thread.
@@ -29,13 +30,14 @@ type Ring struct {
 // counts are the counters of one interface. The card's thread writes them, and Add and Lost.
 type counts struct{ seen, lost atomic.Uint64 }
 
-// NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It keeps at most snap bytes of each frame.
+// NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It
+// keeps at most snap bytes of each frame.
 func NewRing(size, interfaces, snap int) *Ring {
 	return &Ring{memory: make([]byte, size), snap: min(snap, MaxSnap), counts: make([]counts, interfaces)}
 }
 
-// Put puts a frame in, if there is room, that was seen at a time in nanoseconds since 1970. One goroutine may
-// call it. It neither waits nor allocates.
+// Put puts a frame in, if there is room, that was seen at a time in nanoseconds since 1970. One
+// goroutine may call it. It neither waits nor allocates.
 func (r *Ring) Put(at int64, port int, frame []byte, fate engine.Fate) {
 	if port >= len(r.counts) {
 		return // an interface that came later
@@ -59,8 +61,8 @@ func (r *Ring) copyIn(at uint64, b []byte) {
 	copy(r.memory, b[n:])
 }
 
-// Take appends whole records to b, as long as its capacity has room for the longest, and the counts before them; it
-// reports whether there were records. One goroutine may call it.
+// Take appends whole records to b, as long as its capacity has room for the longest, and the counts
+// before them; it reports whether there were records. One goroutine may call it.
 func (r *Ring) Take(b []byte) (batch []byte, some bool) {
 	b = r.appendCounts(b)
 	taken, put := r.taken.Load(), r.put.Load()
@@ -80,7 +82,8 @@ func (r *Ring) Take(b []byte) (batch []byte, some bool) {
 	return b, taken != begin
 }
 
-// Add appends a record that was not in the ring to a batch of Take, whose interface it has, if there is room, and counts it. The goroutine that takes may call it.
+// Add appends a record that was not in the ring to a batch of Take, whose interface it has, if
+// there is room, and counts it. The goroutine that takes may call it.
 func (r *Ring) Add(b []byte, record *Record) (batch []byte, added bool) {
 	kept := record.Data[:min(len(record.Data), r.snap)]
 	if cap(b)-len(b) < recordHeader+len(kept) {
@@ -95,7 +98,8 @@ func (r *Ring) Add(b []byte, record *Record) (batch []byte, added bool) {
 	return append(append(b, head[:]...), kept...), true
 }
 
-// Lost counts frames of an interface that were not in the ring and are lost. Any goroutine may call it.
+// Lost counts frames of an interface that were not in the ring and are lost. Any goroutine may call
+// it.
 func (r *Ring) Lost(port int, frames uint64) {
 	n := &r.counts[port]
 	n.seen.Add(frames)

@@ -1,7 +1,7 @@
 package cmam
 
-// This file measures what each rule of the model is worth: without one rule after the other, and what rules that were chosen without
-// some rows of the table say of these.
+// This file measures what each rule of the model is worth: without one rule after the other, and
+// what rules that were chosen without some rows of the table say of these.
 
 import (
 	"context"
@@ -108,8 +108,9 @@ type holdOut struct {
 	Simulations int      `json:"simulations"`
 }
 
-// chooseWithout chooses from the rules of a profile by all rows but a group's: it begins with all rules and drops, again and again,
-// the one without which the mean of these rows is least, until each that is left makes it smaller. Then it looks at the group.
+// chooseWithout chooses from the rules of a profile by all rows but a group's: it begins with all
+// rules and drops, again and again, the one without which the mean of these rows is least, until
+// each that is left makes it smaller. Then it looks at the group.
 func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*holdOut, error) {
 	names := groups[group]
 	held := func(r *tableRow) bool { return slices.Contains(names, r.Name) }
@@ -171,8 +172,8 @@ func (h *holdOut) WriteTable(w io.Writer) error {
 		append([]string{"  " + h.Group + ", without any rule"}, h.None.cells()...))
 }
 
-// simulateAll runs the benchmark without each of some sets of rules, on all processors. It ends with the context, and leaves
-// simulations behind that end by themselves.
+// simulateAll runs the benchmark without each of some sets of rules, on all processors. It ends
+// with the context, and leaves simulations behind that end by themselves.
 func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule, told *output.Progress) ([]*simResult, error) {
 	type done struct {
 		at  int

@@ -77,8 +77,8 @@ func TestCMAMTable(t *testing.T) {
 	}
 }
 
-// The rules of the text bring the table to a mean of 4 % and a worst row of 26 %, with the hypotheses to 2.5 and 8.5 % and 45 rows
-// within 4 %, however many messages are measured.
+// The rules of the text bring the table to a mean of 4 % and a worst row of 26 %, with the
+// hypotheses to 2.5 and 8.5 % and 45 rows within 4 %, however many messages are measured.
 func TestTableIsMet(t *testing.T) {
 	for _, m := range []int{100, 160, 240} {
 		if r := simulate(t, profile(t, "sbus-arctic-1994"), m); r.Mean > 2.5 || r.Worst > 8.5 || r.Close < 45 {
@@ -92,8 +92,9 @@ func TestTableIsMet(t *testing.T) {
 	}
 }
 
-// What the papers say in words is judged by the model where the words have a limit, and the table's own figures stand beside: by these
-// receiving takes 6.7 times the cycles of the CM-5 and not over seven (348.2 of 52.2).
+// What the papers say in words is judged by the model where the words have a limit, and the table's
+// own figures stand beside: by these receiving takes 6.7 times the cycles of the CM-5 and not over
+// seven (348.2 of 52.2).
 func TestStatements(t *testing.T) {
 	rows, err := readTable61()
 	if err != nil {
@@ -125,7 +126,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// Rounds follow each other, whatever segments a node's gets have opened in between; their rows are medians.
+// Rounds follow each other, whatever segments a node's gets have opened in between; their rows are
+// medians.
 func TestRounds(t *testing.T) {
 	for _, name := range []string{"sbus-arctic", "sbus-arctic-1994"} {
 		rows, err := simulateOn(profile(t, name), 3, apps.CMAMOptions{Messages: 16, Rounds: 3})
@@ -160,8 +162,9 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// A profile has the rules that it says it has: the text's those of the text, 1994 all, and one whose figures are none of theirs only the
-// benchmark's. Switching a rule off changes the table, and nothing of the profile itself.
+// A profile has the rules that it says it has: the text's those of the text, 1994 all, and one
+// whose figures are none of theirs only the benchmark's. Switching a rule off changes the table,
+// and nothing of the profile itself.
 func TestRules(t *testing.T) {
 	text := slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.hypothesis })
 	bare, _ := without(profile(t, "sbus-arctic-1994"), rules)

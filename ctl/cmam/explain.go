@@ -1,6 +1,7 @@
 package cmam
 
-// This file is why rows of `funet sim cmam` differ from Table 6.1, and what the rules of the model stand on.
+// This file is why rows of `funet sim cmam` differ from Table 6.1, and what the rules of the model
+// stand on.
 
 import (
 	"fmt"
@@ -52,7 +53,8 @@ func causeOf(row *tableRow) *cause {
 	return nil
 }
 
-// explainMisses says why, for rows that differ by more than miss per cent, and which rules the profile has.
+// explainMisses says why, for rows that differ by more than miss per cent, and which rules the
+// profile has.
 func (r *simResult) explainMisses(p *hwprofiles.Profile) {
 	for i := range r.Rows {
 		row := &r.Rows[i]

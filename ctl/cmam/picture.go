@@ -1,7 +1,7 @@
 package cmam
 
-// This file draws Table 6.1: each row of the model, and of a measurement in real time if there is one, in per cent of the
-// thesis's cycles, group by group.
+// This file draws Table 6.1: each row of the model, and of a measurement in real time if there is
+// one, in per cent of the thesis's cycles, group by group.
 
 import (
 	"encoding/json"
@@ -32,7 +32,8 @@ const (
 	groupGap = 1
 )
 
-// Colours that can be told apart whatever eyes see (Okabe and Ito), also in grey, where the shapes tell.
+// Colours that can be told apart whatever eyes see (Okabe and Ito), also in grey, where the shapes
+// tell.
 var (
 	inkModel = color.RGBA{0x00, 0x72, 0xb2, 0xff}
 	inkReal  = color.RGBA{0xd5, 0x5e, 0x00, 0xff}

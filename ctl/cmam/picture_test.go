@@ -31,8 +31,8 @@ func drawn(t *testing.T, r *simResult, real []tableRow) string {
 	return string(b)
 }
 
-// A picture has the name of each primitive and of each measure, and names the series that it has, real time only if there is any;
-// a row in real time that the table has not is left out.
+// A picture has the name of each primitive and of each measure, and names the series that it has,
+// real time only if there is any; a row in real time that the table has not is left out.
 func TestTablePicture(t *testing.T) {
 	rows, err := readTable61()
 	if err != nil {
@@ -58,7 +58,8 @@ func TestTablePicture(t *testing.T) {
 	}
 }
 
-// A file with a measurement is read; one without rows of the table, or that is none, says how to write one.
+// A file with a measurement is read; one without rows of the table, or that is none, says how to
+// write one.
 func TestReadReal(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "real.json")
 	for text, want := range map[string]struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// hereResult is the JSON document: rows as those of `funet sim cmam`, with the measured value as the model's,
-// and how well the hosts kept the profile.
+// hereResult is the JSON document: rows as those of `funet sim cmam`, with the measured value as
+// the model's, and how well the hosts kept the profile.
 type hereResult struct {
 	program.Place
 	Nodes  int `json:"nodes"`

@@ -12,11 +12,12 @@ import (
 
 // rule is a choice in the model that can be switched off by itself.
 type rule struct {
-	name       string
-	section    string // of the thesis
-	ground     string // what speaks for it
-	against    string // and against it; of hypotheses only
-	hypothesis bool   // about what the thesis's simulator did; else the text, or the table beside the CM-5's
+	name    string
+	section string // of the thesis
+	ground  string // what speaks for it
+	against string // and against it; of hypotheses only
+	// about what the thesis's simulator did; else the text, or the table beside the CM-5's
+	hypothesis bool
 	off        func(*hwprofiles.Profile, *apps.CMAMOptions)
 }
 

@@ -1,7 +1,8 @@
 package cmam
 
-// This file holds what thesis and conference paper say of Table 6.1 in words, and judges it: by the model's cycles, beside what the
-// table's own figures say. Words without a limit, such as "approximately" and "nearly", are shown and not judged.
+// This file holds what thesis and conference paper say of Table 6.1 in words, and judges it: by the
+// model's cycles, beside what the table's own figures say. Words without a limit, such as
+// "approximately" and "nearly", are shown and not judged.
 
 import (
 	"fmt"
@@ -49,7 +50,8 @@ func (f figuresOf) of(name, measure, call, cost string) float64 {
 	return 0
 }
 
-// latency is the hardware's part of a round trip at each pair of nodes, in the thesis's way of reckoning.
+// latency is the hardware's part of a round trip at each pair of nodes, in the thesis's way of
+// reckoning.
 func (f figuresOf) latency() float64 {
 	return (f.cycles("cmam_4", "round_trip") - 2*(f.cycles("cmam_4", "send_ovhd")+f.cycles("cmam_4", "recv_ovhd"))) / 2
 }

@@ -54,7 +54,8 @@ type tableRow struct {
 	// model is slower.
 	Diff       float64 `json:"diff_percent"`
 	Calibrated bool    `json:"calibrated"` // choices were made with this row in view
-	// Virtual is the row on as many nodes in virtual time, beside one that was measured in real time; 0: it is not.
+	// Virtual is the row on as many nodes in virtual time, beside one that was measured in real
+	// time; 0: it is not.
 	VirtualCycles float64 `json:"virtual_cycles,omitempty"`
 	VirtualDiff   float64 `json:"diff_to_virtual_percent,omitempty"`
 	Why           string  `json:"why,omitempty"`

@@ -1,13 +1,19 @@
 package daemon
 
-// This file is what the daemon, as the card's operating system, does about misses and forbidden accesses (Tokyo, sections 2.1, 3.1 and 3.3; engine.Config.Fault): it
-// counts them for the job whose process they are of, and, if its configuration says so, has windows suspended.
+// This file is what the daemon, as the card's operating system, does about misses and forbidden
+// accesses (Tokyo, sections 2.1, 3.1 and 3.3; engine.Config.Fault): it counts them for the job
+// whose process they are of, and, if its configuration says so, has windows suspended.
 //
-// A job's processes hold the keys of each other's windows, and any of them may be on another host, which can say what it likes in the name of its own. So only what no
-// outsider can bring counts towards a suspension: an access with the window's key, by a node that the job's table puts on the card that it came from, to bytes or with
-// an operation that the window forbids. Guessed keys do not, nor what fails in an ordinary program: another's lock, a want of credit. Each node has a count of its own, so that
-// many do not add up to what none has done, and a process has windows suspended at most once in connect_timeout, whoever tries: an owner that brings them
-// back (funi.ResumeWindow) can be held up no more often. A window without notifications is left alone: its owner would not hear of it. Then those wait that use that window, all of the same job, and nobody else.
+// A job's processes hold the keys of each other's windows, and any of them may be on another host,
+// which can say what it likes in the name of its own. So only what no outsider can bring counts
+// towards a suspension: an access with the window's key, by a node that the job's table puts on the
+// card that it came from, to bytes or with an operation that the window forbids. Guessed keys do
+// not, nor what fails in an ordinary program: another's lock, a want of credit. Each node has a
+// count of its own, so that many do not add up to what none has done, and a process has windows
+// suspended at most once in connect_timeout, whoever tries: an owner that brings them back
+// (funi.ResumeWindow) can be held up no more often. A window without notifications is left alone:
+// its owner would not hear of it. Then those wait that use that window, all of the same job, and
+// nobody else.
 
 import (
 	"fmt"
@@ -22,14 +28,16 @@ type Accesses uint8
 const (
 	// CountAccesses counts them.
 	CountAccesses Accesses = iota
-	// SuspendWindows also has a window suspended when one node has been refused Config.RefusedLimit times.
+	// SuspendWindows also has a window suspended when one node has been refused Config.RefusedLimit
+	// times.
 	SuspendWindows
 )
 
 // String returns the name that the configuration uses.
 func (a Accesses) String() string { return [...]string{"count", "suspend"}[a&1] }
 
-// DefaultRefusedLimit is how many accesses of a node are refused before a window is suspended, where the configuration does not say.
+// DefaultRefusedLimit is how many accesses of a node are refused before a window is suspended,
+// where the configuration does not say.
 const DefaultRefusedLimit = 1000
 
 // mostRefused is the largest Config.RefusedLimit.
@@ -38,16 +46,19 @@ const mostRefused = 1_000_000
 // suspects is how many nodes can have a count at a process: of more than that, the first.
 const suspects = 16
 
-// Faults counts what the card has told its daemon about processes of a job on this host, since the job was made.
+// Faults counts what the card has told its daemon about processes of a job on this host, since the
+// job was made.
 type Faults struct {
 	engine.Faults
-	Suspended uint64 `json:"windows_suspended"` // by this daemon; those that are left alone because they have no notifications count as well
+	// by this daemon; those that are left alone because they have no notifications count as well
+	Suspended uint64 `json:"windows_suspended"`
 }
 
 // place names a context by its group and node.
 type place struct{ gid, node uint16 }
 
-// suspicion is what one process knows of those whose accesses to its windows were refused. It belongs to the card's thread.
+// suspicion is what one process knows of those whose accesses to its windows were refused. It
+// belongs to the card's thread.
 type suspicion struct {
 	counts [suspects]struct{ node, refused uint32 } // refused is 0 where there is none
 	rest   int64                                    // when a window may be suspended again
@@ -70,7 +81,8 @@ func (d *Daemon) faulted(gid, node, source uint16, reason arctic.Reason) (hold b
 	l := d.loop
 	whose := place{gid, node}
 	if reason == arctic.ReasonNoRoute {
-		whose.node = source // and nothing waits: the job's table has all nodes of the job, and there will be no others
+		// and nothing waits: the job's table has all nodes of the job, and there will be no others
+		whose.node = source
 	}
 	a := l.byPlace[whose]
 	if a == nil {
@@ -89,7 +101,8 @@ func (d *Daemon) faulted(gid, node, source uint16, reason arctic.Reason) (hold b
 	return true
 }
 
-// forbidden reports whether a refusal is of an access that has the window's key and that the window does not permit.
+// forbidden reports whether a refusal is of an access that has the window's key and that the window
+// does not permit.
 func forbidden(reason arctic.Reason) bool {
 	switch reason {
 	case arctic.ReasonRange, arctic.ReasonRights, arctic.ReasonAlignment, arctic.ReasonOperation:

@@ -6,8 +6,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Rule (accesses.go): each node has a count of its own, and only one that reaches the limit by itself counts; of more nodes than there are counts for, those that came
-// later have none.
+// Rule (accesses.go): each node has a count of its own, and only one that reaches the limit by
+// itself counts; of more nodes than there are counts for, those that came later have none.
 func TestSuspicionIsOfOneNode(t *testing.T) {
 	var s suspicion
 	const limit = 3
@@ -25,7 +25,8 @@ func TestSuspicionIsOfOneNode(t *testing.T) {
 	}
 }
 
-// Rule (accesses.go): only what needs the window's key, and what no ordinary program does again and again, counts towards a suspension.
+// Rule (accesses.go): only what needs the window's key, and what no ordinary program does again and
+// again, counts towards a suspension.
 func TestForbidden(t *testing.T) {
 	counts := map[arctic.Reason]bool{arctic.ReasonRange: true, arctic.ReasonRights: true, arctic.ReasonAlignment: true, arctic.ReasonOperation: true}
 	for r := range arctic.Reason(255) {

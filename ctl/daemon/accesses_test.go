@@ -1,6 +1,7 @@
 package daemon_test
 
-// This file tests what a daemon does about misses of windows and about accesses that they forbid (accesses.go; Tokyo, sections 2.1, 3.1 and 3.3).
+// This file tests what a daemon does about misses of windows and about accesses that they forbid
+// (accesses.go; Tokyo, sections 2.1, 3.1 and 3.3).
 
 import (
 	"crypto/rand"
@@ -117,8 +118,9 @@ func (r *running) faults(t *testing.T, gid uint16, want daemon.Faults) {
 	}
 }
 
-// Rule: by default a daemon counts, for the job whose process it is, and suspends nothing, however much is refused; another job's counts stay 0. A packet for a node that the job does not
-// have comes back at once. What a job has missed and was refused remains when its processes have ended.
+// Rule: by default a daemon counts, for the job whose process it is, and suspends nothing, however
+// much is refused; another job's counts stay 0. A packet for a node that the job does not have
+// comes back at once. What a job has missed and was refused remains when its processes have ended.
 func TestMissesAndRefusalsAreCounted(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -166,8 +168,10 @@ func TestMissesAndRefusalsAreCounted(t *testing.T) {
 	daemons[1].faults(t, gid, want)
 }
 
-// Rule: with refused_accesses: suspend a window that forbids what one node wants is suspended when that node was refused refused_limit times; guessed keys do not count, and its owner is
-// told of the next who wants it, brings it back, and has it to himself for connect_timeout: whoever goes on is refused, and holds up nobody.
+// Rule: with refused_accesses: suspend a window that forbids what one node wants is suspended when
+// that node was refused refused_limit times; guessed keys do not count, and its owner is told of
+// the next who wants it, brings it back, and has it to himself for connect_timeout: whoever goes on
+// is refused, and holds up nobody.
 func TestWindowIsSuspendedAfterRefusals(t *testing.T) {
 	const limit = 5
 	b := newBed(t)

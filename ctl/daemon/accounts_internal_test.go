@@ -22,8 +22,8 @@ func known(name string) (uint32, error) {
 }
 
 // Rule (subuid(5)): a number in a range is its owner's, whom a name or a number says; the first
-// range that has it counts; an owner can be somebody's himself; ranges of root are accounts of their own.
-// A malformed line is reported and left out, and the others count.
+// range that has it counts; an owner can be somebody's himself; ranges of root are accounts of
+// their own. A malformed line is reported and left out, and the others count.
 func TestSubordinateNumbers(t *testing.T) {
 	var told []int
 	s := parseSubordinates([]byte(strings.Join([]string{
@@ -131,8 +131,8 @@ func TestSubordinateFile(t *testing.T) {
 	read(nil, false, 1)
 }
 
-// Rule (reserve.go): whatever users do one after the other, nobody alone takes everything; a user who
-// has nothing gets something as long as two are left; and as long as a quarter is free
+// Rule (reserve.go): whatever users do one after the other, nobody alone takes everything; a user
+// who has nothing gets something as long as two are left; and as long as a quarter is free
 // everybody gets what he asks for.
 func TestReserve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,9 +14,10 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid},
-// route-list {gid}, route-set {gid, node, card}, profile-set {profile or text}, profile-show,
-// context-list, context-switch {gid or context}, context-move {context, socket}, hello {card or address} and stop.
+// Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid}, route-list
+// {gid}, route-set {gid, node, card}, profile-set {profile or text}, profile-show, context-list,
+// context-switch {gid or context}, context-move {context, socket}, hello {card or address} and
+// stop.
 type Command struct {
 	Do      string  `json:"do"`
 	GID     *uint16 `json:"gid,omitempty"`
@@ -188,8 +189,8 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	}
 	node, card := *m.Node, *m.Card
 	var refused error
-	// The card's thread does it: when two change routes at once, the later one starts from the routes that the
-	// first left, on the card as in the list.
+	// The card's thread does it: when two change routes at once, the later one starts from the
+	// routes that the first left, on the card as in the list.
 	err := d.loop.do(func() {
 		var routes []uint32
 		var was uint16
@@ -207,8 +208,8 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	return errors.Join(err, refused)
 }
 
-// moveNode changes the list of a group's routes, and returns all of them and the former one. The card's
-// thread calls it.
+// moveNode changes the list of a group's routes, and returns all of them and the former one. The
+// card's thread calls it.
 func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint16, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -64,9 +64,10 @@ func TestAdministration(t *testing.T) {
 		t.Errorf("routes %+v", routes)
 	}
 	for command, want := range map[string]error{
-		`{"do": "route-set", "gid": 5000, "node": 1, "card": 1}`:                 attach.ErrGroup,
-		`{"do": "route-set", "gid": 77, "node": 1, "card": 1}`:                   attach.ErrGroup,
-		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 0, "card": 1}`, gid): attach.ErrCommand, // attached here
+		`{"do": "route-set", "gid": 5000, "node": 1, "card": 1}`: attach.ErrGroup,
+		`{"do": "route-set", "gid": 77, "node": 1, "card": 1}`:   attach.ErrGroup,
+		// attached here
+		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 0, "card": 1}`, gid): attach.ErrCommand,
 		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 2, "card": 1}`, gid): attach.ErrNode,
 		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 1, "card": 2}`, gid): attach.ErrRoute,
 		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 1}`, gid):            attach.ErrCommand,
@@ -77,8 +78,9 @@ func TestAdministration(t *testing.T) {
 		`{"do": "profile-set", "profile": "native"}`:                    attach.ErrBusy,
 		`{"do": "profile-set"}`:                                         attach.ErrCommand,
 		`{"do": "profile-set", "text": "name: x", "profile": "native"}`: attach.ErrCommand,
-		`{"do": "context-switch", "context": 0}`:                        attach.ErrCommand, // all are on the card
-		`{"do": "context-switch", "context": 4294967295}`:               attach.ErrCommand,
+		// all are on the card
+		`{"do": "context-switch", "context": 0}`:          attach.ErrCommand,
+		`{"do": "context-switch", "context": 4294967295}`: attach.ErrCommand,
 		`{"do": "fly"}`:                    attach.ErrCommand,
 		`{"do": "gid-list", "why": "so"}`:  attach.ErrCommand,
 		`{"do": "gid-list"} {"do": "x"}`:   attach.ErrCommand,
@@ -105,7 +107,8 @@ func TestAdministration(t *testing.T) {
 	nodes[0].closed()
 }
 
-// Rule: root is an administrator unless the configuration says otherwise, and then who it names still is.
+// Rule: root is an administrator unless the configuration says otherwise, and then who it names
+// still is.
 func TestRootMayBeNoAdministrator(t *testing.T) {
 	b := newBed(t)
 	for _, c := range []struct {
@@ -120,8 +123,8 @@ func TestRootMayBeNoAdministrator(t *testing.T) {
 	}
 }
 
-// Rule: the daemon opens no file for an administrator, who may be somebody who cannot read it, or names one
-// that blocks whoever opens it: profiles come by name or in full.
+// Rule: the daemon opens no file for an administrator, who may be somebody who cannot read it, or
+// names one that blocks whoever opens it: profiles come by name or in full.
 func TestProfileComesInFull(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)

@@ -3,15 +3,17 @@ package daemon
 // This file admits connections. Everybody on the host can connect, and close, as fast
 // as he likes; each connection costs the daemon a goroutine, a buffer, and locks of the Go runtime.
 //
-// So the accept loop does little for each: it takes the socket, asks the kernel whose it is,
-// counts it, and puts it at its account's door. A door has a goroutine while somebody waits
-// at it, and lets one in after the other, each at the cost of the time that it takes (pace.go). At most as many connections
-// wait at a door as its user may have, and mostRefusals more, which are told that they are too many;
-// further ones are closed silently. So a user can make nobody wait but himself.
+// So the accept loop does little for each: it takes the socket, asks the kernel whose it is, counts
+// it, and puts it at its account's door. A door has a goroutine while somebody waits at it, and
+// lets one in after the other, each at the cost of the time that it takes (pace.go). At most as
+// many connections wait at a door as its user may have, and mostRefusals more, which are told that
+// they are too many; further ones are closed silently. So a user can make nobody wait but himself.
 //
-// The loop itself takes at most half of a processor, as a user does (pace.go), when it is flooded, at the lower priority of the daemon's other threads. In
-// the kernel's backlog, which users share, a connection then waits for a batch and a pause; when the backlog is full, clients wait in
-// turn (attach.Dial), so the loop has to be faster than one who floods it. The loop never closes a socket with descriptors in it: see closing.go.
+// The loop itself takes at most half of a processor, as a user does (pace.go), when it is flooded,
+// at the lower priority of the daemon's other threads. In the kernel's backlog, which users share,
+// a connection then waits for a batch and a pause; when the backlog is full, clients wait in turn
+// (attach.Dial), so the loop has to be faster than one who floods it. The loop never closes a
+// socket with descriptors in it: see closing.go.
 
 import (
 	"errors"
@@ -31,8 +33,8 @@ import (
 const (
 	// retryAccept is how long accept waits when the process has no descriptor left.
 	retryAccept = 100 * time.Millisecond
-	// acceptBatch is how many connections are taken before the loop looks at its time: all that the backlog has, so that whoever
-	// the kernel then wakes, because there is room, finds room.
+	// acceptBatch is how many connections are taken before the loop looks at its time: all that the
+	// backlog has, so that whoever the kernel then wakes, because there is room, finds room.
 	acceptBatch = backlog
 	// acceptPause is how many times as long as it took the loop then pauses, acceptBurst how much
 	// of that it does not pause for, and longestPause the most.
@@ -105,7 +107,8 @@ func (d *Daemon) accept(socket *os.File) error {
 // acceptSome takes connections from the backlog, at most a batch.
 func (d *Daemon) acceptSome(socket int) (n int, err error) {
 	for ; n < acceptBatch; n++ {
-		fd, _, e := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(socket), 0, 0, unix.SOCK_CLOEXEC, 0, 0) // the address is nobody's
+		// the address is nobody's
+		fd, _, e := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(socket), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 		if e != 0 {
 			return n, e
 		}
@@ -158,8 +161,8 @@ func (d *Daemon) meet(fd int) {
 	w.waiting = append(w.waiting, a)
 }
 
-// crowded reports whether too many connections of an account already wait to be refused, so that another
-// is not even looked at.
+// crowded reports whether too many connections of an account already wait to be refused, so that
+// another is not even looked at.
 func (d *Daemon) crowded(account uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -235,9 +238,9 @@ func connectionOf(fd int) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// refuse tells a process why it is not served, and closes the connection. It takes what the process has sent
-// first: a connection that is closed with something unread is reset, and the
-// process would not hear the answer (unix_release_sock, af_unix.c).
+// refuse tells a process why it is not served, and closes the connection. It takes what the process
+// has sent first: a connection that is closed with something unread is reset, and the process would
+// not hear the answer (unix_release_sock, af_unix.c).
 func refuse(fd int, why error) {
 	defer unix.Close(fd)
 	if unix.Shutdown(fd, unix.SHUT_RD) != nil {

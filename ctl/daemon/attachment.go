@@ -18,8 +18,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// attachment is a context and what belongs to it. connection.mu guards it, except ctx, which belongs to
-// the card's thread.
+// attachment is a context and what belongs to it. connection.mu guards it, except ctx, which
+// belongs to the card's thread.
 type attachment struct {
 	job      *job
 	account  uint32 // whose it is
@@ -35,11 +35,13 @@ type attachment struct {
 	ctx      *engine.Context
 	saved    *engine.Saved // the card's thread's: the context is switched out
 	active   atomic.Bool   // it is not
-	lost     bool          // the card's thread's: its memory failed, and it is not on the card any more
-	left     bool          // it is on another card
+	// the card's thread's: its memory failed, and it is not on the card any more
+	lost bool
+	left bool // it is on another card
 	// suspicion is of nodes whose accesses to its windows were refused; the card's thread's.
 	suspicion suspicion
-	// image is what has come of the image of a context that arrives, and imageBytes what that counts as.
+	// image is what has come of the image of a context that arrives, and imageBytes what that
+	// counts as.
 	image      []byte
 	imageBytes int64
 	// whither is where an administrator has asked the process to move, and stays why it does not.
@@ -79,8 +81,8 @@ func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error)
 	}
 	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(a.job.cards)),
 		Slots: r.Slots, Remote: r.Remote, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
-	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by this
-	// goroutine alone, also if the job ends meanwhile.
+	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by
+	// this goroutine alone, also if the job ends meanwhile.
 	encoded := answer.Encode()
 	if arrives {
 		encoded = answer.EncodeArrive()
@@ -134,10 +136,10 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	return a, wait, nil
 }
 
-// make makes the parts of the context, and returns the descriptor on which the process
-// waits. That is the read end of a pipe, not an eventfd: whether a write waits for room is
-// a flag of the open file, which a process with the same eventfd could clear, and then fill the eventfd and so
-// stop the card's thread. Only the daemon has the writing end of a pipe.
+// make makes the parts of the context, and returns the descriptor on which the process waits. That
+// is the read end of a pipe, not an eventfd: whether a write waits for room is a flag of the open
+// file, which a process with the same eventfd could clear, and then fill the eventfd and so stop
+// the card's thread. Only the daemon has the writing end of a pipe.
 func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait int, err error) {
 	wait = -1
 	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
@@ -287,9 +289,9 @@ func (a *attachment) dismiss() {
 	wakeUp(a.process)
 }
 
-// detach ends the connection's context, if it belongs to the job, because the job has ended. The connection
-// goes on. The process may still look at the messages that it has got, so memory and context
-// stay, and count, until it attaches again or the connection ends.
+// detach ends the connection's context, if it belongs to the job, because the job has ended. The
+// connection goes on. The process may still look at the messages that it has got, so memory and
+// context stay, and count, until it attaches again or the connection ends.
 func (c *connection) detach(j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -128,8 +128,8 @@ type client struct {
 	maps   [][]byte
 }
 
-// connect connects to a daemon. It waits for room in the socket's backlog, as package attach does: of a socket that does not block the kernel says
-// EAGAIN without (unix(7)).
+// connect connects to a daemon. It waits for room in the socket's backlog, as package attach does:
+// of a socket that does not block the kernel says EAGAIN without (unix(7)).
 func connect(t testing.TB, socket string) *net.UnixConn {
 	t.Helper()
 	for end := time.Now().Add(patience); ; runtime.Gosched() {

@@ -191,8 +191,8 @@ func TestMetricsLeaveFilesAlone(t *testing.T) {
 func TestStatusDoesNotWait(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)
-	// The daemon waits for a second. If status waited, too, no second answer would come within it, ever. A machine
-	// that is busy may take longer for several, now and then.
+	// The daemon waits for a second. If status waited, too, no second answer would come within it,
+	// ever. A machine that is busy may take longer for several, now and then.
 	const enough, tries = 3, 20
 	for try := range tries {
 		answers := d.answersBesideStuck(t, enough)
@@ -204,8 +204,8 @@ func TestStatusDoesNotWait(t *testing.T) {
 	t.Fatalf("%d answers never came", enough)
 }
 
-// answersBesideStuck counts answers to the question for the status, up to most, while the daemon waits for a process that takes
-// none.
+// answersBesideStuck counts answers to the question for the status, up to most, while the daemon
+// waits for a process that takes none.
 func (r *running) answersBesideStuck(t *testing.T, most int) (n int) {
 	t.Helper()
 	owners, nodes := group(t, []*running{r}, 0)

@@ -1,9 +1,10 @@
 package daemon
 
-// This file gives an administrator the card's frames, and with capturedirect.go those of direct ports. The card's thread puts them into a ring, and
-// waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
-// and frames are counted as lost. Only one process at a time captures: each costs the card's thread a copy
-// of every frame, and the daemon a ring.
+// This file gives an administrator the card's frames, and with capturedirect.go those of direct
+// ports. The card's thread puts them into a ring, and waits for nobody; the connection's goroutine
+// sends them on. When the process does not read, the ring fills and frames are counted as lost.
+// Only one process at a time captures: each costs the card's thread a copy of every frame, and the
+// daemon a ring.
 
 import (
 	"bytes"
@@ -82,7 +83,8 @@ func (c *connection) capture(message []byte) error {
 
 // drainCapture sends what is in the rings until that fails; direct is nil where there is only one.
 func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) error {
-	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
+	// a process may take its time; the end of the daemon closes the connection
+	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {
 		return errGone
 	}
 	c.exit() // it takes as long as the process likes
@@ -122,8 +124,8 @@ func (c *connection) drainCapture(ring *capture.Ring, direct *directFrames) erro
 	}
 }
 
-// heard returns an error when the process has closed the connection, or sends a message: a capture has no
-// answer to any.
+// heard returns an error when the process has closed the connection, or sends a message: a capture
+// has no answer to any.
 func (c *connection) heard() error {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: a capture sees the frames of both directions as the counters count them, goes on when the card is replaced by one
-// of another profile, and ends with the daemon.
+// Rule: a capture sees the frames of both directions as the counters count them, goes on when the
+// card is replaced by one of another profile, and ends with the daemon.
 func TestCapture(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -80,8 +80,9 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// Rule (capturedirect.go): a capture sees the frames of direct ports as their switch counts them, with addresses of hosts, in both directions and between ports of this host, and
-// says which interface they take; those that a process sends in another's name with whose it is.
+// Rule (capturedirect.go): a capture sees the frames of direct ports as their switch counts them,
+// with addresses of hosts, in both directions and between ports of this host, and says which
+// interface they take; those that a process sends in another's name with whose it is.
 func TestCaptureOfDirectFrames(t *testing.T) {
 	for name, mode := range map[string]xdp.AttachMode{"generic": xdp.AttachGeneric, "native": xdp.AttachNative} {
 		t.Run(name, func(t *testing.T) {
@@ -214,8 +215,8 @@ func TestCaptureEndsWithTheDaemon(t *testing.T) {
 	}
 }
 
-// Rule: a process that captures and does not read keeps neither the daemon nor its end waiting, and one that says something more
-// captures no longer.
+// Rule: a process that captures and does not read keeps neither the daemon nor its end waiting, and
+// one that says something more captures no longer.
 func TestCaptureThatIsNotRead(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}

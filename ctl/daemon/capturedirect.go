@@ -1,8 +1,9 @@
 package daemon
 
-// This file has a capture show the frames of direct ports as well, which go past the card. Guard and NIC program put them into a ring of the kernel while
-// the capture lasts (package bpf, capture.h), and wait for nobody; frames that find the ring full are counted as lost. The connection's goroutine reads
-// that ring beside the card's.
+// This file has a capture show the frames of direct ports as well, which go past the card. Guard
+// and NIC program put them into a ring of the kernel while the capture lasts (package bpf,
+// capture.h), and wait for nobody; frames that find the ring full are counted as lost. The
+// connection's goroutine reads that ring beside the card's.
 
 import (
 	"fmt"
@@ -13,7 +14,8 @@ import (
 	"github.com/funet/funet/ctl/ports"
 )
 
-// directInterface is the name of the interface of frames that stay on this host, or were dropped at their port, and of all that were lost.
+// directInterface is the name of the interface of frames that stay on this host, or were dropped at
+// their port, and of all that were lost.
 const directInterface = "direct ports"
 
 // directFrames is the direct frames of a capture. It belongs to the connection's goroutine.
@@ -28,7 +30,8 @@ type directFrames struct {
 	waits  bool
 }
 
-// captureDirect begins to capture direct frames, with an interface more; nil: there are none, or begin says why they are not captured.
+// captureDirect begins to capture direct frames, with an interface more; nil: there are none, or
+// begin says why they are not captured.
 func (d *Daemon) captureDirect(begin *capture.Begin) (*directFrames, error) {
 	if d.cfg.Ports == nil {
 		return nil, nil

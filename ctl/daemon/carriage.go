@@ -1,7 +1,8 @@
 package daemon
 
-// This file is how the messages of jobs travel: through the daemon's card, or by direct ports, which a helper makes. Which it is is decided once, at the
-// start, before capabilities are dropped: direct ports are those that have carried frames (ports.Client.Prove).
+// This file is how the messages of jobs travel: through the daemon's card, or by direct ports,
+// which a helper makes. Which it is is decided once, at the start, before capabilities are dropped:
+// direct ports are those that have carried frames (ports.Client.Prove).
 
 import (
 	"context"
@@ -26,7 +27,8 @@ type Carriage int
 const (
 	// DaemonCarriage: all through the daemon's card.
 	DaemonCarriage Carriage = iota
-	// DirectCarriage: those of jobs that ask for it by direct ports. A host that cannot have them has no daemon.
+	// DirectCarriage: those of jobs that ask for it by direct ports. A host that cannot have them
+	// has no daemon.
 	DirectCarriage
 	// AutoCarriage: DirectCarriage where ports carry frames, else DaemonCarriage.
 	AutoCarriage
@@ -47,9 +49,11 @@ func (c Carriage) check(cfg *Config) error {
 	return nil
 }
 
-// ChooseCarriage decides how messages travel: with DirectCarriage and AutoCarriage it starts the helper (StartPorts, with these
-// arguments) and has ports proven with frames. It sets Ports, where there are some, and CarriageWhy. Call it before Open, with the same capabilities and in the same
-// network namespace. With AutoCarriage only the end of the context and a configuration that is none are errors.
+// ChooseCarriage decides how messages travel: with DirectCarriage and AutoCarriage it starts the
+// helper (StartPorts, with these arguments) and has ports proven with frames. It sets Ports, where
+// there are some, and CarriageWhy. Call it before Open, with the same capabilities and in the same
+// network namespace. With AutoCarriage only the end of the context and a configuration that is none
+// are errors.
 func ChooseCarriage(ctx context.Context, cfg *Config, args ...string) error {
 	if cfg.Carriage == DaemonCarriage {
 		return nil
@@ -84,7 +88,8 @@ func provenPorts(ctx context.Context, cfg *Config, args []string) (_ *ports.Clie
 		if k, err := xdp.KindOf(name); err == nil && k.Name == "device" || cfg.Attach == xdp.AttachNative {
 			continue
 		}
-		if modes = append(modes[:1], xdp.AttachGeneric); cfg.Attach == xdp.AttachGeneric { // which of the two ports have says portMode
+		// which of the two ports have says portMode
+		if modes = append(modes[:1], xdp.AttachGeneric); cfg.Attach == xdp.AttachGeneric {
 			modes = modes[1:]
 		}
 	}

@@ -1,6 +1,7 @@
 package daemon_test
 
-// This file tests how a daemon chooses whether jobs may have direct ports, with a helper that has a life of its own (tests/carriage_test.go has one that funid starts).
+// This file tests how a daemon chooses whether jobs may have direct ports, with a helper that has a
+// life of its own (tests/carriage_test.go has one that funid starts).
 
 import (
 	"context"
@@ -67,8 +68,9 @@ func (b *bed) choose(ctx context.Context, host int, c daemon.Carriage, tune func
 	return cfg, err
 }
 
-// Rule (ChooseCarriage): where ports carry frames jobs may have them, and the daemon says how that was proven; where they do not it says why, in its status
-// and to whoever asks for a direct job, and goes on if it may. Whoever interrupts it is not told that ports are impossible.
+// Rule (ChooseCarriage): where ports carry frames jobs may have them, and the daemon says how that
+// was proven; where they do not it says why, in its status and to whoever asks for a direct job,
+// and goes on if it may. Whoever interrupts it is not told that ports are impossible.
 func TestChooseCarriage(t *testing.T) {
 	b := newBed(t)
 	for host, c := range []daemon.Carriage{daemon.AutoCarriage, daemon.DirectCarriage} {

@@ -37,7 +37,8 @@ type role struct {
 	Token  string
 	To     uint16
 	Config *daemon.Config `json:",omitempty"`
-	Heirs  bool           `json:",omitempty"` // it has children, one that was executed and one that was only forked
+	// it has children, one that was executed and one that was only forked
+	Heirs bool `json:",omitempty"`
 }
 
 const roleVariable = "FUNET_TEST_ROLE"

@@ -55,25 +55,27 @@ var (
 // stands for its default.
 type Config struct {
 	Socket string // path; DefaultSocket
-	// Card is the number of this host's card, its node in Peers, which is needed. With FindCard it is
-	// the node whose address an interface of this host has (own.go).
+	// Card is the number of this host's card, its node in Peers, which is needed. With FindCard it
+	// is the node whose address an interface of this host has (own.go).
 	Card     uint16
 	FindCard bool
 	Peers    *cluster.File
 	// PeersPath is the file that Peers is from. The daemon looks at it each second, and follows
 	// hosts that have joined, left or moved (members.go); "": Peers never changes.
 	PeersPath string
-	// Interfaces are by default those that Peers names, or the one with this host's address in Peers.
-	// An interface that Peers does not name leads to all peers.
+	// Interfaces are by default those that Peers names, or the one with this host's address in
+	// Peers. An interface that Peers does not name leads to all peers.
 	Interfaces []string
-	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found, and find
-	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
-	// letters, digits or marks. Everybody on the segment is trusted.
+	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found,
+	// and find this one (hello.go), besides those that Peers has, which may then be nil; "": nobody
+	// is found. It has 1 to hello.MaxName letters, digits or marks. Everybody on the segment is
+	// trusted.
 	Discover string
-	// Key is the file of the key that all hosts share, where Peers names none; "": there is none, and whoever can send
-	// frames on the network can be any host. It is read once.
+	// Key is the file of the key that all hosts share, where Peers names none; "": there is none,
+	// and whoever can send frames on the network can be any host. It is read once.
 	Key string
-	// Readable: what is sent need not be encrypted, only authenticated; it is encrypted to hosts that want it.
+	// Readable: what is sent need not be encrypted, only authenticated; it is encrypted to hosts
+	// that want it.
 	Readable bool
 	keys     *keyfile.Ring // those that have been read
 	rerouted chan struct{} // of one: ways to other hosts have changed, which the switch has to know
@@ -85,22 +87,26 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	Jumbo     bool
-	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0: none. It cannot be combined with datagrams.
+	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0:
+	// none. It cannot be combined with datagrams.
 	VLAN uint16
 
-	Queue   *int // that frames leave on, and are steered to where the NIC can (afxdp.Config); nil: all
-	CPU     int  // that the card's thread is pinned to; negative: none
+	// that frames leave on, and are steered to where the NIC can (afxdp.Config); nil: all
+	Queue   *int
+	CPU     int // that the card's thread is pinned to; negative: none
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile
 	Slots   int // per queue, for a process that does not say; DefaultSlots
-	// Accesses says what is done about accesses to windows that were refused (accesses.go), and RefusedLimit of how many of one node a window is suspended, with
-	// SuspendWindows: 1 to 1,000,000; 0: DefaultRefusedLimit.
+	// Accesses says what is done about accesses to windows that were refused (accesses.go), and
+	// RefusedLimit of how many of one node a window is suspended, with SuspendWindows: 1 to
+	// 1,000,000; 0: DefaultRefusedLimit.
 	Accesses     Accesses
 	RefusedLimit int
 	// PeerTimeout and ConnectTimeout are the engine's.
 	PeerTimeout, ConnectTimeout time.Duration
-	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
+	// most time that a stop waits for what is under way; DefaultDrain
+	Drain time.Duration
 
 	// Memory is the kind of memory that processes share with the card.
 	Memory MemoryKind
@@ -108,7 +114,8 @@ type Config struct {
 	// everybody may use it, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
-	// NotRoot says that uid 0 is no administrator: root of a container without a user namespace is uid 0 as well.
+	// NotRoot says that uid 0 is no administrator: root of a container without a user namespace is
+	// uid 0 as well.
 	NotRoot bool
 	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
 	Subordinates string
@@ -121,18 +128,20 @@ type Config struct {
 	// LogFormat and LogLevel are for the caller who makes Logger (NewLog).
 	LogFormat LogFormat
 	LogLevel  LogLevel
-	// Logger is the daemon's log. Log instead takes only the sentences of its lines, of level info and above, from any goroutine. Without
-	// either there is no log.
+	// Logger is the daemon's log. Log instead takes only the sentences of its lines, of level info
+	// and above, from any goroutine. Without either there is no log.
 	Logger *slog.Logger      `json:"-"`
 	Log    func(line string) `json:"-"`
-	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
+	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has
+	// CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
-	// Carriage says whether jobs may have direct ports, which Ports then makes. They need frames with FUNet's own
-	// EtherType, without VLAN, and not Jumbo. ChooseCarriage sets the others.
+	// Carriage says whether jobs may have direct ports, which Ports then makes. They need frames
+	// with FUNet's own EtherType, without VLAN, and not Jumbo. ChooseCarriage sets the others.
 	Carriage    Carriage
 	Ports       *ports.Client `json:"-"` // the daemon's from Open on; nil: no job has direct ports
 	CarriageWhy string        `json:"-"` // how ports were proven, or why there are none
-	// Helper is the path of the socket of a helper with a life of its own (funid unit --ports); "": the daemon has one started beside its socket.
+	// Helper is the path of the socket of a helper with a life of its own (funid unit --ports); "":
+	// the daemon has one started beside its socket.
 	Helper string
 }
 
@@ -148,8 +157,8 @@ type Rule struct {
 	Jobs        int
 	Connections int
 	Bytes       int64 // of contexts and segments
-	// Total limits what all of them may use together. The default is DefaultTotal times the limit of one user
-	// for a rule that names groups, and no limit for other rules.
+	// Total limits what all of them may use together. The default is DefaultTotal times the limit
+	// of one user for a rule that names groups, and no limit for other rules.
 	Total Amounts
 }
 
@@ -267,7 +276,8 @@ func (c Config) complete() (_ Config, err error) {
 		}
 	}
 	if _, err := c.keys.Load(cmp.Or(peers.Key, c.Key)); err != nil {
-		return c, fmt.Errorf("%w: %w", err, ErrConfig) // of hosts that are found, and of those to come
+		// of hosts that are found, and of those to come
+		return c, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
 	if _, err := funi.SharedSize(c.Slots); err != nil {
 		return c, bad("slots %d; use a power of two from 2 to 65536", c.Slots)
@@ -300,11 +310,13 @@ func (c Config) complete() (_ Config, err error) {
 	return c, nil
 }
 
-// interfaces finds out which interfaces the card uses, from the peers if the configuration does not say so.
+// interfaces finds out which interfaces the card uses, from the peers if the configuration does not
+// say so.
 func (c *Config) interfaces(bad func(string, ...any) error) error {
 	var named []string
 	for _, p := range c.Peers.Peers {
-		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card { // absent nodes have none
+		// absent nodes have none
+		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card {
 			named = append(named, p.Iface)
 		}
 	}
@@ -421,14 +433,16 @@ func (c *Config) engine() engine.Config {
 	return e
 }
 
-// keyOf is the file of the key that this host shares with another of a peers file, which may have changed since the start; "" for none.
+// keyOf is the file of the key that this host shares with another of a peers file, which may have
+// changed since the start; "" for none.
 func (c *Config) keyOf(in *cluster.File, p *cluster.Peer) string {
 	return cmp.Or(p.Key, in.Key, c.Key)
 }
 
 // peer is the way to another card of a peers file, without this host's own address there.
 func (c *Config) peer(in *cluster.File, p *cluster.Peer) engine.Peer {
-	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
+	// one interface leads everywhere
+	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))}
 	if c.Peers.Encap == cluster.UDP {
 		e.Address = encap.Address(p.Node)
 	} else {
@@ -438,8 +452,8 @@ func (c *Config) peer(in *cluster.File, p *cluster.Peer) engine.Peer {
 	return e
 }
 
-// datagrams returns the configuration of an interface's port when frames travel in UDP datagrams, and nil when
-// they do not. The peers may have changed since the start.
+// datagrams returns the configuration of an interface's port when frames travel in UDP datagrams,
+// and nil when they do not. The peers may have changed since the start.
 func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	if c.Peers.Encap != cluster.UDP {
 		return nil

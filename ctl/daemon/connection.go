@@ -28,18 +28,21 @@ type connection struct {
 	conn *net.UnixConn
 	peer peer
 	rule *Rule
-	// process is a pidfd of the peer; nil: the connection does not follow it yet (process.go). It belongs to the connection's goroutine.
+	// process is a pidfd of the peer; nil: the connection does not follow it yet (process.go). It
+	// belongs to the connection's goroutine.
 	process *os.File
 
 	// mu guards what others end: a job's end detaches the contexts of all its connections.
 	mu         sync.Mutex
 	attachment *attachment // nil: none
 	job        *job        // nil: none
-	kept       *attachment // a context that has ended, whose memory the process still has; nil: none
-	port       *directPort // nil: none
-	follows    atomic.Bool // its process has its port, and may be told of others (fate.go)
+	// a context that has ended, whose memory the process still has; nil: none
+	kept    *attachment
+	port    *directPort // nil: none
+	follows atomic.Bool // its process has its port, and may be told of others (fate.go)
 
-	// What follows is of pace.go, and belongs to the goroutine that serves the connection, but for purse, which never changes.
+	// What follows is of pace.go, and belongs to the goroutine that serves the connection, but for
+	// purse, which never changes.
 	purse        *purse
 	working      bool
 	since, spent time.Duration // of the thread, when it was last looked at, and of the request
@@ -186,7 +189,8 @@ func (c *connection) answerJSON(k attach.Kind, v any) error {
 	return c.send(message)
 }
 
-// send sends an answer. A process that does not take it in time is disconnected; other requests of the account go on meanwhile.
+// send sends an answer. A process that does not take it in time is disconnected; other requests of
+// the account go on meanwhile.
 func (c *connection) send(message []byte, descriptors ...int) error {
 	if c.sendAtOnce(message, descriptors) {
 		return nil

@@ -1,6 +1,7 @@
 package daemon_test
 
-// This file tests that a panic ends the context or the connection whose it is, and nothing else (fault.go).
+// This file tests that a panic ends the context or the connection whose it is, and nothing else
+// (fault.go).
 
 import (
 	"strings"
@@ -36,9 +37,10 @@ var provocations = map[string]func(t *testing.T, d *running, torn, other *client
 	},
 }
 
-// Rule: whatever an unprivileged process makes the card do costs that user and nobody else. A panic of the card's thread in
-// the work for a context, or in a command, and a panic of a connection's goroutine end that context and that connection. The
-// daemon goes on, with everybody else's contexts; it counts the panic and logs it with its stack.
+// Rule: whatever an unprivileged process makes the card do costs that user and nobody else. A panic
+// of the card's thread in the work for a context, or in a command, and a panic of a connection's
+// goroutine end that context and that connection. The daemon goes on, with everybody else's
+// contexts; it counts the panic and logs it with its stack.
 func TestPanicEndsOneConnection(t *testing.T) {
 	for name, provoke := range provocations {
 		t.Run(name, func(t *testing.T) {

@@ -165,7 +165,8 @@ func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	return card, err
 }
 
-// systemRandom draws each number from the operating system's generator, which the kernel seeds anew when a virtual machine was cloned.
+// systemRandom draws each number from the operating system's generator, which the kernel seeds anew
+// when a virtual machine was cloned.
 type systemRandom struct{}
 
 // Uint64 returns 64 random bits.
@@ -200,10 +201,10 @@ func (d *Daemon) replaceCard(c *Config) error {
 	return errors.Join(err, refused)
 }
 
-// Run serves until the context ends or Stop is called, then stops cleanly: nobody may
-// attach any more, processes are told, packets under way have Config.Drain to arrive,
-// and the peers are told. ready, if not nil, is called when processes can attach. It may be called once, and
-// Open's resources are given back when it returns.
+// Run serves until the context ends or Stop is called, then stops cleanly: nobody may attach any
+// more, processes are told, packets under way have Config.Drain to arrive, and the peers are told.
+// ready, if not nil, is called when processes can attach. It may be called once, and Open's
+// resources are given back when it returns.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	d.loop.run(true)
 	if !d.listener.pure {

@@ -38,7 +38,8 @@ func TestTwoHosts(t *testing.T) {
 			tune := func(c *daemon.Config) { c.Polling = p }
 			daemons := []*running{b.start(0, tune), b.start(1, tune)}
 			_, nodes := group(t, daemons, 0, 1)
-			pingPong(t, nodes, map[daemon.Polling]uint32{daemon.Adaptive: 200, daemon.Spin: 10, daemon.Sleep: 200}[p]) // threads that spin may have to wait for a time slice
+			// threads that spin may have to wait for a time slice
+			pingPong(t, nodes, map[daemon.Polling]uint32{daemon.Adaptive: 200, daemon.Spin: 10, daemon.Sleep: 200}[p])
 		})
 	}
 }

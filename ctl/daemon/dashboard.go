@@ -4,8 +4,8 @@ package daemon
 
 import _ "embed"
 
-// Dashboard is the JSON of a dashboard that Grafana imports. It asks for a data source of Prometheus
-// that scrapes the daemons' metrics.
+// Dashboard is the JSON of a dashboard that Grafana imports. It asks for a data source of
+// Prometheus that scrapes the daemons' metrics.
 //
 //go:embed dashboard.json
 var Dashboard string

@@ -6,132 +6,164 @@
 //
 //	listen.go      the socket, to which everybody may connect
 //	admit.go       admits connections, through a door for each user; closing.go closes the others
-//	users.go       the user of a connection, as the kernel says (SO_PEERCRED), the account that it counts
-//	               for (accounts.go), the user's rule, his present use, and the reserve that no user
-//	               alone can take (reserve.go, memory_limit.go)
-//	connection.go  the requests of a connection, those of a user one after the other, not too fast (pace.go); the end of
-//	               the connection frees everything
-//	jobs.go        a group with token and routes: made by a launcher, joined by processes that show
-//	               the token, and gone with the launcher's connection; ended.go tells latecomers why it ended
-//	attachment.go  a context: memory is made and sealed (memory.go), attached to the card and handed to the process;
-//	               segment.go makes more memory, bells.go the doorbell page of each user
-//	loop.go        the card's thread: engine, ports, wake-ups; mailbox.go has users take turns at it, rest.go decides when it sleeps,
-//	               priority.go puts it before other threads, moderate.go has it leave
-//	               the processor to others where users share it, fault.go handles
-//	               memory that fails under it, and panics
-//	accesses.go    what the card tells of its tables' misses and of accesses that they forbid: counted, or a window is suspended
-//	port.go        direct ports, for jobs whose processes have cards of their own (carriage.go says whether there are some); helper.go
-//	               starts the process that makes them, and is its life; resume.go takes ports and jobs over from the daemon before;
+//	users.go       the user of a connection, as the kernel says (SO_PEERCRED), the account that it
+//	               counts for (accounts.go), the user's rule, his present use, and the reserve
+//	               that no user alone can take (reserve.go, memory_limit.go)
+//	connection.go  the requests of a connection, those of a user one after the other, not too fast
+//	               (pace.go); the end of the connection frees everything
+//	jobs.go        a group with token and routes: made by a launcher, joined by processes that
+//	               show the token, and gone with the launcher's connection; ended.go tells
+//	               latecomers why it ended
+//	attachment.go  a context: memory is made and sealed (memory.go), attached to the card and
+//	               handed to the process; segment.go makes more memory, bells.go the doorbell page
+//	               of each user
+//	loop.go        the card's thread: engine, ports, wake-ups; mailbox.go has users take turns at
+//	               it, rest.go decides when it sleeps, priority.go puts it before other threads,
+//	               moderate.go has it leave the processor to others where users share it, fault.go
+//	               handles memory that fails under it, and panics
+//	accesses.go    what the card tells of its tables' misses and of accesses that they forbid:
+//	               counted, or a window is suspended
+//	port.go        direct ports, for jobs whose processes have cards of their own (carriage.go
+//	               says whether there are some); helper.go starts the process that makes them, and
+//	               is its life; resume.go takes ports and jobs over from the daemon before;
 //	               neighbours.go makes memory for two of them on this host
-//	fate.go        what becomes of processes with direct ports, told to those that talk to them; notice.go is how daemons tell each other
+//	fate.go        what becomes of processes with direct ports, told to those that talk to them;
+//	               notice.go is how daemons tell each other
 //	share.go       gives groups turns, where the card has room for few contexts
 //
-//	links.go       the interfaces that the card is plugged into (package plug), and the jobs that need them;
-//	               follow.go is the thread that follows interfaces when they go away, come back or change,
-//	               sockets.go gets AF_XDP sockets for it when the daemon may make none any more
+//	links.go       the interfaces that the card is plugged into (package plug), and the jobs that
+//	               need them; follow.go is the thread that follows interfaces when they go away,
+//	               come back or change, sockets.go gets AF_XDP sockets for it when the daemon may
+//	               make none any more
 //	members.go     the peers: those of the peers file, which it follows, and those that were found
-//	hello.go       hellos to other cards: which peers are there and, with discover, which hosts are on the segment
+//	hello.go       hellos to other cards: which peers are there and, with discover, which hosts
+//	               are on the segment
 //	keys.go        what the status says of keys, and how this card's is to a peer's
-//	capture.go     copies of frames, for an administrator who captures (package ctl/capture); capturedirect.go those of direct ports
+//	capture.go     copies of frames, for an administrator who captures (package ctl/capture);
+//	               capturedirect.go those of direct ports
 //	trace.go       single packets of the user who asks, stage by stage (package ctl/trace)
 //
-// Beside them are daemon.go (start and clean stop), config.go and parse.go, own.go (finds the node that this host is),
-// admin.go, status.go and traffic.go, metrics.go, log.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
-// kernels where shared memory can have holes.
+// Beside them are daemon.go (start and clean stop), config.go and parse.go, own.go (finds the node
+// that this host is), admin.go, status.go and traffic.go, metrics.go, log.go, privileges.go
+// (capabilities), service.go (systemd), and watch.go, for kernels where shared memory can have
+// holes.
 //
-// A configuration file. Every key may be left out but peers; card, discover and interfaces together can replace peers:
+// A configuration file. Every key may be left out but peers; card, discover and interfaces together
+// can replace peers:
 //
 //	socket: /run/funet/funid.sock
-//	card: 0                     # number of this host in the peers file; default: the node whose address this host has
+//	card: 0                     # number of this host in the peers file; default: the node whose
+//	                            # address this host has
 //	peers: peers.yaml           # beside this file; see package cluster
-//	discover: lab-2             # name of a cluster: find its hosts on the segments of the interfaces, besides those in peers
-//	interfaces: [eth1]          # default: those that the peers file names, or that with this host's address there
-//	key: funet.key              # a file beside this one that all hosts share, where peers names none; default: none
-//	encrypt: true               # false: with a key, authenticate frames and leave them readable, to hosts that say the same
+//	discover: lab-2             # name of a cluster: find its hosts on the segments of the
+//	                            # interfaces, besides those in peers
+//	interfaces: [eth1]          # default: those that the peers file names, or that with this
+//	                            # host's address there
+//	key: funet.key              # a file beside this one that all hosts share, where peers names
+//	                            # none; default: none
+//	encrypt: true               # false: with a key, authenticate frames and leave them readable,
+//	                            # to hosts that say the same
 //	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
 //	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
 //	jumbo: false                # frames as long as the MTU allows, to hosts that have it, too
-//	vlan: 5                     # that frames are tagged with; none. On an interface such as eth0.5 the kernel does that
-//	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
+//	vlan: 5                     # that frames are tagged with; none. On an interface such as
+//	                            # eth0.5 the kernel does that
+//	queue: 1                    # the one that frames leave on, and are steered to where the NIC
+//	                            # can; default: all
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
-//	carriage: daemon            # direct: jobs may have direct ports (port.go), or funid does not start; auto: where they carry frames (carriage.go)
-//	helper: /run/funet-ports/socket   # that makes them, if it has a unit of its own; default: funid starts one
+//	carriage: daemon            # direct: jobs may have direct ports (port.go), or funid does not
+//	                            # start; auto: where they carry frames (carriage.go)
+//	helper: /run/funet-ports/socket   # that makes them, if it has a unit of its own; default:
+//	                                  # funid starts one
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
-//	refused_accesses: count     # count, suspend: have a window suspended that forbids what others of the job want; see accesses.go
+//	refused_accesses: count     # count, suspend: have a window suspended that forbids what others
+//	                            # of the job want; see accesses.go
 //	refused_limit: 1000         # how many accesses of one node are refused before it is
 //	peer_timeout: 5s            # after which a silent host is given up
-//	connect_timeout: 30s        # the same for one that was never heard, or a process that never attached
+//	connect_timeout: 30s        # the same for one that was never heard, or a process that never
+//	                            # attached
 //	drain: 1s                   # how long a stop waits for what is under way
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
 //	log_format: text            # text, json; see log.go
 //	log_level: info             # debug, info, warn, error
-//	administrators: {users: [alice], groups: [wheel], root: true}   # root: false, and root is none
+//	administrators:             # root: false, and root is none
+//	  {users: [alice], groups: [wheel], root: true}
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
-//	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's, or what its cgroups leave
+//	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the
+//	                            # machine's, or what its cgroups leave
 //	rules:                      # the first that matches a user is his; default: the last one here
-//	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 64, bytes: 1GiB,
+//	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200],
+//	     contexts: 16, jobs: 8, connections: 64, bytes: 1GiB,
 //	     total: {contexts: 128, jobs: 64, connections: 512, bytes: 8GiB}}
 //	  - {gids: [1-2047], contexts: 64, jobs: 64, connections: 256, bytes: 256MiB}
 //
-// A rule limits each of its users, and total limits all of them together. The default of total is 16 times
-// the limit of one user in a rule that names groups; in another rule there is no total.
+// A rule limits each of its users, and total limits all of them together. The default of total is
+// 16 times the limit of one user in a rule that names groups; in another rule there is no total.
 //
 // Rules:
 //   - Only the card's thread touches engine and ports. Connections send it requests through a
-//     mailbox in which users take turns by measured time, and it carries out a bounded number of them between two steps.
-//   - A panic ends the context or the connection whose work it was in, and is counted and logged. One that is nobody's ends the daemon.
-//   - A process can only cause work in proportion to its own. Nothing that it maps
-//     or holds a descriptor of lets it stop the card's thread, shrink memory under the card, make holes
-//     in that memory, or pass for another process. A fault in its memory ends its context. It has at most as many connections,
-//     jobs, contexts and bytes as its user's rule allows, and all of them end with its connection.
-//   - A user is identified by his number in the daemon's own user namespace. Numbers that
-//     the file of subordinate numbers (subuid(5)) gives a user count as his in everything: in
-//     what he has, in the time of his requests, and in his share of the card's time. The rule that names
-//     him applies to them as well as their own. Each range of root's counts as a user.
+//     mailbox in which users take turns by measured time, and it carries out a bounded number of
+//     them between two steps.
+//   - A panic ends the context or the connection whose work it was in, and is counted and logged.
+//     One that is nobody's ends the daemon.
+//   - A process can only cause work in proportion to its own. Nothing that it maps or holds a
+//     descriptor of lets it stop the card's thread, shrink memory under the card, make holes in
+//     that memory, or pass for another process. A fault in its memory ends its context. It has at
+//     most as many connections, jobs, contexts and bytes as its user's rule allows, and all of them
+//     end with its connection.
+//   - A user is identified by his number in the daemon's own user namespace. Numbers that the file
+//     of subordinate numbers (subuid(5)) gives a user count as his in everything: in what he has,
+//     in the time of his requests, and in his share of the card's time. The rule that names him
+//     applies to them as well as their own. Each range of root's counts as a user.
 //   - Of the last quarter of the card's contexts, groups, memory and descriptors a user gets
 //     only what leaves at least as much free as he then has. So nobody alone takes everything,
 //     whatever his rule says, and a user who has nothing yet finds room.
-//   - A user pays for his connections: a connection waits at his door until he has paid for the earlier
-//     ones, and is refused there when his rule allows no more. The accept loop waits
-//     for nobody. The daemon's other threads give way to the card's thread (their nice value is
-//     greater by 5); the status says so, or why not.
-//   - When a process is killed, the kernel closes its socket, and the daemon notices. Packets on the way to the process
-//     come back to their senders at once, with arctic.ReasonNoContext. Before a member of a
-//     job has attached, messages for it wait, for connect_timeout from the first message: the member may have died
-//     with a daemon before this one (engine.Card.Expect).
-//   - A process with a direct port has a card of its own, so nobody rejects what is for it when it has died: the daemon tells the other processes of its
-//     job here, and the daemons of the job's other hosts, which tell theirs. A daemon believes another about the nodes that the job has there. Whose process
-//     it was pays. A lost notice of an end costs peer_timeout; one that a process is back costs connect_timeout, unless the process sends something first.
-//   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that wait
-//     for a host that left come back to their senders at once, with arctic.ReasonDeparted.
-//   - With discover the daemon and others of a cluster of the same name find each other on their segments. They need
-//     nobody's address, only a card number of their own. Without a key discovery trusts everybody on the segment: a host can be any card that no
-//     other host is. Nothing that is heard changes what the peers file says. A
-//     host that was found and is silent stays a peer until it says goodbye, as a daemon that is stopped does, or
-//     until another host that answers has its number. A contradiction (two hosts with one number, another version
-//     or cluster) is a line of the log and of the status, once.
-//   - The daemon answers the hellos of others, also without discover, and asks its peers, one at a time and at most 20 a second.
-//     So the status says when each peer last answered and how long that took. An answer goes through both ports and both cards'
-//     threads, and proves that frames pass.
-//   - An interface may go away and come back, or change; no restart is needed. While the interface is down frames are lost
-//     and sent again, and jobs live as long as peer_timeout allows. A job that needs an interface which is gone, or
-//     whose MTU is too small, ends, and its processes read why (funi.Page.Why). New jobs over the interface are refused
-//     with that reason until it is back. Changes, however many, cost time of the thread that
-//     follows them and not of the card's thread.
+//   - A user pays for his connections: a connection waits at his door until he has paid for the
+//     earlier ones, and is refused there when his rule allows no more. The accept loop waits for
+//     nobody. The daemon's other threads give way to the card's thread (their nice value is greater
+//     by 5); the status says so, or why not.
+//   - When a process is killed, the kernel closes its socket, and the daemon notices. Packets on
+//     the way to the process come back to their senders at once, with arctic.ReasonNoContext.
+//     Before a member of a job has attached, messages for it wait, for connect_timeout from the
+//     first message: the member may have died with a daemon before this one (engine.Card.Expect).
+//   - A process with a direct port has a card of its own, so nobody rejects what is for it when it
+//     has died: the daemon tells the other processes of its job here, and the daemons of the job's
+//     other hosts, which tell theirs. A daemon believes another about the nodes that the job has
+//     there. Whose process it was pays. A lost notice of an end costs peer_timeout; one that a
+//     process is back costs connect_timeout, unless the process sends something first.
+//   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that
+//     wait for a host that left come back to their senders at once, with arctic.ReasonDeparted.
+//   - With discover the daemon and others of a cluster of the same name find each other on their
+//     segments. They need nobody's address, only a card number of their own. Without a key
+//     discovery trusts everybody on the segment: a host can be any card that no other host is.
+//     Nothing that is heard changes what the peers file says. A host that was found and is silent
+//     stays a peer until it says goodbye, as a daemon that is stopped does, or until another host
+//     that answers has its number. A contradiction (two hosts with one number, another version or
+//     cluster) is a line of the log and of the status, once.
+//   - The daemon answers the hellos of others, also without discover, and asks its peers, one at a
+//     time and at most 20 a second. So the status says when each peer last answered and how long
+//     that took. An answer goes through both ports and both cards' threads, and proves that frames
+//     pass.
+//   - An interface may go away and come back, or change; no restart is needed. While the interface
+//     is down frames are lost and sent again, and jobs live as long as peer_timeout allows. A job
+//     that needs an interface which is gone, or whose MTU is too small, ends, and its processes
+//     read why (funi.Page.Why). New jobs over the interface are refused with that reason until it
+//     is back. Changes, however many, cost time of the thread that follows them and not of the
+//     card's thread.
 //   - A process that takes no answer for a second
 //     is disconnected. A process whose pipe is full of wake-ups needs no other.
 //
-// The interfaces let in frames of all groups that the peers send, not only of the groups here, and the
-// card answers them (design idea 8, uspace/DESIGN.md). The NIC program drops
-// malformed frames and those of another version, whatever their group. If the program dropped a group, frames of that group would
-// have no answer, and hold up the sequence that all groups of two cards share, for
-// PeerTimeout: any user could stop all others between two hosts, with a job that he makes on
-// only one of them. To answer such frames in the driver, the program would have to know the state of
-// the sequence, which only the card has.
+// The interfaces let in frames of all groups that the peers send, not only of the groups here, and
+// the card answers them (design idea 8, uspace/DESIGN.md). The NIC program drops malformed frames
+// and those of another version, whatever their group. If the program dropped a group, frames of
+// that group would have no answer, and hold up the sequence that all groups of two cards share, for
+// PeerTimeout: any user could stop all others between two hosts, with a job that he makes on only
+// one of them. To answer such frames in the driver, the program would have to know the state of the
+// sequence, which only the card has.
 package daemon

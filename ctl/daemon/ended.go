@@ -1,8 +1,9 @@
 package daemon
 
-// This file remembers jobs that have ended, so that a process which attaches too late hears why and not
-// only that there is no such group. Only a process that shows the job's token hears it. The number of jobs is bounded, by
-// account and altogether; at the bound the oldest job of the account with the most jobs is forgotten.
+// This file remembers jobs that have ended, so that a process which attaches too late hears why and
+// not only that there is no such group. Only a process that shows the job's token hears it. The
+// number of jobs is bounded, by account and altogether; at the bound the oldest job of the account
+// with the most jobs is forgotten.
 
 import (
 	"fmt"
@@ -47,7 +48,8 @@ func (e *endedJobs) add(j endedJob) {
 	*e = append(*e, j)
 }
 
-// refusal is the error for a process that wants to attach to a group that does not exist: attach.ErrGroup.
+// refusal is the error for a process that wants to attach to a group that does not exist:
+// attach.ErrGroup.
 func (e endedJobs) refusal(gid uint16, token attach.Token) error {
 	for _, j := range slices.Backward(e) {
 		if j.gid == gid && j.token.Equal(token) {

@@ -10,14 +10,16 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Rule: as many jobs as somebody may end cost the daemon bounded memory, and take from another account nothing while
-// that has fewer; an asker hears of the last job that had GID and token, and without the token nothing.
+// Rule: as many jobs as somebody may end cost the daemon bounded memory, and take from another
+// account nothing while that has fewer; an asker hears of the last job that had GID and token, and
+// without the token nothing.
 func TestEndedJobsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all endedJobs
 		mine := endedJob{account: 1 << 20, gid: 7, token: attach.NewToken(), why: "mine"}
 		all.add(mine)
-		accounts := rapid.Uint32Range(1, mostEnded/2).Draw(t, "accounts") // with two jobs each, they fill it
+		// with two jobs each, they fill it
+		accounts := rapid.Uint32Range(1, mostEnded/2).Draw(t, "accounts")
 		for n := range rapid.IntRange(1, 2*mostEndedOf).Draw(t, "jobs of each") {
 			for account := range accounts {
 				all.add(endedJob{account: account, gid: 7, why: strings.Repeat("x", n)})
@@ -39,7 +41,8 @@ func TestEndedJobsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, err := range []error{all.refusal(8, mine.token), all.refusal(mine.gid, attach.NewToken())} {
-			if !errors.Is(err, attach.ErrGroup) || err.Error() != endedJobs(nil).refusal(8, mine.token).Error() { // nothing of a job that ended
+			// nothing of a job that ended
+			if !errors.Is(err, attach.ErrGroup) || err.Error() != endedJobs(nil).refusal(8, mine.token).Error() {
 				t.Fatal(err)
 			}
 		}

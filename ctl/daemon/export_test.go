@@ -6,9 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault puts memory without pages where the daemon has that of the node's context, or of one
-// of its segments: the next load or store there is a SIGBUS, as of a hole where the machine promises
-// no more memory. Of memory that is hidden the daemon does not know whose it is, so that the SIGBUS is a panic like any other.
+// Fault puts memory without pages where the daemon has that of the node's context, or of one of its
+// segments: the next load or store there is a SIGBUS, as of a hole where the machine promises no
+// more memory. Of memory that is hidden the daemon does not know whose it is, so that the SIGBUS is
+// a panic like any other.
 func (d *Daemon) Fault(gid, node uint16, segment, hidden bool) error {
 	fd, err := unix.MemfdCreate("empty", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -38,7 +39,8 @@ func (d *Daemon) attachmentOf(gid, node uint16) (a *attachment) {
 	return a
 }
 
-// PanicOnCard has a command of the node's connection panic on the card's thread, and returns its error.
+// PanicOnCard has a command of the node's connection panic on the card's thread, and returns its
+// error.
 func (d *Daemon) PanicOnCard(gid, node uint16) error {
 	a := d.attachmentOf(gid, node)
 	return a.conn.onCard(a, func() { panic("injected") })
@@ -52,8 +54,8 @@ func (d *Daemon) PanicInNextSegment(gid, node uint16) {
 	c.attachment.segments = nil
 }
 
-// FreezeMemory has the daemon's stores to the memory of the node's context fail, as those to memory that has taken the place of
-// what failed do.
+// FreezeMemory has the daemon's stores to the memory of the node's context fail, as those to memory
+// that has taken the place of what failed do.
 func (d *Daemon) FreezeMemory(gid, node uint16) error {
 	return unix.Mprotect(d.attachmentOf(gid, node).memory.bytes, unix.PROT_READ)
 }

@@ -1,20 +1,25 @@
 package daemon
 
-// This file is what becomes of the processes of direct jobs, which have cards of their own, told to those who talk to them: nobody else would notice before peer_timeout
-// that one has died.
+// This file is what becomes of the processes of direct jobs, which have cards of their own, told to
+// those who talk to them: nobody else would notice before peer_timeout that one has died.
 //
-//	a process ends ──> its connection ends (endPort) ──> members on this host, by their connections (attach.Fate) ──> their cards (uspace/card, fate.go)
-//	                                                └──> daemons of the job's other hosts (notice.go) ──> their members
+//	a process ends ──> its connection ends (endPort)
+//	  ├──> members on this host, by their connections (attach.Fate) ──> their cards
+//	  │    (uspace/card, fate.go)
+//	  └──> daemons of the job's other hosts (notice.go) ──> their members
 //
-// A process that takes the place of one that has ended is told of in the same way. A process whose peer is silent may ask whether that lives (attach.Doubt): the daemon of
-// the peer's host says so, which gives the peer connect_timeout, or that it does not.
+// A process that takes the place of one that has ended is told of in the same way. A process whose
+// peer is silent may ask whether that lives (attach.Doubt): the daemon of the peer's host says so,
+// which gives the peer connect_timeout, or that it does not.
 //
-// A daemon believes a host about the nodes that the job has there and about no others. Notices may come late, twice, out of order or not at all: they name the process
-// by the incarnation of its card, and what is older than the last about the node changes nothing. Lost is one that a daemon would have sent that is being replaced, for
-// which the next one looks (disinherit), or that finds no room, or a host that is silent; then peer_timeout is what there was before.
+// A daemon believes a host about the nodes that the job has there and about no others. Notices may
+// come late, twice, out of order or not at all: they name the process by the incarnation of its
+// card, and what is older than the last about the node changes nothing. Lost is one that a daemon
+// would have sent that is being replaced, for which the next one looks (disinherit), or that finds
+// no room, or a host that is silent; then peer_timeout is what there was before.
 //
-// What it costs is paid by the user whose process it was, who asks, or, of what other hosts say, whose job it is; of that a job has at most 10,000 a second, and of
-// questions 1,000.
+// What it costs is paid by the user whose process it was, who asks, or, of what other hosts say,
+// whose job it is; of that a job has at most 10,000 a second, and of questions 1,000.
 
 import (
 	"runtime"
@@ -27,8 +32,8 @@ import (
 )
 
 const (
-	// noticeGap is the time in which a job earns a notice from other hosts, besides memberGap for each member on this one who is told; it may save as many as are
-	// earned in burst.
+	// noticeGap is the time in which a job earns a notice from other hosts, besides memberGap for
+	// each member on this one who is told; it may save as many as are earned in burst.
 	noticeGap, memberGap = 100 * time.Microsecond, 10 * time.Microsecond
 	// doubtGap is the time in which a job earns a question of its processes here, the same way.
 	doubtGap = time.Millisecond
@@ -38,7 +43,8 @@ const (
 	postAtOnce = 8
 )
 
-// fates is what a daemon knows of the processes of a direct job. Daemon.mu guards it. It is bounded by the nodes of the job.
+// fates is what a daemon knows of the processes of a direct job. Daemon.mu guards it. It is bounded
+// by the nodes of the job.
 type fates struct {
 	hosts []uint16               // the other cards of the job
 	lives map[uint16]uint32      // by node: those that have ports here
@@ -60,7 +66,8 @@ func newFates(cards []uint16, own uint16) fates {
 	return f
 }
 
-// born notes the life of a node of this host, and returns what is to be told: that it is there, if an earlier one is known to have ended; nil: nothing.
+// born notes the life of a node of this host, and returns what is to be told: that it is there, if
+// an earlier one is known to have ended; nil: nothing.
 func (d *Daemon) born(j *job, node uint16, life uint32) *attach.Fate {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,8 +211,8 @@ func (d *Daemon) mayAsk(j *job) bool {
 	return may
 }
 
-// fatesOf answers whether the process of a node of this host is one: that it is there; that it has ended, and which is there now; or nothing, if none is known
-// to have been there.
+// fatesOf answers whether the process of a node of this host is one: that it is there; that it has
+// ended, and which is there now; or nothing, if none is known to have been there.
 func (d *Daemon) fatesOf(j *job, node uint16, life uint32) (all []attach.Fate) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -256,7 +263,8 @@ func (d *Daemon) hear(n *heardNotice) {
 		if f.Lives {
 			answer.kind = saysLives
 		}
-		// The command is the daemon's own: the user's others, which may be many, would have all notices wait.
+		// The command is the daemon's own: the user's others, which may be many, would have all
+		// notices wait.
 		c := &command{do: func() {
 			if d.loop.send(&answer, []uint16{n.from}) == 0 {
 				d.loop.post.unheard.Add(1)
@@ -268,7 +276,8 @@ func (d *Daemon) hear(n *heardNotice) {
 	}
 }
 
-// believes returns the job of a notice that is believed, or what counts it if none is. It notes what became of a process.
+// believes returns the job of a notice that is believed, or what counts it if none is. It notes
+// what became of a process.
 func (d *Daemon) believes(n *heardNotice) (*job, *atomic.Uint64) {
 	p := d.loop.post
 	d.mu.Lock()

@@ -17,8 +17,8 @@ func fated(cards ...uint16) (*Daemon, *job) {
 	return d, j
 }
 
-// Rule (fate.go): of what other hosts say a job has so much at once, and then 10,000 a second at most, and of its processes' questions 1,000; what is more is counted and
-// changes nothing.
+// Rule (fate.go): of what other hosts say a job has so much at once, and then 10,000 a second at
+// most, and of its processes' questions 1,000; what is more is counted and changes nothing.
 func TestNoticesAreBounded(t *testing.T) {
 	d, j := fated(0, 1)
 	const tries = 20_000
@@ -51,8 +51,8 @@ func TestNoticesAreBounded(t *testing.T) {
 	}
 }
 
-// Rule (believes): in whatever order and however often notices come, what is known of a node is the newest that the host of the node has said, and nothing else is
-// known of any.
+// Rule (believes): in whatever order and however often notices come, what is known of a node is the
+// newest that the host of the node has said, and nothing else is known of any.
 func TestNewestNoticeCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cards := rapid.SliceOfN(rapid.Uint16Range(0, 3), 1, 6).Draw(t, "cards")
@@ -77,8 +77,9 @@ func TestNewestNoticeCounts(t *testing.T) {
 	})
 }
 
-// Rule (fatesOf): who asks after a process of this host hears that it is there, or that it has ended and which is there now; of one that has not come, nothing. Each
-// answer is newer than all before.
+// Rule (fatesOf): who asks after a process of this host hears that it is there, or that it has
+// ended and which is there now; of one that has not come, nothing. Each answer is newer than all
+// before.
 func TestAnswersToDoubts(t *testing.T) {
 	d, j := fated(0, 0, 0)
 	j.came[0], j.came[1] = true, true

@@ -1,7 +1,8 @@
 package daemon_test
 
-// This file tests what processes of direct jobs hear of each other's ends (fate.go), between real processes on two hosts. Timeouts are so long that a test which
-// waits for one fails, or so short that one who does not wait long enough fails.
+// This file tests what processes of direct jobs hear of each other's ends (fate.go), between real
+// processes on two hosts. Timeouts are so long that a test which waits for one fails, or so short
+// that one who does not wait long enough fails.
 
 import (
 	"bytes"
@@ -47,7 +48,8 @@ func (r *role) serve(token attach.Token) {
 	}
 }
 
-// fork has two children, which live until the test program ends: one with another program, and one that is a copy of this.
+// fork has two children, which live until the test program ends: one with another program, and one
+// that is a copy of this.
 func (r *role) fork() {
 	if err := exec.Command("tail", "-f", "--pid", strconv.Itoa(os.Getppid()), "/dev/null").Start(); err != nil {
 		alone{}.Fatal(err)
@@ -105,7 +107,8 @@ func (b *bed) mortal(peer, connect time.Duration, hosts int, cards ...uint16) *m
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() {
-		end, cancel := context.WithTimeout(context.Background(), time.Millisecond) // what is for the dead is left
+		// what is for the dead is left
+		end, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		_ = e.Close(end)
 	})
@@ -174,8 +177,9 @@ func (m *mortals) until(what string, host int, so func(n daemon.NoticeCounters) 
 	}
 }
 
-// Rule: a process of a direct job that is killed is known to be dead by the others, on its host and on another one, by nobody's silence; its next life is known to
-// be there, although it says nothing; and all that for the next death, too.
+// Rule: a process of a direct job that is killed is known to be dead by the others, on its host and
+// on another one, by nobody's silence; its next life is known to be there, although it says
+// nothing; and all that for the next death, too.
 func TestDeathIsTold(t *testing.T) {
 	t.Run("without a key", func(t *testing.T) { deathIsTold(t, newBed(t)) })
 	t.Run("with a key", func(t *testing.T) {
@@ -216,7 +220,8 @@ func deathIsTold(t *testing.T, b *bed) {
 			t.Errorf("no line %q in the metrics", line)
 		}
 	}
-	if n.Heard < 5 || n.Refused+n.Late+n.Strange+n.Unheard+n.Returned != 0 { // three ends and two returns
+	// three ends and two returns
+	if n.Heard < 5 || n.Refused+n.Late+n.Strange+n.Unheard+n.Returned != 0 {
 		t.Errorf("host 0 has %+v", n)
 	}
 }
@@ -242,7 +247,8 @@ func TestDeathBeforeAttaching(t *testing.T) {
 	}
 }
 
-// Rule (disinherit): a process that dies while its daemon is being replaced is found by the next one, when its job is there again.
+// Rule (disinherit): a process that dies while its daemon is being replaced is found by the next
+// one, when its job is there again.
 func TestDeathWithoutADaemon(t *testing.T) {
 	b := newBed(t)
 	m := b.mortal(time.Hour, time.Hour, 2, 0, 1)
@@ -258,8 +264,9 @@ func TestDeathWithoutADaemon(t *testing.T) {
 	m.gone(1)
 }
 
-// Rule (attach.Doubt): a process that is held up, on this host or another, for longer than peer_timeout is not given up, because its daemon says that it lives; what it
-// was sent is answered when it goes on. When it is killed meanwhile its end is told.
+// Rule (attach.Doubt): a process that is held up, on this host or another, for longer than
+// peer_timeout is not given up, because its daemon says that it lives; what it was sent is answered
+// when it goes on. When it is killed meanwhile its end is told.
 func TestSilentProcessLives(t *testing.T) {
 	const timeout = time.Second
 	b := newBed(t)
@@ -314,8 +321,9 @@ func stopped(t *testing.T, pid int) {
 	}
 }
 
-// Rule: a process that has forked children goes on as it did, and when it is killed its end is told and its place is free, although they live; one that executes another
-// program holds nothing, and one that does not has the socket, which counts for its user as long, and none of the mappings.
+// Rule: a process that has forked children goes on as it did, and when it is killed its end is told
+// and its place is free, although they live; one that executes another program holds nothing, and
+// one that does not has the socket, which counts for its user as long, and none of the mappings.
 func TestChildrenOfAProcess(t *testing.T) {
 	b := newBed(t)
 	m := b.mortal(time.Hour, time.Hour, 2, 0, 1)
@@ -362,7 +370,8 @@ func TestChildrenOfAProcess(t *testing.T) {
 	m.answersAgain(1)
 }
 
-// Rule: who is called before it is there is waited for, as long as connect_timeout says, and not peer_timeout.
+// Rule: who is called before it is there is waited for, as long as connect_timeout says, and not
+// peer_timeout.
 func TestProcessThatComesLate(t *testing.T) {
 	const timeout = time.Second
 	b := newBed(t)
@@ -385,8 +394,8 @@ func TestProcessThatComesLate(t *testing.T) {
 	}
 }
 
-// Rule: a daemon believes a host about the processes that the job has there, and about no others; what it does not believe is counted and changes nothing. Processes
-// tell daemons nothing.
+// Rule: a daemon believes a host about the processes that the job has there, and about no others;
+// what it does not believe is counted and changes nothing. Processes tell daemons nothing.
 func TestForgedNotices(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 3})
 	m := b.mortal(time.Hour, time.Hour, 3, 0, 1, 1)
@@ -440,8 +449,10 @@ func TestForgedNotices(t *testing.T) {
 		t.Errorf("who has no port asks: %v", err)
 	}
 	m.answers(1, 2)
-	m.daemons[1].Send(0, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: late}) // this test can fail
-	for m.call(1) == nil {                                                                               // until it is believed
+	// this test can fail
+	m.daemons[1].Send(0, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: late})
+	// until it is believed
+	for m.call(1) == nil {
 		if m.ctx.Err() != nil {
 			t.Fatal("what is true is not believed")
 		}

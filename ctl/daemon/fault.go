@@ -2,22 +2,24 @@ package daemon
 
 // This file contains failures: each ends the context or the connection whose it is, and no others.
 //
-//   - A load or store of the card's thread that fails, since there is no page where it goes (SIGBUS): a hole where the
-//     machine may not promise more memory than it has, or memory that the hardware has lost. It is of the contexts whose
-//     memory that is. The Go runtime makes a panic of it (debug.SetPanicOnFault).
-//   - Any other panic of the card's thread, which is a mistake of the card or of the daemon that a process has found. It
-//     is of the context that the card was serving (engine.Card.Serving), or else of the command that was being carried
-//     out: of its attachment and of its connection.
-//   - A panic of a connection's goroutine, or a load or store of it that fails. It is of that connection, whose end frees everything
-//     that it has.
+//   - A load or store of the card's thread that fails, since there is no page where it goes
+//     (SIGBUS): a hole where the machine may not promise more memory than it has, or memory that
+//     the hardware has lost. It is of the contexts whose memory that is. The Go runtime makes a
+//     panic of it (debug.SetPanicOnFault).
+//   - Any other panic of the card's thread, which is a mistake of the card or of the daemon that a
+//     process has found. It is of the context that the card was serving (engine.Card.Serving), or
+//     else of the command that was being carried out: of its attachment and of its connection.
+//   - A panic of a connection's goroutine, or a load or store of it that fails. It is of that
+//     connection, whose end frees everything that it has.
 //
-// A panic ends the turn that is under way; the engine is made for that (engine.Card.Abandon). Before the next turn memory
-// that reads as 0 takes the place of what failed, the contexts are abandoned, and their connections end. What a command
-// had changed by halves belongs to a context or a group of its connection, and goes with that.
+// A panic ends the turn that is under way; the engine is made for that (engine.Card.Abandon).
+// Before the next turn memory that reads as 0 takes the place of what failed, the contexts are
+// abandoned, and their connections end. What a command had changed by halves belongs to a context
+// or a group of its connection, and goes with that.
 //
-// A panic of the card's thread that is nobody's ends the daemon: the sequences that the card shares with its peers may
-// be half changed, and only a card with another incarnation tells them that what they agreed on is gone. So does a second
-// panic while the first is being cleared away.
+// A panic of the card's thread that is nobody's ends the daemon: the sequences that the card shares
+// with its peers may be half changed, and only a card with another incarnation tells them that what
+// they agreed on is gone. So does a second panic while the first is being cleared away.
 
 import (
 	"errors"
@@ -57,7 +59,8 @@ func newFailure(what string, e any) failure {
 }
 
 const (
-	// failureLines is how many panics are logged at once, and failureEvery the time for which there is one more.
+	// failureLines is how many panics are logged at once, and failureEvery the time for which there
+	// is one more.
 	failureLines = 10
 	failureEvery = 10 * time.Second
 )

@@ -1,24 +1,25 @@
 package daemon
 
-// This file follows the interfaces: a thread of its own looks at their state whenever the kernel says that
-// something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK), and each second besides,
-// because the kernel does not tell everything. News is only a hint to look, so nothing is missed
-// when there is more news than the socket holds.
+// This file follows the interfaces: a thread of its own looks at their state whenever the kernel
+// says that something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK), and each
+// second besides, because the kernel does not tell everything. News is only a hint to look, so
+// nothing is missed when there is more news than the socket holds.
 //
-//	down, no carrier       the port stays open; while the interface is down the card is not plugged
-//	                       into it. Jobs live as long as their peers' time-outs allow. Where the
-//	                       driver has reset the link because of the port, the log says so (reset.go)
+//	down, no carrier       the port stays open; while the interface is down the card is not
+//	                       plugged into it. Jobs live as long as their peers' time-outs allow.
+//	                       Where the driver has reset the link because of the port, the log says
+//	                       so (reset.go)
 //	renamed                the port stays
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
-//	                       way are lost and sent again, in shorter ones if they are too long now. An MTU
-//	                       below what FUNet needs fails the jobs
+//	                       way are lost and sent again, in shorter ones if they are too long now.
+//	                       An MTU below what FUNet needs fails the jobs
 //	gone                   the port is closed, and the jobs that need it end with that reason
 //	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
 //
 // The card's thread does no more than take a port out or put one in. Somebody who changes
-// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look at most once each restless, and open a
-// port at most once each leastBackoff.
+// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look at most once each restless,
+// and open a port at most once each leastBackoff.
 
 import (
 	"context"
@@ -44,11 +45,11 @@ import (
 const (
 	// lookEvery is the time between two looks when nothing is heard.
 	lookEvery = time.Second
-	// restful and restless are the least time between two looks, when the last found nothing changed, and when
-	// it did.
+	// restful and restless are the least time between two looks, when the last found nothing
+	// changed, and when it did.
 	restful, restless = 20 * time.Millisecond, 100 * time.Millisecond
-	// leastBackoff to mostBackoff is the time until an interface that could not be opened is tried again, or
-	// one that went away soon after.
+	// leastBackoff to mostBackoff is the time until an interface that could not be opened is tried
+	// again, or one that went away soon after.
 	leastBackoff, mostBackoff = 200 * time.Millisecond, time.Second
 	// settled is how long an interface is there before its next opening is at once.
 	settled = 5 * time.Second
@@ -69,8 +70,8 @@ type follower struct {
 	ended  chan struct{}
 }
 
-// newFollower makes the thread, in the network namespace of the calling thread, with everything that needs a
-// privilege. The thread begins with follow.
+// newFollower makes the thread, in the network namespace of the calling thread, with everything
+// that needs a privilege. The thread begins with follow.
 func newFollower(d *Daemon) (*follower, error) {
 	space, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -117,7 +118,8 @@ func (f *follower) prepare(space *os.File) (err error) {
 	if f.news, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE); err != nil {
 		return err
 	}
-	_ = unix.SetsockoptInt(f.news, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // more does no harm
+	// more does no harm
+	_ = unix.SetsockoptInt(f.news, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
 	if err := unix.Bind(f.news, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_LINK - 1)}); err != nil {
 		return err
 	}
@@ -175,7 +177,8 @@ func (f *follower) life() {
 	}
 }
 
-// wait waits for the time or the bell, and with news also for news. It reports whether the bell rang.
+// wait waits for the time or the bell, and with news also for news. It reports whether the bell
+// rang.
 func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	end := time.Now().Add(d)
 	fds := []unix.PollFd{{Fd: int32(f.bell), Events: unix.POLLIN}, {Fd: int32(f.news), Events: unix.POLLIN}}
@@ -191,8 +194,8 @@ func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	return fds[0].Revents != 0
 }
 
-// forget empties the socket: a look will find out what has changed. It takes no more than the socket holds at
-// once, so that it ends.
+// forget empties the socket: a look will find out what has changed. It takes no more than the
+// socket holds at once, so that it ends.
 func (f *follower) forget() {
 	var some [1]byte
 	for range receiveBuffer / 256 {
@@ -233,10 +236,12 @@ func (f *follower) find(l *link) (s seen, err error) {
 		}
 	}
 	all, err := f.handle.LinkList()
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // others come and go; it looks again
+	// others come and go; it looks again
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return s, err
 	}
-	// A VLAN or a bridge on an interface has the interface's address, too, as have the members of a bond.
+	// A VLAN or a bridge on an interface has the interface's address, too, as have the members of a
+	// bond.
 	same := func(found netlink.Link) bool {
 		return string(found.Attrs().HardwareAddr) == string(l.mac[:]) && found.Type() == l.seen.kind
 	}
@@ -379,7 +384,8 @@ func (f *follower) mind(l *link) {
 	}
 }
 
-// tellQueues logs the state of the queues, when there are several and it has changed, at most once each tellEvery.
+// tellQueues logs the state of the queues, when there are several and it has changed, at most once
+// each tellEvery.
 func (f *follower) tellQueues(l *link) {
 	queues := l.port.Queues()
 	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }
@@ -404,7 +410,8 @@ func (s *seen) changes(now *seen) string {
 	return strings.Join(all, ", ")
 }
 
-// note publishes the state of an interface. A new state is logged, and jobs that cannot go on are ended.
+// note publishes the state of an interface. A new state is logged, and jobs that cannot go on are
+// ended.
 func (f *follower) note(l *link, name string, state LinkState, why string) (changed bool) {
 	l.mu.Lock()
 	s := &l.status

@@ -10,7 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Rule: a look that finds out nothing says so in the log, once for each reason, and changes nothing else.
+// Rule: a look that finds out nothing says so in the log, once for each reason, and changes nothing
+// else.
 func TestBlindLooksAreSaid(t *testing.T) {
 	var log []string
 	f := &follower{d: &Daemon{cfg: Config{Logger: slog.New(sentences{func(line string) { log = append(log, line) }})}}, handle: &netlink.Handle{}}

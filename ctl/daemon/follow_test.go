@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests interfaces that change under the daemons of a lab: traffic before and after shows whether
-// the cards are plugged into the present interfaces.
+// This file tests interfaces that change under the daemons of a lab: traffic before and after shows
+// whether the cards are plugged into the present interfaces.
 
 import (
 	"errors"
@@ -106,7 +106,8 @@ func linkOf(t testing.TB, r *running) daemon.LinkStatus {
 	return s.Links[0]
 }
 
-// asker returns the connection for all questions to a daemon. One for each question, in a loop, may be more than a user has.
+// asker returns the connection for all questions to a daemon. One for each question, in a loop, may
+// be more than a user has.
 func (r *running) asker(t testing.TB) *client {
 	t.Helper()
 	if r.asks == nil {
@@ -123,8 +124,9 @@ func closeAll(all ...[]*client) {
 	}
 }
 
-// Rule: an interface that is gone ends the jobs that need it, and no others, whose processes hear why; new ones
-// are refused with that reason; when the interface is back the daemons open it again, and jobs run.
+// Rule: an interface that is gone ends the jobs that need it, and no others, whose processes hear
+// why; new ones are refused with that reason; when the interface is back the daemons open it again,
+// and jobs run.
 func TestInterfaceGone(t *testing.T) {
 	b := newBed(t)
 	var log logged
@@ -170,8 +172,8 @@ func TestInterfaceGone(t *testing.T) {
 	}
 }
 
-// Rule: an interface that comes back with another name is known by its address, and one that is only called
-// otherwise goes on.
+// Rule: an interface that comes back with another name is known by its address, and one that is
+// only called otherwise goes on.
 func TestInterfaceRenamed(t *testing.T) {
 	b := newBed(t)
 	var log logged
@@ -210,8 +212,8 @@ func TestInterfaceRenamed(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: an interface with another address is not the one that the peers know: it is not used until it
-// has its own.
+// Rule: an interface with another address is not the one that the peers know: it is not used until
+// it has its own.
 func TestInterfaceOfAnotherAddress(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -264,8 +266,8 @@ func TestInterfaceMTU(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: daemons tag their frames with the VLAN of their configuration, also after their interfaces were opened anew, and
-// their MTU counts without the tag.
+// Rule: daemons tag their frames with the VLAN of their configuration, also after their interfaces
+// were opened anew, and their MTU counts without the tag.
 func TestDaemonsInAVLAN(t *testing.T) {
 	b := newBed(t)
 	five := func(c *daemon.Config) { c.VLAN = 5 }
@@ -282,8 +284,8 @@ func TestDaemonsInAVLAN(t *testing.T) {
 	awaitLink(t, daemons[0], daemon.LinkMTU)
 }
 
-// Rule: while an interface is down, or has no carrier, jobs live as long as their peers' time-outs allow; what
-// was sent meanwhile arrives, once.
+// Rule: while an interface is down, or has no carrier, jobs live as long as their peers' time-outs
+// allow; what was sent meanwhile arrives, once.
 func TestInterfaceDown(t *testing.T) {
 	b := newBed(t)
 	patient := func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = time.Hour, time.Hour }
@@ -316,8 +318,9 @@ func TestInterfaceDown(t *testing.T) {
 	}
 }
 
-// Rule: somebody who deletes and makes an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
-// need that one their jobs, and nobody else a message; when he is done, it is opened again.
+// Rule: somebody who deletes and makes an interface of the card's as fast as he can (CAP_NET_ADMIN
+// of its network namespace) costs those who need that one their jobs, and nobody else a message;
+// when he is done, it is opened again.
 func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
 	daemons := []*running{b.start(0, nil), b.start(1, nil), b.start(2, nil)}
@@ -370,8 +373,9 @@ func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: where a link loses its carrier while the daemon opens it, as the drivers of some NICs reset theirs, the log says
-// that and how long it took, and nobody is sent to look at the cable; an outage later is another's.
+// Rule: where a link loses its carrier while the daemon opens it, as the drivers of some NICs reset
+// theirs, the log says that and how long it took, and nobody is sent to look at the cable; an
+// outage later is another's.
 func TestLinkResetByAttaching(t *testing.T) {
 	b := newBed(t)
 	var log logged
@@ -398,8 +402,8 @@ func TestLinkResetByAttaching(t *testing.T) {
 	}
 }
 
-// Rule: a daemon has after 50 changes what it had before them: descriptors, goroutines, and memory of the
-// kernel's making.
+// Rule: a daemon has after 50 changes what it had before them: descriptors, goroutines, and memory
+// of the kernel's making.
 func TestManyInterfaceChanges(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -410,7 +414,8 @@ func TestManyInterfaceChanges(t *testing.T) {
 			b.remove()
 			awaitLink(t, daemons[0], daemon.LinkGone)
 			b.restore(mtu)
-			// Host 1's daemon may be late, and not have seen it gone: until it opens the new one it says that the old one is up.
+			// Host 1's daemon may be late, and not have seen it gone: until it opens the new one it
+			// says that the old one is up.
 			for i, r := range daemons {
 				until(t, "it is opened again", func() bool { return linkOf(t, r).Reopened > before[i] })
 			}
@@ -454,8 +459,9 @@ func TestManyInterfaceChanges(t *testing.T) {
 	descriptors, goroutines, resident := holdings(t)
 	opened := openings()
 	run(50)
-	// A port has 2 MiB of UMEM frames (package afxdp), all of them resident. The Go runtime takes some MiB more or less,
-	// with the machine's load; so the bound is half of what the openings would have left behind.
+	// A port has 2 MiB of UMEM frames (package afxdp), all of them resident. The Go runtime takes
+	// some MiB more or less, with the machine's load; so the bound is half of what the openings
+	// would have left behind.
 	if opened = openings() - opened; opened < 30 {
 		t.Fatalf("the interfaces were opened %d times again, so little was tested", opened)
 	}
@@ -489,8 +495,9 @@ func holdings(t testing.TB) (descriptors, goroutines int, resident int64) {
 	return len(names), runtime.NumGoroutine(), resident
 }
 
-// Rule: somebody who changes other interfaces of the namespace as fast as the kernel lets him does not stop the card's
-// thread: others' messages go on, and what happens to the card's interface is still noticed.
+// Rule: somebody who changes other interfaces of the namespace as fast as the kernel lets him does
+// not stop the card's thread: others' messages go on, and what happens to the card's interface is
+// still noticed.
 func TestFloodOfInterfaceNews(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}

@@ -14,7 +14,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// resident returns how many bytes of this process, in which the daemon runs, are in memory (proc_pid_status(5)).
+// resident returns how many bytes of this process, in which the daemon runs, are in memory
+// (proc_pid_status(5)).
 func resident(t *testing.T) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
@@ -28,8 +29,9 @@ func resident(t *testing.T) (bytes int64) {
 	return bytes << 10
 }
 
-// Rule: a user's memory counts for him before it is made and until it is the machine's again. However often he has contexts with as
-// many windows as there can be made and ended, the daemon takes at most his quota and 64 MiB more; and afterwards the 64 MiB.
+// Rule: a user's memory counts for him before it is made and until it is the machine's again.
+// However often he has contexts with as many windows as there can be made and ended, the daemon
+// takes at most his quota and 64 MiB more; and afterwards the 64 MiB.
 func TestMemoryStaysWithinQuota(t *testing.T) {
 	const quota, beside = 192 << 20, 64 << 20
 	windows := funi.RemoteSizes{KeySlots: funi.MaxRemote, Areas: funi.MaxRemote, Notifications: 1}

@@ -2,9 +2,10 @@
 
 package daemon_test
 
-// This file has the one provocation that a build for the race detector cannot have. There an atomic store is a C function's:
-// the Go runtime makes no panic of its fault, and ends the process. A load that fails is found before that function is called
-// (racecallatomic in runtime/race_amd64.s), so the other tests of failing memory run there, too.
+// This file has the one provocation that a build for the race detector cannot have. There an atomic
+// store is a C function's: the Go runtime makes no panic of its fault, and ends the process. A load
+// that fails is found before that function is called (racecallatomic in runtime/race_amd64.s), so
+// the other tests of failing memory run there, too.
 
 import (
 	"testing"

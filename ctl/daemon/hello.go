@@ -1,8 +1,8 @@
 package daemon
 
-// This file says hello to other cards (package uspace/port/hello): it answers them, asks
-// its peers by turns, finds hosts on its segments if it is told to (Config.Discover), and asks one card for an
-// administrator. Everything that is sent goes through the card's thread and its ports.
+// This file says hello to other cards (package uspace/port/hello): it answers them, asks its peers
+// by turns, finds hosts on its segments if it is told to (Config.Discover), and asks one card for
+// an administrator. Everything that is sent goes through the card's thread and its ports.
 
 import (
 	"cmp"
@@ -152,8 +152,8 @@ type PeerStatus struct {
 	Address string `json:"address"` // Ethernet or IP
 	Found   bool   `json:"found"`   // on the segment; else the peers file has it
 	Host    string `json:"host,omitempty"`
-	// HeardAgo is how many seconds ago it last answered a hello, and RoundTrip what that took, in microseconds; negative: it
-	// has not answered yet. Unanswered counts the hellos since then.
+	// HeardAgo is how many seconds ago it last answered a hello, and RoundTrip what that took, in
+	// microseconds; negative: it has not answered yet. Unanswered counts the hellos since then.
 	HeardAgo   float64 `json:"heard_seconds_ago"`
 	RoundTrip  float64 `json:"round_trip_us"`
 	Unanswered int     `json:"unanswered"`
@@ -163,8 +163,8 @@ type PeerStatus struct {
 // HelloStatus holds the findings of the hellos.
 type HelloStatus struct {
 	Cluster string `json:"cluster,omitempty"` // whose hosts are found
-	// Known is how many peers there are, and Silent how many of them did not answer the last hello. Peers has those that do
-	// not answer first, and LeftOut is for how many there was no room.
+	// Known is how many peers there are, and Silent how many of them did not answer the last hello.
+	// Peers has those that do not answer first, and LeftOut is for how many there was no room.
 	Known   int          `json:"known"`
 	Silent  int          `json:"silent"`
 	Peers   []PeerStatus `json:"peers"`
@@ -173,8 +173,9 @@ type HelloStatus struct {
 	Faults []string `json:"faults"`
 }
 
-// peerLook bounds how many peers are looked at for an answer, because the card's thread looks. An answer has room for
-// peerRoom peers, at less than 350 bytes each, and for faultRoom lines, at less than 400.
+// peerLook bounds how many peers are looked at for an answer, because the card's thread looks. An
+// answer has room for peerRoom peers, at less than 350 bytes each, and for faultRoom lines, at less
+// than 400.
 const (
 	peerLook  = 1024
 	peerRoom  = 32
@@ -237,7 +238,8 @@ type HelloAnswer struct {
 	FrameSize   int     `json:"frame_size"`
 	Incarnation uint32  `json:"incarnation"`
 	Own         string  `json:"own_cluster"` // that this host is of
-	// Key says how the two cards' keys are to each other, and OwnKey which this card has for that one, "" for none.
+	// Key says how the two cards' keys are to each other, and OwnKey which this card has for that
+	// one, "" for none.
 	Key    PeerKey `json:"key"`
 	OwnKey string  `json:"own_key"`
 	// Faults are lines about this card, of what was heard until now.

@@ -1,6 +1,7 @@
 package daemon_test
 
-// This file tests how daemons find and ask each other (hello.go), with real frames between namespaces.
+// This file tests how daemons find and ask each other (hello.go), with real frames between
+// namespaces.
 
 import (
 	"context"
@@ -99,9 +100,9 @@ func (f *forger) send(m hello.Message, from [6]byte) {
 	}
 }
 
-// Rule: hosts on a segment that are told the cluster's name and nobody's address find each other within seconds, and
-// their programs talk; one that comes back with another NIC is found again; a second host with a number, and one
-// of another version or cluster, are named, and change nothing.
+// Rule: hosts on a segment that are told the cluster's name and nobody's address find each other
+// within seconds, and their programs talk; one that comes back with another NIC is found again; a
+// second host with a number, and one of another version or cluster, are named, and change nothing.
 func TestHostsFindEachOther(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 4})
 	var logs [4]journal
@@ -189,8 +190,8 @@ func TestHostsFindEachOther(t *testing.T) {
 	}
 }
 
-// Rule: what the peers file says of a card goes before what is heard of it; a number that the file frees is found, and
-// one that it takes is the file's again.
+// Rule: what the peers file says of a card goes before what is heard of it; a number that the file
+// frees is found, and one that it takes is the file's again.
 func TestListedBeforeFound(t *testing.T) {
 	b := newBed(t)
 	path := filepath.Join(b.dir, "peers")
@@ -231,8 +232,8 @@ func TestListedBeforeFound(t *testing.T) {
 	}
 }
 
-// Rule: an administrator has a card asked, whether it answers or not, over Ethernet and in datagrams; nobody else
-// does, and cards that there are not are refused.
+// Rule: an administrator has a card asked, whether it answers or not, over Ethernet and in
+// datagrams; nobody else does, and cards that there are not are refused.
 func TestHello(t *testing.T) {
 	for name, o := range map[string]lab.Options{"Ethernet": {Hosts: 2}, "datagrams": {Hosts: 2, Topology: lab.Router}} {
 		t.Run(name, func(t *testing.T) {
@@ -304,8 +305,8 @@ func TestDiscoveryRefused(t *testing.T) {
 	}
 }
 
-// Rule: metrics count peers and those that are silent, and have the round trips of all of them together, however many
-// there are.
+// Rule: metrics count peers and those that are silent, and have the round trips of all of them
+// together, however many there are.
 func TestHelloMetrics(t *testing.T) {
 	b := newBed(t)
 	metrics := filepath.Join(b.dir, "metrics.sock")

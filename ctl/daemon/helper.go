@@ -1,7 +1,8 @@
 package daemon
 
-// This file starts the helper that makes direct ports (package ports), a process of its own: it outlives the daemon, so that
-// jobs of direct ports go on until there is another, and ends when nobody has a port any more.
+// This file starts the helper that makes direct ports (package ports), a process of its own: it
+// outlives the daemon, so that jobs of direct ports go on until there is another, and ends when
+// nobody has a port any more.
 
 import (
 	"cmp"
@@ -27,7 +28,8 @@ const (
 	mostDirectPorts = 4096
 	// startWithin bounds the start of a helper.
 	startWithin = 20 * time.Second
-	// orphanage is how long a helper goes on without a daemon while processes have ports. They try as long (package attach).
+	// orphanage is how long a helper goes on without a daemon while processes have ports. They try
+	// as long (package attach).
 	orphanage = time.Minute
 	// lookForHelper is the time between two trials to reach a helper.
 	lookForHelper = 2 * time.Millisecond
@@ -37,9 +39,10 @@ const (
 	lookForDaemons = 500 * time.Millisecond
 )
 
-// StartPorts connects to the helper of a daemon. Without Config.Helper it starts one beside the daemon's socket, if there is none: this
-// program, with these arguments and the path of the helper's socket, where it calls MakePorts. The calling thread is in the network
-// namespace of the interfaces. A service's helper that ends is waited for until ctx ends.
+// StartPorts connects to the helper of a daemon. Without Config.Helper it starts one beside the
+// daemon's socket, if there is none: this program, with these arguments and the path of the
+// helper's socket, where it calls MakePorts. The calling thread is in the network namespace of the
+// interfaces. A service's helper that ends is waited for until ctx ends.
 func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Client, err error) {
 	path := cfg.Helper
 	if path == "" {
@@ -85,14 +88,16 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 	}
 }
 
-// dialPorts connects to a helper that answers. With an error that is its answer comes the connection.
+// dialPorts connects to a helper that answers. With an error that is its answer comes the
+// connection.
 func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	conn, err := attach.Dial(ctx, path, startWithin)
 	if err != nil {
 		return nil, err
 	}
 	c := ports.NewClient(conn)
-	defer context.AfterFunc(ctx, func() { c.Close() })() // another funid may have the helper, which does not answer then
+	// another funid may have the helper, which does not answer then
+	defer context.AfterFunc(ctx, func() { c.Close() })()
 	_, _, err = c.Held()
 	if errors.Is(err, ports.ErrHelper) {
 		return nil, errors.Join(err, c.Close())
@@ -100,10 +105,11 @@ func dialPorts(ctx context.Context, path string) (*ports.Client, error) {
 	return c, err
 }
 
-// MakePorts is the whole life of a helper with its socket at a path. It keeps what ports need: links are made and guards attached with
-// CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of
-// ports go beyond RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back. With stay it goes on when nobody has a port, as a service, and begins with
-// the ports of the one before (ports.Store).
+// MakePorts is the whole life of a helper with its socket at a path. It keeps what ports need:
+// links are made and guards attached with CAP_NET_ADMIN, sockets made with CAP_NET_RAW, programs
+// loaded with CAP_BPF and CAP_PERFMON; CAP_IPC_LOCK lets the memory of ports go beyond
+// RLIMIT_MEMLOCK, and with CAP_LINUX_IMMUTABLE it is given back. With stay it goes on when nobody
+// has a port, as a service, and begins with the ports of the one before (ports.Store).
 func MakePorts(path string, stay bool) (err error) {
 	defer func() {
 		if err != nil {
@@ -112,7 +118,8 @@ func MakePorts(path string, stay bool) (err error) {
 	}()
 	signal.Ignore(unix.SIGINT, unix.SIGHUP) // of whoever starts daemons
 	if stay {
-		signal.Reset(unix.SIGTERM) // which ends a service at once: what it has is at the service manager
+		// which ends a service at once: what it has is at the service manager
+		signal.Reset(unix.SIGTERM)
 	}
 	l, err := listenPorts(path)
 	if err != nil {
@@ -169,7 +176,8 @@ func MakePorts(path string, stay bool) (err error) {
 	}
 }
 
-// refusePorts tells a funid why there are no ports, and returns what is left for this process to say: nothing where the funid that has started it says it.
+// refusePorts tells a funid why there are no ports, and returns what is left for this process to
+// say: nothing where the funid that has started it says it.
 func refusePorts(l *net.UnixListener, why error, stay bool) error {
 	err := tellRefusal(l, why)
 	switch {

@@ -38,7 +38,8 @@ type job struct {
 
 	why  string // the reason of its end, for its processes; "": its launcher wanted it
 	gone bool   // the card no longer has its routes; belongs to the card's thread
-	// moved counts what contexts of the job that have ended had moved; it belongs to the card's thread.
+	// moved counts what contexts of the job that have ended had moved; it belongs to the card's
+	// thread.
 	moved engine.Traffic
 	// faults counts what the card has told of its processes; it belongs to the card's thread.
 	faults Faults
@@ -112,7 +113,8 @@ func (c *connection) makeJob(message []byte) error {
 	d.mu.Lock()
 	j.made = true
 	d.mu.Unlock()
-	if err := d.reachable(r.Cards); err != nil { // an interface went away, and failJobs did not see this job
+	// an interface went away, and failJobs did not see this job
+	if err := d.reachable(r.Cards); err != nil {
 		d.endJob(j, err.Error())
 		return fmt.Errorf("making a job: %w", err)
 	}
@@ -255,7 +257,8 @@ func (l *places) refuses(gid uint16) *cluster.Peer {
 	return l.limited[i]
 }
 
-// join checks that a process may be a node of a group, with a port or a context, and makes it a member.
+// join checks that a process may be a node of a group, with a port or a context, and makes it a
+// member.
 func (d *Daemon) join(c *connection, r *attach.AttachRequest, direct bool) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -297,7 +300,8 @@ func (d *Daemon) leave(j *job, node uint16) {
 	delete(j.members, node)
 }
 
-// endJob detaches the contexts of a job and frees its group, and remembers why. Ending twice does nothing.
+// endJob detaches the contexts of a job and frees its group, and remembers why. Ending twice does
+// nothing.
 func (d *Daemon) endJob(j *job, why string) {
 	d.mu.Lock()
 	if j.ending {

@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/uspace/keyfile"
 )
 
-// Rule: a key that others can read is refused before anything is opened, wherever it is named; a good one is not, and encrypt: false
-// is read.
+// Rule: a key that others can read is refused before anything is opened, wherever it is named; a
+// good one is not, and encrypt: false is read.
 func TestKeyOfAConfiguration(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := keyfile.New(filepath.Join(folder, "key")); err != nil {

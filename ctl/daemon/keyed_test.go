@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests daemons with keys by their traffic: what is on the wire between two hosts, what daemons with other keys, or
-// without one, exchange, and what they and their status say of it.
+// This file tests daemons with keys by their traffic: what is on the wire between two hosts, what
+// daemons with other keys, or without one, exchange, and what they and their status say of it.
 
 import (
 	"encoding/binary"
@@ -38,8 +38,8 @@ func (b *bed) key(name string) (path string) {
 // withKey is a configuration's change.
 func withKey(path string) func(*daemon.Config) { return func(c *daemon.Config) { c.Key = path } }
 
-// listen sees all datagrams that pass the lab's router, until the test ends, and counts those to a card, and of them those
-// that have the word in them.
+// listen sees all datagrams that pass the lab's router, until the test ends, and counts those to a
+// card, and of them those that have the word in them.
 func (b *bed) listen(word uint32) (all, with *atomic.Int64) {
 	b.t.Helper()
 	all, with = new(atomic.Int64), new(atomic.Int64)
@@ -84,8 +84,9 @@ func (b *bed) listen(word uint32) (all, with *atomic.Int64) {
 	return all, with
 }
 
-// Rule (README, "With a key"): daemons with the same key exchange what their processes send, and nobody on the way can read it;
-// with encrypt: false on both he can, and without a key. The status of both says which it is.
+// Rule (ctl/manual/keys.md): daemons with the same key exchange what their processes send, and
+// nobody on the way can read it; with encrypt: false on both he can, and without a key. The status
+// of both says which it is.
 func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 	const secret = 0xbadcab1e
 	for _, c := range []struct {
@@ -147,9 +148,10 @@ func (r *running) asked(t *testing.T) (a daemon.HelloAnswer) {
 	return a
 }
 
-// Rule (README, "With a key"): a job is refused if one of its hosts has no key, or a different one, and the error names that host; a message of
-// a job that was there before comes back soon and says so. The status of both says which peer it is and how the keys differ, before anybody
-// has sent anything. When the keys are the same, because the daemons were restarted, traffic goes on.
+// Rule (ctl/manual/keys.md): a job is refused if one of its hosts has no key, or a different one,
+// and the error names that host; a message of a job that was there before comes back soon and says
+// so. The status of both says which peer it is and how the keys differ, before anybody has sent
+// anything. When the keys are the same, because the daemons were restarted, traffic goes on.
 func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 	b := newBed(t)
 	one, two := b.key("one"), b.key("two")
@@ -199,7 +201,8 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 			daemons = start([2]string{two, two})
 			_, nodes := group(t, daemons, 0, 1)
 			pingPong(t, nodes, 20)
-			// Another key on both, one daemon after the other: between them the two are apart, and say so.
+			// Another key on both, one daemon after the other: between them the two are apart, and
+			// say so.
 			daemons[1].stop(t)
 			daemons[1] = b.start(1, withKey(one))
 			if a := daemons[0].asked(t); a.Key.State != "other key" && a.Key.Doubt != "other key" {
@@ -229,7 +232,8 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 	}
 }
 
-// Rule (README, "With a key"): another key, under another name in the peers file of all hosts, is taken without a restart.
+// Rule (ctl/manual/keys.md): another key, under another name in the peers file of all hosts, is
+// taken without a restart.
 func TestAnotherKeyInThePeersFile(t *testing.T) {
 	b := newBed(t)
 	one, two := b.key("one"), b.key("two")

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the keys of the daemon's report: which it has, from which files, and which peers have the same. It says nothing of a key
-// but its identity, which tells one from another.
+// This file is the keys of the daemon's report: which it has, from which files, and which peers
+// have the same. It says nothing of a key but its identity, which tells one from another.
 
 import (
 	"cmp"
@@ -21,7 +21,8 @@ type KeyStatus struct {
 }
 
 const (
-	// keyRoom is how many keys an answer has room for, and keyName how long the name of a file may be there.
+	// keyRoom is how many keys an answer has room for, and keyName how long the name of a file may
+	// be there.
 	keyRoom = 4
 	keyName = 900
 )
@@ -59,8 +60,8 @@ func identity(n uint32) string { return fmt.Sprintf("%08x", n) }
 // PeerKey says how a card stands to a peer's key.
 type PeerKey struct {
 	State string `json:"state"` // one of the words below
-	// Doubt is KeyNotThere, KeyNotHere or KeyOther, if a greeting in the name of a peer that is known to have the right key, or none as this
-	// host, has said so since; "": none did.
+	// Doubt is KeyNotThere, KeyNotHere or KeyOther, if a greeting in the name of a peer that is
+	// known to have the right key, or none as this host, has said so since; "": none did.
 	Doubt string `json:"doubt,omitempty"`
 	// Refused: the two cards exchange nothing because of that.
 	Refused bool `json:"refused"`
@@ -107,7 +108,8 @@ func keyOfPeer(s *engine.PeerState) PeerKey {
 }
 
 const (
-	// keyPatience is how long a peer that answers hellos may take to answer a greeting, and keyLook how often it is looked whether it has.
+	// keyPatience is how long a peer that answers hellos may take to answer a greeting, and keyLook
+	// how often it is looked whether it has.
 	keyPatience = 500 * time.Millisecond
 	keyLook     = 5 * time.Millisecond
 )
@@ -119,8 +121,9 @@ type toldKeys struct {
 	of        map[uint16]engine.KeyState
 }
 
-// tellKeys logs which peers are refused for their keys, each once until that changes. It looks at them only if a greeting has been refused
-// since, so that whoever forges some makes it look once a second.
+// tellKeys logs which peers are refused for their keys, each once until that changes. It looks at
+// them only if a greeting has been refused since, so that whoever forges some makes it look once a
+// second.
 func (d *Daemon) tellKeys(told *toldKeys) {
 	var refused uint64
 	if d.loop.do(func() { refused = d.loop.card.Counters().DroppedKey }) != nil || refused == told.greetings && !told.again {
@@ -138,8 +141,9 @@ func (d *Daemon) tellKeys(told *toldKeys) {
 	told.greetings, told.again, told.of = refused, refused != told.greetings, look.refused
 }
 
-// agreed refuses a job with a node on a card that this one exchanges nothing with because of their keys: attach.ErrKey. What was found out
-// may be old, so each such card is asked again, one after the other up to the first that is refused still.
+// agreed refuses a job with a node on a card that this one exchanges nothing with because of their
+// keys: attach.ErrKey. What was found out may be old, so each such card is asked again, one after
+// the other up to the first that is refused still.
 func (c *connection) agreed(cards []uint16) error {
 	d := c.d
 	var refused []uint16
@@ -185,7 +189,8 @@ func (d *Daemon) named(card uint16) (words string) {
 	return words
 }
 
-// askKey greets a peer that has answered a hello, and takes what it has to say of its key. A peer that does not answer is as it was.
+// askKey greets a peer that has answered a hello, and takes what it has to say of its key. A peer
+// that does not answer is as it was.
 func (d *Daemon) askKey(a *HelloAnswer) error {
 	var before, now engine.PeerState
 	greeted := false

@@ -70,7 +70,8 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// Rule: a context ends with its process, also if another process still has the process's connection.
+// Rule: a context ends with its process, also if another process still has the process's
+// connection.
 func TestEndOfTheProcess(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the interfaces of the card as the daemon knows them: the ports that the card is plugged into, the
-// state of each interface, and the jobs that need it. follow.go watches them.
+// This file is the interfaces of the card as the daemon knows them: the ports that the card is
+// plugged into, the state of each interface, and the jobs that need it. follow.go watches them.
 
 import (
 	"errors"
@@ -24,8 +24,8 @@ import (
 // LinkState is the state of an interface, in a word of the status and the metrics.
 type LinkState string
 
-// The states. Jobs that need an interface go on in the first three, as far as the peers' time-outs allow,
-// and end in the others.
+// The states. Jobs that need an interface go on in the first three, as far as the peers' time-outs
+// allow, and end in the others.
 const (
 	LinkUp        LinkState = "up"
 	LinkNoCarrier LinkState = "no carrier"
@@ -42,8 +42,9 @@ func (s LinkState) carries() bool { return s == LinkUp || s == LinkNoCarrier || 
 
 // LinkStatus is an interface in the status.
 type LinkStatus struct {
-	Interface  string    `json:"interface"`            // its present name
-	Configured string    `json:"configured,omitempty"` // its name in the configuration, if that is another
+	Interface string `json:"interface"` // its present name
+	// its name in the configuration, if that is another
+	Configured string    `json:"configured,omitempty"`
 	State      LinkState `json:"state"`
 	Why        string    `json:"why,omitempty"` // the reason why it is not up, and the cure
 	Since      time.Time `json:"since"`         // the state
@@ -52,19 +53,22 @@ type LinkStatus struct {
 	BindMode   string    `json:"bind_mode"`
 	XDPWhy     string    `json:"xdp_why,omitempty"` // the reason why the modes are no better
 	Queues     int       `json:"queues"`
-	QueuesWhy  string    `json:"queues_why"`                 // what is proven about the queues (afxdp.Describe)
-	Merged     uint64    `json:"merged_datagrams,omitempty"` // by the kernel, whose frames were lost; they stop with GRO of the interface below
-	Changes    uint64    `json:"changes"`                    // of state
-	Reopened   uint64    `json:"reopened"`                   // times
+	// what is proven about the queues (afxdp.Describe)
+	QueuesWhy string `json:"queues_why"`
+	// by the kernel, whose frames were lost; they stop with GRO of the interface below
+	Merged   uint64 `json:"merged_datagrams,omitempty"`
+	Changes  uint64 `json:"changes"`  // of state
+	Reopened uint64 `json:"reopened"` // times
 	// Direct counts the direct frames that came from other hosts; nil: no job has direct ports.
 	Direct *DirectArrivals `json:"direct_frames,omitempty"`
 }
 
 // DirectArrivals is what became of direct frames on an interface (bpf.Counters).
 type DirectArrivals struct {
-	Handed   uint64 `json:"handed"`   // to the port of the node that they were for
-	Stranger uint64 `json:"stranger"` // from elsewhere than the host of the node that they claim to be from: dropped
-	NoPort   uint64 `json:"no_port"`  // for a node that has no port here: dropped
+	Handed uint64 `json:"handed"` // to the port of the node that they were for
+	// from elsewhere than the host of the node that they claim to be from: dropped
+	Stranger uint64 `json:"stranger"`
+	NoPort   uint64 `json:"no_port"` // for a node that has no port here: dropped
 }
 
 // link is an interface and the port on it.
@@ -179,7 +183,8 @@ func (l *link) got() {
 	defer l.mu.Unlock()
 	l.index, l.ways = i.Index, l.port
 	if l.direct = xdp.AttachNative; i.XDPMode == xdp.AttachGeneric {
-		if k, err := xdp.KindOf(i.Interface); err != nil || k.Name != "device" { // it may just have gone
+		// it may just have gone
+		if k, err := xdp.KindOf(i.Interface); err != nil || k.Name != "device" {
 			l.direct = xdp.AttachGeneric
 		}
 	}
@@ -232,8 +237,9 @@ func (l *link) path(card uint16) *encap.Path {
 	return l.ways.Path(card)
 }
 
-// portMode returns the mode of the programs of direct ports. What a tc guard redirects passes generic programs by until it comes to a wire: so
-// it is generic where a NIC is in generic mode and no device, but a veth, or an interface that may be above one (bpf/doc.go, Ports).
+// portMode returns the mode of the programs of direct ports. What a tc guard redirects passes
+// generic programs by until it comes to a wire: so it is generic where a NIC is in generic mode and
+// no device, but a veth, or an interface that may be above one (bpf/doc.go, Ports).
 func (d *Daemon) portMode() xdp.AttachMode {
 	for _, l := range d.links {
 		l.mu.Lock()
@@ -290,7 +296,8 @@ func (d *Daemon) reachable(cards []uint16) error {
 	return nil
 }
 
-// failJobs ends the jobs that need a port, tells their processes why, and returns the number of jobs.
+// failJobs ends the jobs that need a port, tells their processes why, and returns the number of
+// jobs.
 func (d *Daemon) failJobs(port int, why string) int {
 	var failed []*job
 	d.mu.Lock()

@@ -21,8 +21,9 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// backlog is how many connections wait in the kernel to be accepted. All users share it, and a connection waits 10 to 30 us for
-// each one before it. Behind a full backlog the kernel has clients wait in turn to connect, the one who floods it, too (unix(7)).
+// backlog is how many connections wait in the kernel to be accepted. All users share it, and a
+// connection waits 10 to 30 us for each one before it. Behind a full backlog the kernel has clients
+// wait in turn to connect, the one who floods it, too (unix(7)).
 const backlog = 64
 
 // listener is the socket and its lock.
@@ -71,7 +72,8 @@ func listen(path string) (_ *listener, err error) {
 		if err == nil {
 			c.Close()
 		}
-		if err == nil || errors.Is(err, unix.EAGAIN) { // of somebody who does not lock; EAGAIN: his backlog is full
+		// of somebody who does not lock; EAGAIN: his backlog is full
+		if err == nil || errors.Is(err, unix.EAGAIN) {
 			return nil, fmt.Errorf("taking the socket %s: %w: another program serves it; stop that one, or choose another socket", path, ErrSocket)
 		}
 		if err := os.Remove(path); err != nil {

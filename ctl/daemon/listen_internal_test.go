@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule (backlog): the kernel keeps a bounded number of connections that are to be accepted, and refuses or has wait whoever comes
-// next (unix(7)); there is room again as soon as one is taken.
+// Rule (backlog): the kernel keeps a bounded number of connections that are to be accepted, and
+// refuses or has wait whoever comes next (unix(7)); there is room again as soon as one is taken.
 func TestBacklog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := listen(path)
@@ -50,7 +50,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// Rule (listen): the socket of a program that serves it without a lock is not taken, also while that program's backlog is full.
+// Rule (listen): the socket of a program that serves it without a lock is not taken, also while
+// that program's backlog is full.
 func TestBusySocketIsNotTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	at := &unix.SockaddrUnix{Name: path}

@@ -1,13 +1,13 @@
 package daemon
 
-// This file is the daemon's log (log/slog): each line is a sentence, with its subject in fields of the names
-// interface, card, job (a GID), node, user (a number) and process.
+// This file is the daemon's log (log/slog): each line is a sentence, with its subject in fields of
+// the names interface, card, job (a GID), node, user (a number) and process.
 //
 //	error  a failure that ends the daemon
 //	warn   a problem, and what mends it
 //	info   a change: of interfaces, of peers
-//	debug  jobs and contexts that begin and end, at most userLines at once, and one more each userLineEvery: users
-//	       make them as fast as they like
+//	debug  jobs and contexts that begin and end, at most userLines at once, and one more each
+//	       userLineEvery: users make them as fast as they like
 
 import (
 	"bytes"
@@ -26,7 +26,8 @@ type LogFormat int
 
 // The formats.
 const (
-	// LogText is for people and for journald, which adds the time itself and takes a level in front (sd-daemon(3)).
+	// LogText is for people and for journald, which adds the time itself and takes a level in front
+	// (sd-daemon(3)).
 	LogText LogFormat = iota
 	LogJSON
 )
@@ -79,8 +80,8 @@ func NewLog(w io.Writer, format LogFormat, level LogLevel, journald bool) *slog.
 	return slog.New(&textLog{w: w, level: slog.Level(level), journald: journald, mu: new(sync.Mutex)})
 }
 
-// textLog is a handler that writes "funid: " and the sentence, then the fields. Lines for journald have their syslog level in front,
-// and others the time.
+// textLog is a handler that writes "funid: " and the sentence, then the fields. Lines for journald
+// have their syslog level in front, and others the time.
 type textLog struct {
 	w        io.Writer
 	level    slog.Level
@@ -179,7 +180,8 @@ func (h sentences) WithAttrs([]slog.Attr) slog.Handler { return h }
 // WithGroup implements slog.Handler.
 func (h sentences) WithGroup(string) slog.Handler { return h }
 
-// completeLog makes a log with fields from a log for sentences, or the other way round; without either it discards lines.
+// completeLog makes a log with fields from a log for sentences, or the other way round; without
+// either it discards lines.
 func (c *Config) completeLog() {
 	switch {
 	case c.Logger != nil && c.Log == nil:
@@ -194,7 +196,8 @@ func (c *Config) completeLog() {
 }
 
 const (
-	// userLines is how many lines about users are written at once, and userLineEvery the time for which there is one more.
+	// userLines is how many lines about users are written at once, and userLineEvery the time for
+	// which there is one more.
 	userLines     = 100
 	userLineEvery = 50 * time.Millisecond
 )

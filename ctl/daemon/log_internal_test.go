@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule: whatever users do, in any time there are at most userLines lines about them and one more each userLineEvery, and each that
-// is left out is counted once (lineLimit).
+// Rule: whatever users do, in any time there are at most userLines lines about them and one more
+// each userLineEvery, and each that is left out is counted once (lineLimit).
 func TestUserLinesAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := lineLimit{lines: userLines, every: userLineEvery}

@@ -34,8 +34,9 @@ func (k *kept) String() string {
 	return k.text.String()
 }
 
-// Rule: a line is one line: the sentence as it is and then the fields; for journald it has a syslog level in front and no time, for
-// others the time; what it names cannot make it two, nor command a terminal (NewLog).
+// Rule: a line is one line: the sentence as it is and then the fields; for journald it has a syslog
+// level in front and no time, for others the time; what it names cannot make it two, nor command a
+// terminal (NewLog).
 func TestLogLines(t *testing.T) {
 	for _, c := range []struct {
 		format   daemon.LogFormat
@@ -60,8 +61,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// Rule: interfaces are logged with their field; jobs, contexts and refusals at level debug, with job, user and process; who takes
-// sentences alone gets those from info on (log.go).
+// Rule: interfaces are logged with their field; jobs, contexts and refusals at level debug, with
+// job, user and process; who takes sentences alone gets those from info on (log.go).
 func TestLogFields(t *testing.T) {
 	b := newBed(t)
 	var k kept
@@ -108,7 +109,8 @@ func TestLogFields(t *testing.T) {
 	}
 }
 
-// Rule: formats and levels are those that there are; the file's keys are taken, and other words refused with their line.
+// Rule: formats and levels are those that there are; the file's keys are taken, and other words
+// refused with their line.
 func TestLogIsConfigured(t *testing.T) {
 	c, _, err := daemon.Parse("f", []byte("log_format: json\nlog_level: debug\n"))
 	if err != nil || c.LogFormat != daemon.LogJSON || c.LogLevel != daemon.LogDebug {

@@ -3,8 +3,8 @@ package daemon
 // This file is the card's thread: it steps the engine, carries out what the connections
 // ask for between two steps, and wakes processes. Nothing else touches engine and ports.
 //
-// Connections put commands into a mailbox, which has the accounts take turns (mailbox.go). The thread
-// carries out at most turnCommands between two steps, and after a long one none.
+// Connections put commands into a mailbox, which has the accounts take turns (mailbox.go). The
+// thread carries out at most turnCommands between two steps, and after a long one none.
 
 import (
 	"errors"
@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	// turnCommands is how many commands are carried out between two steps, and turnTime the time after which none begins.
+	// turnCommands is how many commands are carried out between two steps, and turnTime the time
+	// after which none begins.
 	turnCommands = 4
 	turnTime     = int64(20 * time.Microsecond)
 	// glance is how many steps in vain may use the time of one look at the clock.
@@ -63,30 +64,35 @@ type loop struct {
 	post    *post // nil: there are no direct ports, and nothing is told
 
 	mailbox mailbox
-	bell    int          // eventfd: wakes the thread for the mailbox
-	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
-	asleep  atomic.Bool  // the thread sleeps or is about to
-	ports   atomic.Int32 // direct ports, whose processes do without the thread and may want its processor
-	begin   chan bool    // whether the thread is to run, once
-	waits   bool         // for begin
-	ended   chan struct{}
+	bell    int // eventfd: wakes the thread for the mailbox
+	// held to ring, and to close the bell: another descriptor may then get its number
+	closing sync.RWMutex
+	asleep  atomic.Bool // the thread sleeps or is about to
+	// direct ports, whose processes do without the thread and may want its processor
+	ports atomic.Int32
+	begin chan bool // whether the thread is to run, once
+	waits bool      // for begin
+	ended chan struct{}
 
 	// byBell finds the attachment of a context.
 	byBell [funi.MaxContexts]*attachment
-	// byPlace finds one by its group and node, and faulted counts what the card has told of all (accesses.go).
+	// byPlace finds one by its group and node, and faulted counts what the card has told of all
+	// (accesses.go).
 	byPlace map[place]*attachment
 	faulted Faults
 
 	memory  *memory
 	spoil   func(*region)
-	torn    *tear    // what ended a turn; see fault.go
-	mending bool     // of what ended the last turn
-	doing   *command // that is being carried out, since began of the thread's processor time, beside so many accounts
-	began   time.Duration
-	beside  int64
-	faults  atomic.Uint64
-	report  func(failure) // tells of a panic; it does not wait
-	tid     atomic.Int32
+	torn    *tear // what ended a turn; see fault.go
+	mending bool  // of what ended the last turn
+	// that is being carried out, since began of the thread's processor time, beside so many
+	// accounts
+	doing  *command
+	began  time.Duration
+	beside int64
+	faults atomic.Uint64
+	report func(failure) // tells of a panic; it does not wait
+	tid    atomic.Int32
 
 	polling    Polling
 	links      []*link
@@ -99,9 +105,12 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	share      *sharing                                       // nil: all contexts are on the card at once
-	traces     []*tracing                                     // of the processes that trace contexts
-	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
+	// nil: all contexts are on the card at once
+	share *sharing
+	// of the processes that trace contexts
+	traces []*tracing
+	// takes the frames of a capture; nil: nobody captures
+	see func(port int, frame []byte, fate engine.Fate)
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
@@ -147,8 +156,8 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	return nil
 }
 
-// unplug takes the port out, because its descriptors would keep the thread from sleeping, and lets the card forget the
-// frames that the port lent.
+// unplug takes the port out, because its descriptors would keep the thread from sleeping, and lets
+// the card forget the frames that the port lent.
 func (l *loop) unplug(k *link) {
 	for _, fd := range k.plugged.FDs() {
 		l.unwatch(fd)
@@ -173,7 +182,8 @@ func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, 
 // thread itself may call it.
 func (l *loop) do(f func()) error { return l.carryOut(&command{do: f}) }
 
-// carryOut is do for any command, which its account pays for. An error of the command itself wraps errTorn.
+// carryOut is do for any command, which its account pays for. An error of the command itself wraps
+// errTorn.
 func (l *loop) carryOut(c *command) error {
 	c.done = make(chan struct{})
 	l.mailbox.put(c)
@@ -199,8 +209,9 @@ func (c *command) settle() {
 	}
 }
 
-// onCard has the card's thread carry out a command of the connection's, on an attachment or on none, and waits for it. Any
-// goroutine may call it: a job's end ends the contexts of other connections.
+// onCard has the card's thread carry out a command of the connection's, on an attachment or on
+// none, and waits for it. Any goroutine may call it: a job's end ends the contexts of other
+// connections.
 func (c *connection) onCard(a *attachment, f func()) error {
 	return c.d.loop.carryOut(&command{do: f, connection: c, attachment: a})
 }

@@ -2,14 +2,16 @@ package daemon
 
 // This file is the mailbox of the card's thread: commands of accounts in turn, by measured time.
 //
-// Each account has a queue. After a command the account rests for stepsFirst times as long as the command took of the
-// thread's processor time, times the number of accounts that have something to do. So all commands together take about a
-// quarter of the thread's time from the messages, and each account's part of that quarter is the same. Of the accounts that
-// do not rest, the one that has rested for the longest is next: whoever asks seldom waits for one command that has begun,
+// Each account has a queue. After a command the account rests for stepsFirst times as long as the
+// command took of the thread's processor time, times the number of accounts that have something to
+// do. So all commands together take about a quarter of the thread's time from the messages, and
+// each account's part of that quarter is the same. Of the accounts that do not rest, the one that
+// has rested for the longest is next: whoever asks seldom waits for one command that has begun,
 // however long others' commands are and however many wait.
 //
-// A queue holds at most one command of each goroutine that serves a connection, so it is as bounded as connections are, and
-// the goroutine waits for its command. The daemon's own commands are those of an account of their own.
+// A queue holds at most one command of each goroutine that serves a connection, so it is as bounded
+// as connections are, and the goroutine waits for its command. The daemon's own commands are those
+// of an account of their own.
 
 import (
 	"cmp"
@@ -19,13 +21,15 @@ import (
 )
 
 const (
-	// stepsFirst is how many times as long as its commands took an account rests, where no other has any.
+	// stepsFirst is how many times as long as its commands took an account rests, where no other
+	// has any.
 	stepsFirst = 3
 	// ownAccount is that of the daemon itself; no user has a negative number.
 	ownAccount = int64(-1)
 )
 
-// mailbox holds the commands. Put may be called from any goroutine; the rest belongs to the card's thread.
+// mailbox holds the commands. Put may be called from any goroutine; the rest belongs to the card's
+// thread.
 type mailbox struct {
 	mu      sync.Mutex
 	arrived []*command   // since the last take; guarded by mu
@@ -51,7 +55,8 @@ func (m *mailbox) put(c *command) {
 	m.fresh.Add(1)
 }
 
-// ready reports whether take may find a command. A ring that comes after it (loop.ring) tells of one that it has not seen.
+// ready reports whether take may find a command. A ring that comes after it (loop.ring) tells of
+// one that it has not seen.
 func (m *mailbox) ready(now int64) bool { return m.fresh.Load() > 0 || m.due <= now }
 
 // sort puts what has arrived into the boxes, unless somebody is just putting more.
@@ -111,7 +116,8 @@ func (m *mailbox) take(now int64) (c *command, accounts int64) {
 	return c, accounts
 }
 
-// rest has the account of a command that was taken rest from now on, after the command took so long beside so many accounts.
+// rest has the account of a command that was taken rest from now on, after the command took so long
+// beside so many accounts.
 func (m *mailbox) rest(c *command, now, took, accounts int64) {
 	if b := m.boxes[c.account()]; b != nil {
 		b.due = now + stepsFirst*took + (stepsFirst+1)*took*(max(accounts, 1)-1)

@@ -8,9 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// turnsOf has accounts keep so many commands in a mailbox, each of which takes what its account's take, for a time, and a thread
-// that carries them out. It returns the time that each account's took, and how long account 0 waited for each of its own, which it
-// asks for one after the other with a pause in between.
+// turnsOf has accounts keep so many commands in a mailbox, each of which takes what its account's
+// take, for a time, and a thread that carries them out. It returns the time that each account's
+// took, and how long account 0 waited for each of its own, which it asks for one after the other
+// with a pause in between.
 func turnsOf(cost []int64, depth int, until, pause int64) (took []int64, waits []int64) {
 	m := &mailbox{}
 	took = make([]int64, len(cost))
@@ -55,8 +56,10 @@ func turnsOf(cost []int64, depth int, until, pause int64) (took []int64, waits [
 	return took, waits
 }
 
-// Rule: commands take at most a third of the card's thread's time, and a quarter where those who ask do not change. Who asks the card's thread for something seldom waits for the one command of another that has begun, however many wait
-// and however long they take, and for one of each other user that has just become ready.
+// Rule: commands take at most a third of the card's thread's time, and a quarter where those who
+// ask do not change. Who asks the card's thread for something seldom waits for the one command of
+// another that has begun, however many wait and however long they take, and for one of each other
+// user that has just become ready.
 func TestTurnsOfAccounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cost := []int64{rapid.Int64Range(1, 50).Draw(t, "own")}
@@ -86,7 +89,8 @@ func TestTurnsOfAccounts(t *testing.T) {
 	})
 }
 
-// Rule: accounts that want more of the card's thread than there is get the same time, whatever their commands take.
+// Rule: accounts that want more of the card's thread than there is get the same time, whatever
+// their commands take.
 func TestTurnsAreEqual(t *testing.T) {
 	cost := []int64{1, 10, 100, 5000}
 	took, _ := turnsOf(cost, 20, 20_000_000, 1_000_000)

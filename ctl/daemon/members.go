@@ -1,11 +1,12 @@
 package daemon
 
 // This file follows hosts that join the cluster, leave it or get another NIC while the daemon runs:
-// it looks at the peers file each second, hears which hosts were found (hello.go), and tells the card the changes. The
-// file takes precedence over what was heard about a card. A file that is no peers file,
-// or that gives this host's number to another host, changes nothing but the log, nor does a half-written
-// one, until it is whole. Packets to hosts that a change removes return to their senders with
-// arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those cards go on.
+// it looks at the peers file each second, hears which hosts were found (hello.go), and tells the
+// card the changes. The file takes precedence over what was heard about a card. A file that is no
+// peers file, or that gives this host's number to another host, changes nothing but the log, nor
+// does a half-written one, until it is whole. Packets to hosts that a change removes return to
+// their senders with arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those
+// cards go on.
 
 import (
 	"cmp"
@@ -26,7 +27,8 @@ const (
 	tellPeers = 16
 )
 
-// followPeers takes what has changed in the peers file, if there is one, and who was found, until the daemon ends.
+// followPeers takes what has changed in the peers file, if there is one, and who was found, until
+// the daemon ends.
 func (d *Daemon) followPeers() {
 	was := fileState{there: true} // of no file: it may have changed since Load
 	var told toldKeys
@@ -53,8 +55,8 @@ func (d *Daemon) followPeers() {
 	}
 }
 
-// introductions are when the daemon introduces itself to peers that it has not met yet: at its start, and again in case
-// the way there was not known then, or the greeting was lost.
+// introductions are when the daemon introduces itself to peers that it has not met yet: at its
+// start, and again in case the way there was not known then, or the greeting was lost.
 var introductions = []time.Duration{0, time.Second, 4 * time.Second}
 
 // introduce tells peers that knew a daemon before this one, which was killed, that it is another
@@ -240,7 +242,8 @@ func where(f *cluster.File, p *cluster.Peer) string {
 	return p.MAC.String()
 }
 
-// setPaths tells the port of an interface where the peers are, if it sends datagrams. The card's thread calls it.
+// setPaths tells the port of an interface where the peers are, if it sends datagrams. The card's
+// thread calls it.
 func (d *Daemon) setPaths(l *link) {
 	if l.plugged == nil || l.config.UDP == nil {
 		return

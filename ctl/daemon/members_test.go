@@ -87,8 +87,8 @@ func TestPeersFileIsFollowedOverRouters(t *testing.T) {
 	})
 }
 
-// peersFileIsFollowed is either: elsewhere changes where a peer is, and refused are files that change nothing, with
-// what is said about them.
+// peersFileIsFollowed is either: elsewhere changes where a peer is, and refused are files that
+// change nothing, with what is said about them.
 func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Peer), refused map[string]string) {
 	b := newBedOf(t, o)
 	path := filepath.Join(b.dir, "peers")
@@ -163,8 +163,9 @@ func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Pe
 	pingPong(t, nodes, 20)
 }
 
-// Rule: a job is made only of a GID that may live on all hosts that have a node of it, and the peers file says
-// that of each (groups); one that is free is chosen among those; another list counts for the jobs that are made later.
+// Rule: a job is made only of a GID that may live on all hosts that have a node of it, and the
+// peers file says that of each (groups); one that is free is chosen among those; another list
+// counts for the jobs that are made later.
 func TestGroupsByHost(t *testing.T) {
 	b := newBed(t)
 	path := filepath.Join(b.dir, "peers")

@@ -4,22 +4,23 @@ package daemon
 // daemon, before any process has it. Nothing that a process does to it makes the card's
 // thread wait or die.
 //
-// It is a memfd: seals keep its size, its pages are there from the beginning, and mapped and
-// locked for the daemon, so that a machine without memory refuses to make the memory instead of ending the
+// It is a memfd: seals keep its size, its pages are there from the beginning, and mapped and locked
+// for the daemon, so that a machine without memory refuses to make the memory instead of ending the
 // daemon at the first store. Two things would still take pages away from the card's thread:
 //   - A hole (fallocate(2), MADV_REMOVE). The thread that touches it waits in the kernel for
 //     whoever punches, however seldom that one runs, and then for a page. The file is immutable
-//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to a process that has
-//     the file open for writing, while what is mapped can be written. The flag is changed only by
-//     the owner with CAP_LINUX_IMMUTABLE, the one capability that the daemon keeps.
+//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to a
+//     process that has the file open for writing, while what is mapped can be written. The flag is
+//     changed only by the owner with CAP_LINUX_IMMUTABLE, the one capability that the daemon keeps.
 //   - Small pages made huge (MADV_COLLAPSE, Linux 6.1): 2 MiB are copied, and whoever touches
 //     them waits, up to 16 ms. Pages that somebody holds besides those who map
 //     them are left alone, so a pipe holds a byte's page of each 2 MiB (vmsplice(2)).
 //
-// The mapping is locked where RLIMIT_MEMLOCK lets it, so the kernel does not take pages away either.
+// The mapping is locked where RLIMIT_MEMLOCK lets it, so the kernel does not take pages away
+// either.
 //
-// When the memory's context or segment ends, the daemon takes the flag away and the pages with
-// it, even if somebody still has the file. So a process cannot keep memory uncounted: a page that it
+// When the memory's context or segment ends, the daemon takes the flag away and the pages with it,
+// even if somebody still has the file. So a process cannot keep memory uncounted: a page that it
 // touches again is new, and counts as its own, as one of a memfd that it has made itself.
 //
 // Other kinds were measured on Linux 6.18, with 256 MiB to make, map and fill, in ms, beside
@@ -27,12 +28,12 @@ package daemon
 //   - memfd_secret(2), 2080: has no holes, but every process that maps it needs room in its
 //     RLIMIT_MEMLOCK, and ordinary users have 8 MiB or less of it, each page splits the kernel's
 //     direct map, and nobody can take it from a process that keeps its descriptor.
-//   - A BPF array that can be mapped, 350: has no holes and no faults, but nobody can take it from a
-//     process that keeps its descriptor, nor, without CAP_SYS_ADMIN, tell whether one does: a quota
-//     could be passed by keeping.
+//   - A BPF array that can be mapped, 350: has no holes and no faults, but nobody can take it from
+//     a process that keeps its descriptor, nor, without CAP_SYS_ADMIN, tell whether one does: a
+//     quota could be passed by keeping.
 //   - udmabuf: meets every need, but few kernels have /dev/udmabuf, and only root may open it.
-//   - A memfd with F_SEAL_FUTURE_WRITE has no holes either, but pages of the doorbells are mapped by
-//     processes that come later, and nobody could erase it.
+//   - A memfd with F_SEAL_FUTURE_WRITE has no holes either, but pages of the doorbells are mapped
+//     by processes that come later, and nobody could erase it.
 //
 // Where the kernel or the capability is missing, memory is watched instead: see watch.go.
 
@@ -99,8 +100,8 @@ type region struct {
 	bytes []byte
 }
 
-// make makes memory of the given size in bytes for an attachment; name is for /proc. What the machine has
-// no memory for is an error.
+// make makes memory of the given size in bytes for an attachment; name is for /proc. What the
+// machine has no memory for is an error.
 func (m *memory) make(name string, size int64, whose *attachment) (_ *region, err error) {
 	r := &region{of: m, whose: whose, fd: -1}
 	defer func() {
@@ -200,8 +201,9 @@ func (r *region) setFlags(flags int) error {
 	return unix.IoctlSetPointerInt(r.fd, unix.FS_IOC_SETFLAGS, flags)
 }
 
-// mapStep is how many bytes are mapped, locked or unmapped at once: meanwhile the kernel keeps every other thread of the daemon
-// from changing its mappings (mmap_lock), for whomever it does that.
+// mapStep is how many bytes are mapped, locked or unmapped at once: meanwhile the kernel keeps
+// every other thread of the daemon from changing its mappings (mmap_lock), for whomever it does
+// that.
 const mapStep = 2 << 20
 
 // mapMemory maps memory of a file, or of none with fd -1.
@@ -213,7 +215,8 @@ func mapMemory(fd, size, flags int) ([]byte, error) {
 	return unsafe.Slice((*byte)(at), size), nil
 }
 
-// mapPrivate makes memory that only the daemon has, outside of the Go heap: it is the machine's again as soon as it is unmapped.
+// mapPrivate makes memory that only the daemon has, outside of the Go heap: it is the machine's
+// again as soon as it is unmapped.
 func mapPrivate(size int) ([]byte, error) {
 	b, err := mapMemory(-1, size, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err == nil {
@@ -356,8 +359,8 @@ func newMemory(kind MemoryKind) (*memory, error) {
 }
 
 // LockMemory locks all memory of the process, now and later, so that nothing the card's thread
-// touches is taken away and has to be waited for. That needs an RLIMIT_MEMLOCK without limit: with less
-// the Go runtime might get no memory one day.
+// touches is taken away and has to be waited for. That needs an RLIMIT_MEMLOCK without limit: with
+// less the Go runtime might get no memory one day.
 func LockMemory() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {

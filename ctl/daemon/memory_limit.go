@@ -1,13 +1,16 @@
 package daemon
 
-// This file is how much memory there is for contexts and segments where the configuration does not say: three quarters of the
-// machine's, and no more than the memory cgroups of the daemon leave beside the daemon itself. Shared memory counts for the
-// cgroup of whoever fills it first, which is the daemon, and a cgroup that has too much loses a process: the daemon.
+// This file is how much memory there is for contexts and segments where the configuration does not
+// say: three quarters of the machine's, and no more than the memory cgroups of the daemon leave
+// beside the daemon itself. Shared memory counts for the cgroup of whoever fills it first, which is
+// the daemon, and a cgroup that has too much loses a process: the daemon.
 //
-// The limits are those of the cgroup and of all above it (Linux, Documentation/admin-guide/cgroup-v2.rst, memory.max;
-// cgroup-v1/memory.rst, memory.limit_in_bytes). On a machine with both kinds each hierarchy is looked at.
-// Limits change while a daemon runs (docker update, systemctl set-property), and it may be moved to another cgroup. So they are looked
-// for again when memory is asked for, at most once each roomAgain for all users.
+// The limits are those of the cgroup and of all above it (Linux,
+// Documentation/admin-guide/cgroup-v2.rst, memory.max; cgroup-v1/memory.rst,
+// memory.limit_in_bytes). On a machine with both kinds each hierarchy is looked at. Limits change
+// while a daemon runs (docker update, systemctl set-property), and it may be moved to another
+// cgroup. So they are looked for again when memory is asked for, at most once each roomAgain for
+// all users.
 
 import (
 	"fmt"
@@ -40,7 +43,8 @@ type room struct {
 	why   string
 }
 
-// find asks roomFor if its last answer is too old. While roomFor fails its last answer serves; without one it is an error.
+// find asks roomFor if its last answer is too old. While roomFor fails its last answer serves;
+// without one it is an error.
 func (r *room) find(root string, now time.Time) (bytes int64, why string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,8 +61,8 @@ func (r *room) find(root string, now time.Time) (bytes int64, why string, err er
 	return r.bytes, r.why, nil
 }
 
-// roomFor returns how much memory there is for contexts and segments in bytes, and what that follows from. Files are looked for
-// under a root.
+// roomFor returns how much memory there is for contexts and segments in bytes, and what that
+// follows from. Files are looked for under a root.
 func roomFor(root string) (bytes int64, why string, err error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -73,7 +77,8 @@ func roomFor(root string) (bytes int64, why string, err error) {
 	return bytes, why, nil
 }
 
-// cgroupLimit returns the smallest limit of the memory cgroups of this process, and its file; math.MaxInt64: there is none.
+// cgroupLimit returns the smallest limit of the memory cgroups of this process, and its file;
+// math.MaxInt64: there is none.
 func cgroupLimit(root string) (limit int64, file string) {
 	limit = math.MaxInt64
 	mine, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
@@ -113,7 +118,8 @@ func cgroupLimit(root string) (limit int64, file string) {
 	return limit, file
 }
 
-// cgroupMount finds where the hierarchy of memory is mounted, and the path of a cgroup there; "": nowhere.
+// cgroupMount finds where the hierarchy of memory is mounted, and the path of a cgroup there; "":
+// nowhere.
 func cgroupMount(mounts string, unified bool, path string) (at, below string) {
 	for line := range strings.Lines(mounts) { // proc_pid_mountinfo(5)
 		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
@@ -124,7 +130,8 @@ func cgroupMount(mounts string, unified bool, path string) (at, below string) {
 		if unified && g[0] != "cgroup2" || !unified && (g[0] != "cgroup" || !slices.Contains(strings.Split(g[2], ","), "memory")) {
 			continue
 		}
-		// A container may see a part of the hierarchy only, from the fourth field on. A cgroup that is not below it stands for that part.
+		// A container may see a part of the hierarchy only, from the fourth field on. A cgroup that
+		// is not below it stands for that part.
 		below, ok = strings.CutPrefix(path, strings.TrimSuffix(f[3], "/"))
 		if !ok {
 			below = ""
@@ -134,7 +141,8 @@ func cgroupMount(mounts string, unified bool, path string) (at, below string) {
 	return "", ""
 }
 
-// readLimit reads a limit in bytes. Files that are not there, and those of cgroups without a limit, have none.
+// readLimit reads a limit in bytes. Files that are not there, and those of cgroups without a limit,
+// have none.
 func readLimit(path string) (n int64, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Rule: without most_memory the card shares no more memory than the smallest limit of the daemon's memory cgroups leaves beside the
-// daemon, whichever kind of hierarchy that is in and however far above; more is refused, with the limit.
+// Rule: without most_memory the card shares no more memory than the smallest limit of the daemon's
+// memory cgroups leaves beside the daemon, whichever kind of hierarchy that is in and however far
+// above; more is refused, with the limit.
 func TestMemoryLimitOfCgroups(t *testing.T) {
 	const v1 = "34 30 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
 	const v2 = "40 30 0:37 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"
@@ -68,8 +69,8 @@ func TestMemoryLimitOfCgroups(t *testing.T) {
 	}
 }
 
-// Rule: a limit that changes while the daemon runs, or that of another cgroup which it was moved to, counts within roomAgain; asking
-// more often reads no files.
+// Rule: a limit that changes while the daemon runs, or that of another cgroup which it was moved
+// to, counts within roomAgain; asking more often reads no files.
 func TestRoomFollowsLimits(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) {

@@ -36,7 +36,8 @@ func shares(t *testing.T, k *client) map[string]int {
 	return map[string]int{"context": k.fds[attach.MemoryDescriptor], "doorbells": k.fds[attach.DoorbellsDescriptor], "segment": fds[0]}
 }
 
-// mapAligned maps a file at the start of a huge page, as a process does that wants the memory made huge.
+// mapAligned maps a file at the start of a huge page, as a process does that wants the memory made
+// huge.
 func mapAligned(t *testing.T, fd int, size uintptr) unsafe.Pointer {
 	t.Helper()
 	room, err := unix.MmapPtr(-1, 0, nil, size+huge, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -51,8 +52,8 @@ func mapAligned(t *testing.T, fd int, size uintptr) unsafe.Pointer {
 	return at
 }
 
-// Rule: nobody can make a hole in what is shared with the card, cut, grow or execute it, or have its pages
-// collapsed; and the traffic of others goes on meanwhile (memory.go).
+// Rule: nobody can make a hole in what is shared with the card, cut, grow or execute it, or have
+// its pages collapsed; and the traffic of others goes on meanwhile (memory.go).
 func TestMemoryWithoutHoles(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) { c.Memory = daemon.ImmutableMemory })
@@ -147,7 +148,8 @@ func TestHolesEndTheContext(t *testing.T) {
 		t.Cleanup(end) // before its descriptor is another's
 		enemies[0].until("its connection ends", func() bool {
 			pingPong(t, victims, 1)
-			if name == "segment" { // the card has no business there: it need not notice, but for its other faults
+			// the card has no business there: it need not notice, but for its other faults
+			if name == "segment" {
 				_ = unix.Fallocate(enemies[0].fds[attach.MemoryDescriptor], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 1<<20)
 			}
 			return d.status(t).MemoryFaults > before
@@ -157,8 +159,9 @@ func TestHolesEndTheContext(t *testing.T) {
 	}
 }
 
-// Rule: a load or store of the card's thread that fails, in a context or a segment, ends the context
-// whose memory it is, and neither the daemon nor any other, not even of the same group (fault.go).
+// Rule: a load or store of the card's thread that fails, in a context or a segment, ends the
+// context whose memory it is, and neither the daemon nor any other, not even of the same group
+// (fault.go).
 func TestFaultEndsOneContext(t *testing.T) {
 	for _, kind := range []daemon.MemoryKind{daemon.ImmutableMemory, daemon.WatchedMemory} {
 		for _, segment := range []bool{false, true} {

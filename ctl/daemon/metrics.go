@@ -102,8 +102,8 @@ func (m collector) Collect(to chan<- prometheus.Metric) {
 // sending sends a metric, with its labels' names and values in turn.
 type sending func(kind prometheus.ValueType, name, help string, v float64, labels ...string)
 
-// collectPeers sends how the peers answer: quantiles over all that were measured, and one series for each peer only where
-// the card has so few that all have one: there may be 65,535.
+// collectPeers sends how the peers answer: quantiles over all that were measured, and one series
+// for each peer only where the card has so few that all have one: there may be 65,535.
 func (m collector) collectPeers(send sending) error {
 	look, err := m.daemon.lookAtPeers()
 	if err != nil {
@@ -166,7 +166,8 @@ func countersOf(counters any) (values map[string]uint64, err error) {
 	return values, err
 }
 
-// roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for a collector.
+// roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for
+// a collector.
 func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 	buckets, sum := map[float64]uint64{}, uint64(0)
 	for i, limit := range hello.RoundTripLimits {

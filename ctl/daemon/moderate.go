@@ -1,16 +1,18 @@
 package daemon
 
-// This file keeps the card's thread from computing all the time while others want
-// its processor. Otherwise a user who floods the card could have it do that, and the kernel lets a
-// thread that never sleeps wait for whole time slices: everybody's messages would wait with it. The kernel runs
+// This file keeps the card's thread from computing all the time while others want its processor.
+// Otherwise a user who floods the card could have it do that, and the kernel lets a thread that
+// never sleeps wait for whole time slices: everybody's messages would wait with it. The kernel runs
 // a thread that sleeps more than it runs as soon as it has something to do.
 //
-// So while several users use the card (engine.Card.Contended), or processes have direct ports, and the thread had to wait for its
-// processor lately, it says after each step that had work how long that took, and those for whom it worked rest
-// for twice as long (engine.Card.Charge): they get a third of the time. The thread sleeps for shortestRest, and then until there
-// is something to do for those who do not rest, or they end: a user who has little to send waits for the shortest rest only, or for none, and
-// the flood gets the remaining time of the card. What arrives has to be taken; where that is too much the thread rests for longer. On
-// a machine with a processor to spare, and for a user who has card and host to himself, nothing changes.
+// So while several users use the card (engine.Card.Contended), or processes have direct ports, and
+// the thread had to wait for its processor lately, it says after each step that had work how long
+// that took, and those for whom it worked rest for twice as long (engine.Card.Charge): they get a
+// third of the time. The thread sleeps for shortestRest, and then until there is something to do
+// for those who do not rest, or they end: a user who has little to send waits for the shortest rest
+// only, or for none, and the flood gets the remaining time of the card. What arrives has to be
+// taken; where that is too much the thread rests for longer. On a machine with a processor to
+// spare, and for a user who has card and host to himself, nothing changes.
 //
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up; what either gets in all
@@ -38,9 +40,10 @@ const (
 	crowdedPart = 16
 	// crowdedFor is how long that is believed.
 	crowdedFor = int64(100 * time.Millisecond)
-	// resting is how many times as long as what was too much the thread rests, within these bounds. Each wake-up stops a
-	// process on the thread's processor: 10,000 a second with rests of 10 us. Beside attacks, users kept 0.40 to 0.45 of their
-	// rate then, and 0.6 to 0.9 with 40 us (`make share`).
+	// resting is how many times as long as what was too much the thread rests, within these bounds.
+	// Each wake-up stops a process on the thread's processor: 10,000 a second with rests of 10 us.
+	// Beside attacks, users kept 0.40 to 0.45 of their rate then, and 0.6 to 0.9 with 40 us (`make
+	// share`).
 	resting      = 2
 	shortestRest = int64(40 * time.Microsecond)
 	longestRest  = int64(200 * time.Microsecond)
@@ -98,7 +101,8 @@ func (m *moderation) look() (waited int64, ok bool) {
 	return waited, err == nil
 }
 
-// harms reports whether the thread's work may be in the way of users other than those that it is for.
+// harms reports whether the thread's work may be in the way of users other than those that it is
+// for.
 func (l *loop) harms(now int64) bool {
 	crowded := l.moderation.crowded(now)
 	if crowded && l.ports.Load() > 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// Rule: the thread harms nobody where one user has the card, unless processes have direct ports, whose work needs a processor and no card.
+// Rule: the thread harms nobody where one user has the card, unless processes have direct ports,
+// whose work needs a processor and no card.
 func TestWorkThatHarmsNobody(t *testing.T) {
 	cfg := engine.Native()
 	cfg.AnyGroup, cfg.Incarnation = true, 1

@@ -1,15 +1,19 @@
 package daemon
 
-// This file moves contexts between this host's card and others (engine, move.go). Nothing of it needs trust between hosts beyond what their cards
-// have: a process takes the image of its context from one daemon to the other, and the old card tells the cards of the group itself.
+// This file moves contexts between this host's card and others (engine, move.go). Nothing of it
+// needs trust between hosts beyond what their cards have: a process takes the image of its context
+// from one daemon to the other, and the old card tells the cards of the group itself.
 //
-//	the new host   arrive   makes the context, its memory, and segments as for any other; the process's user pays
-//	the old one    leave    has the card let go, waits until the cards of the group know, and hands out the image. The process has its
-//	                        memory until the connection ends
+//	the new host   arrive   makes the context, its memory, and segments as for any other; the
+//	                        process's user pays
+//	the old one    leave    has the card let go, waits until the cards of the group know, and
+//	                        hands out the image. The process has its memory until the connection
+//	                        ends
 //	the new one    image    takes the image, part by part, and the context goes on
 //
-// What stays on the old host is a sign, which counts as a context of its user, until the job ends or the process comes back there. A process that ends
-// before the new card knows of it is nowhere, and its sign ends with it: what waits for it comes back to its senders.
+// What stays on the old host is a sign, which counts as a context of its user, until the job ends
+// or the process comes back there. A process that ends before the new card knows of it is nowhere,
+// and its sign ends with it: what waits for it comes back to its senders.
 
 import (
 	"encoding/json"
@@ -28,7 +32,8 @@ const (
 	longestLeave = time.Minute
 	// tellWithin is how long cards that do not answer are waited for, once the new one knows.
 	tellWithin = time.Second
-	// homeWithin is how long an image waits for the word of the card that it comes from, and that card for the new one to take it.
+	// homeWithin is how long an image waits for the word of the card that it comes from, and that
+	// card for the new one to take it.
 	homeWithin = 10 * time.Second
 	// firstGlance and lastGlance bound the time between two looks whether a step of a move is done.
 	firstGlance = 50 * time.Microsecond
@@ -54,7 +59,8 @@ func (c *connection) arrive(message []byte) error {
 	return c.attachAs(&r, true)
 }
 
-// joinArriving checks that a process may come from another card as a node of a group, and makes it a member.
+// joinArriving checks that a process may come from another card as a node of a group, and makes it
+// a member.
 func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,8 +129,9 @@ func glanceAfter(taken time.Duration) time.Duration {
 	return min(max(taken/8, firstGlance), lastGlance)
 }
 
-// export takes the connection's context off the card if it is ready, and returns its image and what stays of it; with force it stays
-// as it was if it is not, and the error says why. halted says that others wait for it from now on, at the latest.
+// export takes the connection's context off the card if it is ready, and returns its image and what
+// stays of it; with force it stays as it was if it is not, and the error says why. halted says that
+// others wait for it from now on, at the latest.
 func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Context, halted bool, err error) {
 	d := c.d
 	c.mu.Lock()
@@ -190,7 +197,8 @@ func (d *Daemon) signUp(a *attachment, to uint16) {
 	a.job.signs = append(a.job.signs, sign{a.ctx, a.node, a.account, a.conn.rule})
 }
 
-// dropSign forgets the first sign of a job that wanted accepts, and gives back what it cost; ending its context is the part of the caller. It reports whether there was one.
+// dropSign forgets the first sign of a job that wanted accepts, and gives back what it cost; ending
+// its context is the part of the caller. It reports whether there was one.
 func (d *Daemon) dropSign(j *job, wanted func(sign) bool) bool {
 	d.mu.Lock()
 	i := slices.IndexFunc(j.signs, wanted)
@@ -205,7 +213,8 @@ func (d *Daemon) dropSign(j *job, wanted func(sign) bool) bool {
 	return true
 }
 
-// strand ends the sign of a context whose process has ended, if it has arrived nowhere. Another process may be the node here then.
+// strand ends the sign of a context whose process has ended, if it has arrived nowhere. Another
+// process may be the node here then.
 func (d *Daemon) strand(a *attachment) {
 	_ = a.conn.onCard(nil, func() { // a thread that has ended has no signs
 		if _, home := a.ctx.Told(); home || !d.dropSign(a.job, func(s sign) bool { return s.ctx == a.ctx }) {
@@ -213,12 +222,14 @@ func (d *Daemon) strand(a *attachment) {
 		}
 		d.loop.card.Detach(a.ctx)
 		if routes, _, err := d.moveNode(a.job, a.node, d.cfg.Card); err == nil {
-			_ = d.loop.card.SetGroupRoutes(a.job.gid, routes) // they lead where others have led before
+			// they lead where others have led before
+			_ = d.loop.card.SetGroupRoutes(a.job.gid, routes)
 		}
 	})
 }
 
-// moved notes that a node of a group is on another card now. The card's thread calls it, within a step.
+// moved notes that a node of a group is on another card now. The card's thread calls it, within a
+// step.
 func (d *Daemon) moved(gid, node, card uint16) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +238,8 @@ func (d *Daemon) moved(gid, node, card uint16) {
 	}
 }
 
-// tell waits until the cards of a group know where a node has moved, as far as they answer, and returns how many do not.
+// tell waits until the cards of a group know where a node has moved, as far as they answer, and
+// returns how many do not.
 func (c *connection) tell(x *engine.Context) (untold int) {
 	for begin := time.Now(); ; {
 		home := false
@@ -366,8 +378,8 @@ func (c *connection) whither(message []byte) error {
 	return c.answerJSON(attach.KindWhither, answer)
 }
 
-// withAttachment calls f with the connection's attachment, if it has one, while that is kept. Memory of the process may fail in f,
-// which ends the caller's goroutine, and not more (fault.go).
+// withAttachment calls f with the connection's attachment, if it has one, while that is kept.
+// Memory of the process may fail in f, which ends the caller's goroutine, and not more (fault.go).
 func (c *connection) withAttachment(f func(*attachment)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,11 +1,13 @@
 package daemon
 
-// This file is memory between two processes with direct ports on this host (package port/shared), for which one of them asks: the
-// daemon makes it, the helper keeps it to erase it, and both processes map it. They are of one job, one user and one user namespace, as far as the
-// kernel tells the daemon.
+// This file is memory between two processes with direct ports on this host (package port/shared),
+// for which one of them asks: the daemon makes it, the helper keeps it to erase it, and both
+// processes map it. They are of one job, one user and one user namespace, as far as the kernel
+// tells the daemon.
 //
-// It counts for the user from when it is made until one of the two ports ends; then the helper takes its pages away at once. A process that
-// maps it still has new ones of its own there. After a daemon the next one counts it again with the first of the two processes that goes on (resume.go).
+// It counts for the user from when it is made until one of the two ports ends; then the helper
+// takes its pages away at once. A process that maps it still has new ones of its own there. After a
+// daemon the next one counts it again with the first of the two processes that goes on (resume.go).
 
 import (
 	"fmt"
@@ -20,8 +22,9 @@ import (
 )
 
 const (
-	// mostShared is how many pairs of processes have memory at a time. Each is a descriptor of the helper. The last quarter of them is for users
-	// who have less than is left of it, as with everything (reserve.go).
+	// mostShared is how many pairs of processes have memory at a time. Each is a descriptor of the
+	// helper. The last quarter of them is for users who have less than is left of it, as with
+	// everything (reserve.go).
 	mostShared = 4096
 	// mostNeighbours is how many others a process shares memory with.
 	mostNeighbours = 32
@@ -30,7 +33,8 @@ const (
 // sharedUse is what the memory of a pair counts for.
 var sharedUse = usage{pieces: 1, bytes: rings.Size}
 
-// neighbours is such memory, and the ports of this host that may have it. Nobody waits for anything while he holds mu.
+// neighbours is such memory, and the ports of this host that may have it. Nobody waits for anything
+// while he holds mu.
 type neighbours struct {
 	mu    sync.Mutex
 	ports map[place]*neighbour
@@ -65,8 +69,8 @@ func (c *connection) enterPort(p *directPort) {
 	c.d.loop.ports.Add(1)
 }
 
-// userSpace says in which user namespace a process is: by the numbers there, which is what may be read of a process of another user
-// (user_namespaces(7)).
+// userSpace says in which user namespace a process is: by the numbers there, which is what may be
+// read of a process of another user (user_namespaces(7)).
 func userSpace(pid int32) string {
 	folder := filepath.Join("/proc", strconv.Itoa(int(pid)))
 	users, err := os.ReadFile(filepath.Join(folder, "uid_map"))
@@ -118,7 +122,8 @@ func (c *connection) share(message []byte) error {
 	return c.send(attach.ShareAnswer{Node: r.Node, Bytes: rings.Size}.Encode(), fd)
 }
 
-// sharedWith returns a descriptor of the memory of the connection's port and a neighbour, which is the caller's.
+// sharedWith returns a descriptor of the memory of the connection's port and a neighbour, which is
+// the caller's.
 func (c *connection) sharedWith(node uint16) (fd int, err error) {
 	d := c.d
 	c.mu.Lock()
@@ -162,7 +167,8 @@ func (c *connection) sharedWith(node uint16) (fd int, err error) {
 	return fd, nil
 }
 
-// reserve finds the pair of two ports. If it has no memory the caller makes that, for the new pair that he gets.
+// reserve finds the pair of two ports. If it has no memory the caller makes that, for the new pair
+// that he gets.
 func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pair, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +205,8 @@ func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pa
 	return key, of, nil
 }
 
-// made notes that memory was made, unless one of the two ports has ended meanwhile: then the helper has erased it.
+// made notes that memory was made, unless one of the two ports has ended meanwhile: then the helper
+// has erased it.
 func (s *neighbours) made(key ports.Pair, p *pair) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +226,8 @@ func (s *neighbours) abandon(key ports.Pair, p *pair) {
 	}
 }
 
-// leave takes a port out, and returns the pairs with memory that end with it, whose use is to be given back when the helper has ended it.
+// leave takes a port out, and returns the pairs with memory that end with it, whose use is to be
+// given back when the helper has ended it.
 func (s *neighbours) leave(at place, id uint32) (ended []*pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +253,8 @@ func (d *Daemon) giveShared(ended []*pair) {
 	}
 }
 
-// inherit takes over the pairs of a port of the daemon before that nobody counts yet. The caller counts them, and calls made for each.
+// inherit takes over the pairs of a port of the daemon before that nobody counts yet. The caller
+// counts them, and calls made for each.
 func (s *neighbours) inherit(id uint32, with []uint32, account uint32, rule *Rule) map[ports.Pair]*pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +282,8 @@ func (s *neighbours) count() map[uint32]int {
 	return n
 }
 
-// takeShared counts memory that a port of the daemon before shares. After an error the port ends, and what was counted with it.
+// takeShared counts memory that a port of the daemon before shares. After an error the port ends,
+// and what was counted with it.
 func (c *connection) takeShared(held *ports.Held) error {
 	s := &c.d.neighbours
 	for key, p := range s.inherit(held.ID, held.Shared, c.peer.account, c.rule) {

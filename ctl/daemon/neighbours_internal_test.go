@@ -11,7 +11,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Rule: memory is for two ports of one user in one user namespace, both of which the daemon knows; and nobody has more than his part of it.
+// Rule: memory is for two ports of one user in one user namespace, both of which the daemon knows;
+// and nobody has more than his part of it.
 func TestNeighbourRules(t *testing.T) {
 	s := newNeighbours()
 	enter := func(node uint16, id uint32, uid, account uint32, space string) {

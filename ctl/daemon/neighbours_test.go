@@ -1,6 +1,7 @@
 package daemon_test
 
-// This file tests memory between processes of one host: who gets it, what it costs whom, and until when.
+// This file tests memory between processes of one host: who gets it, what it costs whom, and until
+// when.
 
 import (
 	"bytes"
@@ -27,7 +28,8 @@ type talkers struct {
 	end   context.CancelFunc
 	done  chan error
 	asked int
-	meets bool // node 1 is another process now, of which node 0 may not have heard: calls fail meanwhile
+	// node 1 is another process now, of which node 0 may not have heard: calls fail meanwhile
+	meets bool
 }
 
 // open opens a node.
@@ -55,7 +57,8 @@ func (k *talkers) call() {
 	ask := bytes.Repeat(fmt.Appendf(nil, "call %d;", k.asked), 1+k.asked%300)
 	got, err := k.nodes[0].Call(k.ctx, 1, 1, ask)
 	if err != nil && k.meets {
-		hears, end := context.WithTimeout(k.ctx, time.Millisecond) // a send that is refused at once takes nothing in
+		// a send that is refused at once takes nothing in
+		hears, end := context.WithTimeout(k.ctx, time.Millisecond)
 		defer end()
 		_ = k.nodes[0].Wait(hears, func() bool { return false })
 		return
@@ -93,7 +96,8 @@ func (k *talkers) close(node int) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- k.nodes[node].Close(k.ctx) }()
-	for waits := node == 1; waits; { // node 0 takes in what node 1 sends last; else that waits for ConnectTimeout, as node 0 lives
+	// node 0 takes in what node 1 sends last; else that waits for ConnectTimeout, as node 0 lives
+	for waits := node == 1; waits; {
 		hears, end := context.WithTimeout(k.ctx, time.Millisecond)
 		_ = k.nodes[0].Wait(hears, func() bool { return len(closed) > 0 })
 		end()
@@ -114,8 +118,9 @@ func settled(t *testing.T, d *running, bytes int64) {
 	}
 }
 
-// Rule: frames of two nodes on one host go through memory, which the status shows and which counts until one of the two ends, also when
-// another daemon has taken the place of the first; the node's next process gets other memory.
+// Rule: frames of two nodes on one host go through memory, which the status shows and which counts
+// until one of the two ends, also when another daemon has taken the place of the first; the node's
+// next process gets other memory.
 func TestNeighboursShare(t *testing.T) {
 	t.Run("without a key", func(t *testing.T) { neighboursShare(t, newBed(t)) })
 	t.Run("with a key", func(t *testing.T) {
@@ -176,7 +181,8 @@ func neighboursShare(t *testing.T, b *bed) {
 	settled(t, d, 0)
 }
 
-// Rule: memory is for who has a port, with a neighbour that has one; and beyond a user's bytes there is none, which stops nothing.
+// Rule: memory is for who has a port, with a neighbour that has one; and beyond a user's bytes
+// there is none, which stops nothing.
 func TestNeighboursRefused(t *testing.T) {
 	b := newBed(t)
 	d := b.direct(0)
@@ -262,7 +268,8 @@ func TestNeighboursRefused(t *testing.T) {
 	}
 }
 
-// Rule: memory of a process that has ended is nobody's: its pages are taken away, whoever still maps it.
+// Rule: memory of a process that has ended is nobody's: its pages are taken away, whoever still
+// maps it.
 func TestNeighboursErased(t *testing.T) {
 	b := newBed(t)
 	d := b.direct(0)

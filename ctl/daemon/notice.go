@@ -1,12 +1,14 @@
 package daemon
 
-// This file is what daemons tell each other, as the operating systems of their hosts: messages of the system group (thesis 3.3.2), whose node n is the daemon
-// of card n. They travel as those of processes do, so they arrive once or come back, and where two hosts have a key they are sealed with it. No process can send
-// such a message: frames of processes have the GIDs of their jobs.
+// This file is what daemons tell each other, as the operating systems of their hosts: messages of
+// the system group (thesis 3.3.2), whose node n is the daemon of card n. They travel as those of
+// processes do, so they arrive once or come back, and where two hosts have a key they are sealed
+// with it. No process can send such a message: frames of processes have the GIDs of their jobs.
 //
-// The daemon's context is in memory of its own, and the card's thread is its process. Bounds: the send queue has postSlots; where it is full the
-// sender tries again for a while, or gives up. What has arrived waits for one goroutine, and what finds its queue full is lost. Both are counted, and nobody relies
-// on a notice (fate.go).
+// The daemon's context is in memory of its own, and the card's thread is its process. Bounds: the
+// send queue has postSlots; where it is full the sender tries again for a while, or gives up. What
+// has arrived waits for one goroutine, and what finds its queue full is lost. Both are counted, and
+// nobody relies on a notice (fate.go).
 
 import (
 	"fmt"
@@ -23,7 +25,8 @@ const (
 	// collectAtOnce is how many notices are taken after a step, and mostHeard how many wait.
 	collectAtOnce = 16
 	mostHeard     = 1024
-	// silentHost is after how many hellos without an answer a host is told nothing: what waits for it would take the room of others.
+	// silentHost is after how many hellos without an answer a host is told nothing: what waits for
+	// it would take the room of others.
 	silentHost = 2
 )
 
@@ -34,12 +37,16 @@ type noticeKind uint16
 const (
 	saysEnded noticeKind = 1 + iota // the process of the node, which is on the sender's host
 	saysLives                       // the same
-	asksLife                        // a question: is the process of the node, on the receiver's host, that one?
+	// a question: is the process of the node, on the receiver's host, that one?
+	asksLife
 )
 
-// notice is about the process of a node of a direct job, which the incarnation of its card names. In words:
+// notice is about the process of a node of a direct job, which the incarnation of its card names.
+// In words:
 //
-//	word 0  GID 31:16, node 15:0   words 1, 2  tag of the job   word 3  incarnation   words 4, 5  order: greater in later notices about the node
+//	word 0  GID 31:16, node 15:0   words 1, 2  tag of the job   word 3 incarnation words 4, 5
+//	                                                            order: greater in later notices
+//	                                                            about the node
 type notice struct {
 	kind      noticeKind
 	gid, node uint16
@@ -80,10 +87,13 @@ type NoticeCounters struct {
 	Sent     uint64 `json:"told"`
 	Returned uint64 `json:"returned"` // of those, that did not arrive
 	Heard    uint64 `json:"heard"`
-	Strange  uint64 `json:"strange"`  // of those, about jobs that are not here, or not any more
-	Late     uint64 `json:"late"`     // of those, older than what was known
-	Refused  uint64 `json:"refused"`  // of those, about processes that the sender has no say about, or no notices at all
-	Unheard  uint64 `json:"unheard"`  // lost for want of room or time, to send, to take or to tell; or not sent to a host that is silent
+	Strange  uint64 `json:"strange"` // of those, about jobs that are not here, or not any more
+	Late     uint64 `json:"late"`    // of those, older than what was known
+	// of those, about processes that the sender has no say about, or no notices at all
+	Refused uint64 `json:"refused"`
+	// lost for want of room or time, to send, to take or to tell; or not sent to a host that is
+	// silent
+	Unheard  uint64 `json:"unheard"`
 	Doubtful uint64 `json:"doubtful"` // that processes of this host have asked for
 }
 
@@ -95,7 +105,8 @@ type post struct {
 	sent, returned, arrived, strange, late, refused, unheard, doubtful atomic.Uint64
 }
 
-// newPost attaches the daemon's context to its card, which is new, and tells it where the daemons are.
+// newPost attaches the daemon's context to its card, which is new, and tells it where the daemons
+// are.
 func newPost(card *engine.Card, own uint16, peers *cluster.File) (*post, error) {
 	p := &post{heard: make(chan heardNotice, mostHeard)}
 	return p, p.attach(card, own, peers)
@@ -131,7 +142,8 @@ func routeDaemons(card *engine.Card, own uint16, peers *cluster.File) error {
 	return card.SetGroupRoutes(engine.SystemGroup, routes)
 }
 
-// send sends a notice to cards until there is no room, and returns to how many of them it need not be sent any more.
+// send sends a notice to cards until there is no room, and returns to how many of them it need not
+// be sent any more.
 func (l *loop) send(n *notice, cards []uint16) int {
 	for i, card := range cards {
 		if q, ok := l.hello.Peer(card); !ok || q.Silent >= silentHost {

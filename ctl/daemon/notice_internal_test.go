@@ -8,7 +8,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// FuzzNotice: whatever a host sends is a notice that composes to the same words, or none; nothing panics.
+// FuzzNotice: whatever a host sends is a notice that composes to the same words, or none; nothing
+// panics.
 func FuzzNotice(f *testing.F) {
 	slot := func(n notice) []byte {
 		var s funi.Slot

@@ -1,7 +1,8 @@
 package daemon
 
-// This file finds out which node of the peers file the daemon is, unless its configuration says so: by the addresses of the
-// interfaces in its network namespace. So all hosts can have the same configuration.
+// This file finds out which node of the peers file the daemon is, unless its configuration says so:
+// by the addresses of the interfaces in its network namespace. So all hosts can have the same
+// configuration.
 
 import (
 	"fmt"
@@ -85,8 +86,8 @@ func (c *Config) findSelf() error {
 	return fmt.Errorf("this host has the addresses of nodes %v of the peers file; say which it is, such as card: %d: %w", mine, mine[0], ErrConfig)
 }
 
-// interfaceOf returns the interface of this host that has a node's address, none if there is none. Where several have
-// the same MAC address, as a bond and those in it have, it is an error.
+// interfaceOf returns the interface of this host that has a node's address, none if there is none.
+// Where several have the same MAC address, as a bond and those in it have, it is an error.
 func interfaceOf(f *cluster.File, p *cluster.Peer) ([]string, error) {
 	if p.Iface != "" {
 		return []string{p.Iface}, nil

@@ -15,8 +15,9 @@ import (
 	"github.com/funet/funet/uspace/cluster"
 )
 
-// Rule: a daemon whose configuration has no card is the node whose address an interface of its host has, and that
-// interface is its own if no other is named; where no node or several are this host, it says so.
+// Rule: a daemon whose configuration has no card is the node whose address an interface of its host
+// has, and that interface is its own if no other is named; where no node or several are this host,
+// it says so.
 func TestOwnCardIsFound(t *testing.T) {
 	for _, encap := range cluster.Encaps {
 		t.Run(encap.String(), func(t *testing.T) {

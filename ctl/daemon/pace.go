@@ -1,16 +1,20 @@
 package daemon
 
-// This file bounds the time that connections and requests of an account take. The kernel runs the threads of the daemon in
-// turn, and the Go runtime its goroutines: many connections that keep them busy, for instance with memory made and freed as
-// fast as possible, would keep the card's thread and other users waiting.
+// This file bounds the time that connections and requests of an account take. The kernel runs the
+// threads of the daemon in turn, and the Go runtime its goroutines: many connections that keep them
+// busy, for instance with memory made and freed as fast as possible, would keep the card's thread
+// and other users waiting.
 //
-// So the requests of an account are carried out one after the other, and each is paid for afterwards: the processor time that
-// the connection's thread has used for it, measured (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands.
-// Of elapsed time a user would pay for what others compute. The cost is costFactor times that, because the runtime's own part,
-// such as waking the goroutine, cannot be measured. Debt is paid off by time. A user who owes more than a burst waits
-// until it is paid: he gets half of a processor, however large his requests are and however many of his connections wait.
+// So the requests of an account are carried out one after the other, and each is paid for
+// afterwards: the processor time that the connection's thread has used for it, measured
+// (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands. Of elapsed time a user
+// would pay for what others compute. The cost is costFactor times that, because the runtime's own
+// part, such as waking the goroutine, cannot be measured. Debt is paid off by time. A user who owes
+// more than a burst waits until it is paid: he gets half of a processor, however large his requests
+// are and however many of his connections wait.
 //
-// While a request waits for something else, such as packets under way, another of the account goes on.
+// While a request waits for something else, such as packets under way, another of the account goes
+// on.
 
 import (
 	"errors"
@@ -23,8 +27,8 @@ import (
 )
 
 const (
-	// costFactor is by what the time of requests is multiplied, and connectionFactor that of making a connection, most of which
-	// is locks of the runtime that the card's thread may want.
+	// costFactor is by what the time of requests is multiplied, and connectionFactor that of making
+	// a connection, most of which is locks of the runtime that the card's thread may want.
 	costFactor       = 2
 	connectionFactor = 40
 	// burst is the debt that nobody waits for.
@@ -35,8 +39,9 @@ const (
 
 // purse is what an account has to pay, and whose turn it is among its requests.
 type purse struct {
-	// line is held by the request that is next, which waits until the debts are paid, and work by the one that is carried out. Who
-	// has work may take the mutexes of connections, and nobody takes it who has one.
+	// line is held by the request that is next, which waits until the debts are paid, and work by
+	// the one that is carried out. Who has work may take the mutexes of connections, and nobody
+	// takes it who has one.
 	line, work chan struct{}
 	debt       debt
 	users      int // connections and doors; guarded by Daemon.mu, as is debt
@@ -54,7 +59,8 @@ func (d *debt) add(now time.Time, cost time.Duration) {
 	*d = debt(paid.Add(cost))
 }
 
-// wait returns how long the account has to wait before a request, at most for everything that it owes.
+// wait returns how long the account has to wait before a request, at most for everything that it
+// owes.
 func (d debt) wait(now time.Time) time.Duration {
 	return max(time.Time(d).Sub(now), burst) - burst // a debt of nobody lies before all times
 }
@@ -100,8 +106,9 @@ func (d *Daemon) owes(p *purse) time.Duration {
 	return p.debt.wait(time.Now())
 }
 
-// enter waits until a request of the account may be carried out, which is measured from then on, and returns errGone if the
-// process or the daemon ends meanwhile. Nothing must be locked. The goroutine that serves the connection calls it, as it does exit.
+// enter waits until a request of the account may be carried out, which is measured from then on,
+// and returns errGone if the process or the daemon ends meanwhile. Nothing must be locked. The
+// goroutine that serves the connection calls it, as it does exit.
 func (c *connection) enter() error {
 	c.purse.line <- struct{}{}
 	for wait := c.d.owes(c.purse); wait > 0; wait = c.d.owes(c.purse) {
@@ -134,7 +141,8 @@ func (c *connection) exit() {
 	<-c.purse.work
 }
 
-// measure has the goroutine's processor time measured from now on, or no more. While it is, the goroutine has its thread for itself.
+// measure has the goroutine's processor time measured from now on, or no more. While it is, the
+// goroutine has its thread for itself.
 func (c *connection) measure(so bool) {
 	if so {
 		runtime.LockOSThread()
@@ -146,17 +154,20 @@ func (c *connection) measure(so bool) {
 }
 
 // endsWithin waits, and reports whether the process hung up, or the connection was closed,
-// meanwhile. Other requests of the account go on. It must not be called while another goroutine receives, nor with anything locked.
+// meanwhile. Other requests of the account go on. It must not be called while another goroutine
+// receives, nor with anything locked.
 func (c *connection) endsWithin(wait time.Duration) bool {
 	raw, err := c.conn.SyscallConn()
 	if err != nil || c.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
 		return true
 	}
-	err = raw.Read(func(fd uintptr) bool { return attach.DescriptorHungUp(int(fd)) }) // asked again whenever something happens
+	// asked again whenever something happens
+	err = raw.Read(func(fd uintptr) bool { return attach.DescriptorHungUp(int(fd)) })
 	return !errors.Is(err, os.ErrDeadlineExceeded) || c.conn.SetReadDeadline(time.Time{}) != nil
 }
 
-// pause interrupts a request for a time, and reports whether the process hung up, or the connection was closed, meanwhile.
+// pause interrupts a request for a time, and reports whether the process hung up, or the connection
+// was closed, meanwhile.
 func (c *connection) pause(wait time.Duration) (gone bool) {
 	c.exit()
 	return c.endsWithin(wait) || c.enter() != nil

@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/ctl/ports"
 )
 
-// Rule: what a user's requests cost, however large they are, is at most the time that passes, a burst and the last of them;
-// and what he owes is forgotten when it is paid.
+// Rule: what a user's requests cost, however large they are, is at most the time that passes, a
+// burst and the last of them; and what he owes is forgotten when it is paid.
 func TestDebts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d debt
@@ -45,7 +45,8 @@ func TestPursesAreBounded(t *testing.T) {
 	}
 }
 
-// Rule: the requests of one account are carried out one after the other, and nobody waits for another account's.
+// Rule: the requests of one account are carried out one after the other, and nobody waits for
+// another account's.
 func TestRequestsOfAnAccountTakeTurns(t *testing.T) {
 	d := &Daemon{purses: map[uint32]*purse{}}
 	connectionFor := func(account uint32) *connection { return &connection{d: d, purse: d.purseOf(account)} }

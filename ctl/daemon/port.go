@@ -1,9 +1,11 @@
 package daemon
 
-// This file is direct ports: a process of a direct job has a card of its own, on a port that the helper makes (package
-// ports), and the daemon stands beside: it admits, makes the memory, tells the switch where nodes are, counts, and ends.
+// This file is direct ports: a process of a direct job has a card of its own, on a port that the
+// helper makes (package ports), and the daemon stands beside: it admits, makes the memory, tells
+// the switch where nodes are, counts, and ends.
 //
-// Memory and context count for the user until nobody has the port's socket any more: the kernel keeps the memory as long.
+// Memory and context count for the user until nobody has the port's socket any more: the kernel
+// keeps the memory as long.
 
 import (
 	"crypto/rand"
@@ -36,7 +38,8 @@ type directPort struct {
 // key names the job at the switch.
 func (j *job) key() bpf.Job { return bpf.Job{Tag: j.tag, GID: j.gid} }
 
-// directly refuses a job whose nodes cannot have ports: attach.ErrNoPort. It returns the file of the key that all of its hosts share; "": they have none.
+// directly refuses a job whose nodes cannot have ports: attach.ErrNoPort. It returns the file of
+// the key that all of its hosts share; "": they have none.
 func (d *Daemon) directly(cards []uint16) (path string, err error) {
 	if d.cfg.Ports == nil {
 		if why := d.carriage().Why; why != "" {
@@ -99,7 +102,8 @@ func (d *Daemon) placeOf(peers *cluster.File, p *cluster.Peer) (bpf.Place, bool)
 	return at, true
 }
 
-// use is what a job counts for its user: of a direct one also its part of the switch's table, which the kernel has, 3.5 MiB at most.
+// use is what a job counts for its user: of a direct one also its part of the switch's table, which
+// the kernel has, 3.5 MiB at most.
 func (j *job) use() usage {
 	u := usage{jobs: 1}
 	if j.direct {
@@ -108,7 +112,8 @@ func (j *job) use() usage {
 	return u
 }
 
-// openJob tells the switch of a direct job and where its nodes are. spent is processor time of the helper.
+// openJob tells the switch of a direct job and where its nodes are. spent is processor time of the
+// helper.
 func (d *Daemon) openJob(j *job) (spent time.Duration, err error) {
 	if !d.takeJob(j) {
 		if spent, err = d.cfg.Ports.AddJob(j.key(), len(j.cards)); err != nil {
@@ -119,7 +124,8 @@ func (d *Daemon) openJob(j *job) (spent time.Duration, err error) {
 	return spent + more, err
 }
 
-// place tells the switch where the nodes of a job are that are on other hosts. spent is processor time of the helper.
+// place tells the switch where the nodes of a job are that are on other hosts. spent is processor
+// time of the helper.
 func (d *Daemon) place(j *job) (spent time.Duration, err error) {
 	peers := d.peers.Load()
 	var places []bpf.Place
@@ -152,7 +158,8 @@ func (d *Daemon) followPaths() {
 	}
 }
 
-// placeJobs tells the switch anew where the nodes of all direct jobs are, after hosts or interfaces have changed.
+// placeJobs tells the switch anew where the nodes of all direct jobs are, after hosts or interfaces
+// have changed.
 func (d *Daemon) placeJobs() {
 	if d.cfg.Ports == nil {
 		return
@@ -255,7 +262,8 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	return a, memory, made.FD, nil
 }
 
-// endPort ends the connection's port, if it has one; when the daemon stops, the port is for the next. The caller holds mu.
+// endPort ends the connection's port, if it has one; when the daemon stops, the port is for the
+// next. The caller holds mu.
 func (c *connection) endPort() {
 	p, d := c.port, c.d
 	if p == nil {
@@ -285,7 +293,8 @@ func (c *connection) endPort() {
 // firstAsk and lastAsk bound the time between two looks whether a port is gone.
 const firstAsk, lastAsk = time.Millisecond, 5 * time.Second
 
-// awaitGone waits until nobody has a port's socket any more, or the daemon ends. Whose port it was pays for the looks; nil: nobody has taken it over.
+// awaitGone waits until nobody has a port's socket any more, or the daemon ends. Whose port it was
+// pays for the looks; nil: nobody has taken it over.
 func (d *Daemon) awaitGone(id uint32, whose *purse) {
 	for pause := firstAsk; ; pause = min(2*pause, lastAsk) {
 		gone, spent, err := d.cfg.Ports.Gone(id)
@@ -301,7 +310,8 @@ func (d *Daemon) awaitGone(id uint32, whose *purse) {
 	}
 }
 
-// detachPort ends the connection's port because its job has ended, and tells the process why. The caller holds mu.
+// detachPort ends the connection's port because its job has ended, and tells the process why. The
+// caller holds mu.
 func (c *connection) detachPort(j *job) {
 	if c.port == nil || c.port.job != j || c.d.stopping.Load() {
 		return
@@ -311,24 +321,27 @@ func (c *connection) detachPort(j *job) {
 	if why == "" {
 		why = "the job has ended"
 	}
-	c.sendAtOnce(attach.EncodeRefusal(attach.KindPort, fmt.Errorf("%s: %w", why, attach.ErrGroup)), nil) // else it is told by the end of its connection
+	// else it is told by the end of its connection
+	c.sendAtOnce(attach.EncodeRefusal(attach.KindPort, fmt.Errorf("%s: %w", why, attach.ErrGroup)), nil)
 }
 
 // PortStatus is a direct port in the status.
 type PortStatus struct {
-	GID    uint16            `json:"gid"`
-	Node   uint16            `json:"node"`
-	UID    uint32            `json:"uid"`
-	PID    int32             `json:"pid"`
-	Bytes  int64             `json:"bytes"`
-	Shared int               `json:"shared_with,omitempty"` // nodes of this host that its frames go to through memory
-	Frames *bpf.PortCounters `json:"frames,omitempty"`      // that its process sent
+	GID   uint16 `json:"gid"`
+	Node  uint16 `json:"node"`
+	UID   uint32 `json:"uid"`
+	PID   int32  `json:"pid"`
+	Bytes int64  `json:"bytes"`
+	// nodes of this host that its frames go to through memory
+	Shared int               `json:"shared_with,omitempty"`
+	Frames *bpf.PortCounters `json:"frames,omitempty"` // that its process sent
 }
 
 // mostPorts is how many ports an answer has room for.
 const mostPorts = statusRoom / 4 / portRoom
 
-// portStatus describes the ports of connections, in the order of groups and nodes, and says for how many there is no room.
+// portStatus describes the ports of connections, in the order of groups and nodes, and says for how
+// many there is no room.
 func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, left int) {
 	ids := map[[2]uint16]uint32{}
 	for _, c := range d.allConnections() {
@@ -348,7 +361,8 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, lef
 	with := d.neighbours.count()
 	for i := range all {
 		all[i].Shared = with[ids[[2]uint16{all[i].GID, all[i].Node}]]
-		if n, err := d.cfg.Ports.Counters(ids[[2]uint16{all[i].GID, all[i].Node}]); err == nil { // it may just have ended
+		// it may just have ended
+		if n, err := d.cfg.Ports.Counters(ids[[2]uint16{all[i].GID, all[i].Node}]); err == nil {
 			all[i].Frames = &n
 		}
 	}
@@ -373,7 +387,8 @@ func (d *Daemon) portsOf(which func(account uint32) bool) (n int) {
 // DirectStatus is what the direct ports of all users have in common.
 type DirectStatus struct {
 	ports.Totals
-	Orphaned int `json:"orphaned"` // ports of the daemon before this one that nobody has asked for yet; they end after adoptWithin
+	// ports of the daemon before this one that nobody has asked for yet; they end after adoptWithin
+	Orphaned int `json:"orphaned"`
 }
 
 // directStatus asks the helper. Whose purse it is pays for that; nil: nobody.

@@ -32,7 +32,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// helper starts a helper on a host, as funid does, in a thread instead of a process, and returns what connects to it.
+// helper starts a helper on a host, as funid does, in a thread instead of a process, and returns
+// what connects to it.
 func (b *bed) helper(host int) (connect func() *ports.Client) {
 	b.t.Helper()
 	conns := b.helperOf(host)
@@ -160,8 +161,9 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// Rule: the processes of a direct job, on two hosts and on one, have cards of their own, which the status shows; nothing goes through the
-// daemon's card, and nothing stays counted. Where the hosts have a key the job has one of its own, which seals its frames.
+// Rule: the processes of a direct job, on two hosts and on one, have cards of their own, which the
+// status shows; nothing goes through the daemon's card, and nothing stays counted. Where the hosts
+// have a key the job has one of its own, which seals its frames.
 func TestDirectJob(t *testing.T) {
 	udp := cluster.UDP
 	native := func(c *daemon.Config) { c.Attach = xdp.AttachNative }
@@ -261,7 +263,8 @@ func directJobWorks(t *testing.T, b *bed, want link.KeyState) {
 	}
 }
 
-// Rule: the switch follows ways between hosts: without one frames are dropped, and with another they arrive.
+// Rule: the switch follows ways between hosts: without one frames are dropped, and with another
+// they arrive.
 func TestPortsFollowPaths(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 2, Topology: lab.Router})
 	daemons := []*running{b.direct(0), b.direct(1)}
@@ -358,8 +361,9 @@ func TestDirectJobEnds(t *testing.T) {
 	_ = e.Close(t.Context())
 }
 
-// Rule (resume.go): a daemon ends, cleanly or not, and another takes its place: processes go on and lose nothing, and count for their user
-// again; nobody else gets the job or a port; and what nobody asks for is not there.
+// Rule (resume.go): a daemon ends, cleanly or not, and another takes its place: processes go on and
+// lose nothing, and count for their user again; nobody else gets the job or a port; and what nobody
+// asks for is not there.
 func TestDirectJobGoesOn(t *testing.T) {
 	b := newBed(t)
 	connect := b.helper(0)
@@ -433,7 +437,8 @@ func TestDirectJobGoesOn(t *testing.T) {
 		if s := portsOf(t, d); s.Bytes == 0 || s.Jobs[0].Attached != 2 {
 			t.Errorf("%d bytes count, and %d are attached", s.Bytes, s.Jobs[0].Attached)
 		}
-		// In the place of the third, whose socket the kernel lets go of some time after it was closed.
+		// In the place of the third, whose socket the kernel lets go of some time after it was
+		// closed.
 		p, err := attach.OpenPort(attach.Config{Socket: d.socket, GID: gid, Node: 2, Token: token, Life: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -466,8 +471,8 @@ func TestDirectJobGoesOn(t *testing.T) {
 	}
 }
 
-// Rule: who asks for a port shows what he would show for a context; a job has either ports or contexts; and a daemon without a helper has
-// no ports.
+// Rule: who asks for a port shows what he would show for a context; a job has either ports or
+// contexts; and a daemon without a helper has no ports.
 func TestPortsRefused(t *testing.T) {
 	b := newBed(t)
 	rule := daemon.DefaultRule()
@@ -522,7 +527,8 @@ func TestPortsRefused(t *testing.T) {
 	}
 }
 
-// Rule: a direct job's part of the switch's table counts for who made it, until it ends: who makes jobs of many nodes is refused, and another has room.
+// Rule: a direct job's part of the switch's table counts for who made it, until it ends: who makes
+// jobs of many nodes is refused, and another has room.
 func TestTableCounts(t *testing.T) {
 	b := newBed(t)
 	rule := daemon.DefaultRule()
@@ -558,7 +564,8 @@ func TestTableCounts(t *testing.T) {
 	wantError(t, err, nil)
 }
 
-// Rule: what a process keeps counts for it: memory and place count until nobody has the socket, also when the connection has ended.
+// Rule: what a process keeps counts for it: memory and place count until nobody has the socket,
+// also when the connection has ended.
 func TestPortCountsWhileKept(t *testing.T) {
 	b := newBed(t)
 	rule := daemon.DefaultRule()

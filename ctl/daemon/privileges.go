@@ -1,8 +1,8 @@
 package daemon
 
-// This file is capabilities(7): the daemon needs some to make its card, and afterwards keeps
-// only the one with which it keeps memory whole (memory.go). With that capability it
-// can mark files of its own user, and do nothing else. To open an interface again it uses what it still has
+// This file is capabilities(7): the daemon needs some to make its card, and afterwards keeps only
+// the one with which it keeps memory whole (memory.go). With that capability it can mark files of
+// its own user, and do nothing else. To open an interface again it uses what it still has
 // (follow.go), or gets it from a process that does nothing else (sockets.go).
 
 import (
@@ -65,7 +65,8 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 	return data, nil
 }
 
-// CanDrop reports whether DropPrivileges can work at all: ErrCGo. Call it first, because a program that it refuses can do nothing but end.
+// CanDrop reports whether DropPrivileges can work at all: ErrCGo. Call it first, because a program
+// that it refuses can do nothing but end.
 func CanDrop() error {
 	if _, _, e := syscall.AllThreadsSyscall(unix.SYS_GETPID, 0, 0, 0); e == syscall.ENOTSUP {
 		return ErrCGo
@@ -74,8 +75,8 @@ func CanDrop() error {
 }
 
 // DropPrivileges drops all capabilities of all threads for good, except CAP_LINUX_IMMUTABLE if they
-// have it; programs that they execute do not get that one either. Call it when Open has returned: what is open stays usable. It
-// returns ErrCGo in a program with cgo.
+// have it; programs that they execute do not get that one either. Call it when Open has returned:
+// what is open stays usable. It returns ErrCGo in a program with cgo.
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 
 // drop drops all capabilities but some.
@@ -97,8 +98,10 @@ func drop(but ...int) error {
 	if err != nil {
 		return err
 	}
-	// No new privileges means that a program which is executed has none beyond these; so what is kept leaves the bounding set, which needs CAP_SETPCAP,
-	// and programs have nothing. Each of these calls stops the program until each thread has made it: beside others that compute that takes long.
+	// No new privileges means that a program which is executed has none beyond these; so what is
+	// kept leaves the bounding set, which needs CAP_SETPCAP, and programs have nothing. Each of
+	// these calls stops the program until each thread has made it: beside others that compute that
+	// takes long.
 	if data[0].Effective>>unix.CAP_SETPCAP&1 == 1 {
 		for _, c := range but {
 			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, uintptr(c), 0, 0); err != nil {

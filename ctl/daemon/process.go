@@ -1,7 +1,7 @@
 package daemon
 
-// This file ends a connection with the process that made it. A child that the process forked has the same socket, and would hold
-// the process's job, context or port for as long as it lives.
+// This file ends a connection with the process that made it. A child that the process forked has
+// the same socket, and would hold the process's job, context or port for as long as it lives.
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// endWith has the connection end with its process, from the first request on that gives the process something to hold. The
-// connection's goroutine calls it.
+// endWith has the connection end with its process, from the first request on that gives the process
+// something to hold. The connection's goroutine calls it.
 func (c *connection) endWith(k attach.Kind) error {
 	switch k {
 	case attach.KindAttach, attach.KindArrive, attach.KindJob, attach.KindPort, attach.KindResume:
@@ -52,8 +52,9 @@ func (c *connection) endWith(k attach.Kind) error {
 	return nil
 }
 
-// processOf returns a pidfd of the process that connected. Before SO_PEERPIDFD (Linux 6.5) its number may have become another's.
-// The connection then ends with that one, later than it should, and never early. unix.ESRCH: the process has ended.
+// processOf returns a pidfd of the process that connected. Before SO_PEERPIDFD (Linux 6.5) its
+// number may have become another's. The connection then ends with that one, later than it should,
+// and never early. unix.ESRCH: the process has ended.
 func processOf(socket, pid int) (fd int, err error) {
 	fd, err = unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	switch {

@@ -20,8 +20,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Rule: status, log and metrics tell which queues are proven: by frames that came through them, and by peers'
-// answers to hellos, before any program sends.
+// Rule: status, log and metrics tell which queues are proven: by frames that came through them, and
+// by peers' answers to hellos, before any program sends.
 func TestQueuesAreProven(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 2, Queues: 3})
 	var log logged
@@ -31,7 +31,8 @@ func TestQueuesAreProven(t *testing.T) {
 		native(c)
 		c.Log, c.Metrics = log.add, "unix:"+metrics
 	}), b.start(1, native)}
-	// A veth brings a frame to the queue of the number of that which it left on: so hellos prove all, with no job.
+	// A veth brings a frame to the queue of the number of that which it left on: so hellos prove
+	// all, with no job.
 	for _, d := range daemons {
 		until(t, "all queues are proven", func() bool {
 			why := linkOf(t, d).QueuesWhy
@@ -66,8 +67,9 @@ func TestQueuesAreProven(t *testing.T) {
 	}
 }
 
-// Rule: a daemon all of whose frames leave and arrive on another queue than the first works, in both forms in which frames
-// travel; the status says on which they are, and that the driver does not steer.
+// Rule: a daemon all of whose frames leave and arrive on another queue than the first works, in
+// both forms in which frames travel; the status says on which they are, and that the driver does
+// not steer.
 func TestAnotherQueue(t *testing.T) {
 	for _, form := range cluster.Encaps {
 		t.Run(form.String(), func(t *testing.T) {
@@ -93,8 +95,9 @@ func TestAnotherQueue(t *testing.T) {
 	}
 }
 
-// Rule: a queue on which frames are lost, wherever that is, is left out when the interface has been opened, and said
-// once in log and status; jobs work without it, and it is taken in again when hellos pass.
+// Rule: a queue on which frames are lost, wherever that is, is left out when the interface has been
+// opened, and said once in log and status; jobs work without it, and it is taken in again when
+// hellos pass.
 func TestQueueLosesFrames(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 2, Topology: lab.Router, Queues: 3})
 	var at *xdp.Attachment
@@ -114,7 +117,8 @@ func TestQueueLosesFrames(t *testing.T) {
 		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lossy", Type: ebpf.XDP, License: "MIT", Instructions: asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, 16, asm.Word), // rx_queue_index
 			asm.JNE.Imm(asm.R2, 1, "pass"),
-			// But ARP passes: which queue the kernel sends it on depends on a number that it draws when it boots.
+			// But ARP passes: which queue the kernel sends it on depends on a number that it draws
+			// when it boots.
 			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), // data
 			asm.LoadMem(asm.R3, asm.R1, 4, asm.Word), // data_end
 			asm.Mov.Reg(asm.R4, asm.R2),

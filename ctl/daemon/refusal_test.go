@@ -29,8 +29,8 @@ func until(t testing.TB, what string, done func() bool) {
 	(&client{t: t}).until(what, done)
 }
 
-// eventually is until for conditions that cost the daemons work: it looks ten times a second, less often than the daemons
-// refuse.
+// eventually is until for conditions that cost the daemons work: it looks ten times a second, less
+// often than the daemons refuse.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -91,8 +91,8 @@ func askStatusOn(k *client) (s daemon.Status, err error) {
 	return s, json.Unmarshal(body, &s)
 }
 
-// Rule: a context is given only to a process that shows the token of a job that is here, may use the job's
-// GID, and is the first as that node, on this card.
+// Rule: a context is given only to a process that shows the token of a job that is here, may use
+// the job's GID, and is the first as that node, on this card.
 func TestAttachRefuses(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{GIDs: []daemon.Range{{First: 5, Last: 9}}}} })

@@ -25,7 +25,8 @@ import (
 // windows is what processes of direct jobs may open here.
 var windows = funi.RemoteSizes{KeySlots: 16, Notifications: 256, Areas: 16}
 
-// The window of a process that computes: whoever changes the first word has it go on, the second is for additions, and data are behind them.
+// The window of a process that computes: whoever changes the first word has it go on, the second is
+// for additions, and data are behind them.
 const (
 	windowKey  = 0x1234_5678_0001
 	addAt      = 8
@@ -33,8 +34,9 @@ const (
 	windowSize = 16384
 )
 
-// compute is the role of a process that computes on so many processors, all that it has, until somebody changes a word of its window.
-// Then it handles what has come, and answers how many messages that were.
+// compute is the role of a process that computes on so many processors, all that it has, until
+// somebody changes a word of its window. Then it handles what has come, and answers how many
+// messages that were.
 func (r *role) compute(token attach.Token) {
 	runtime.GOMAXPROCS(int(r.To))
 	ctx := context.Background()
@@ -82,8 +84,10 @@ func (r *role) compute(token attach.Token) {
 	}
 }
 
-// Rule (card, relief.go): a process that computes without a call, on all processors that Go gives it, takes messages into its queues, is not silent to its peers, and has
-// their operations on its windows carried out, whether they are on its host or on another; handlers run when it calls again.
+// Rule (card, relief.go): a process that computes without a call, on all processors that Go gives
+// it, takes messages into its queues, is not silent to its peers, and has their operations on its
+// windows carried out, whether they are on its host or on another; handlers run when it calls
+// again.
 func TestProcessComputes(t *testing.T) {
 	const timeout, messages = 2 * time.Second, 100
 	b := newBed(t)

@@ -1,6 +1,7 @@
 package daemon_test
 
-// This file tests remote memory of processes that are not one with their card (package rats; funi/remote.go).
+// This file tests remote memory of processes that are not one with their card (package rats;
+// funi/remote.go).
 
 import (
 	"bytes"
@@ -23,8 +24,9 @@ import (
 
 var remote = funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 8}
 
-// Rule: unprivileged processes expose memory and write there through their daemons as with cards of their own; what a process asks room for
-// it gets, and a process that waits is woken by a notification.
+// Rule: unprivileged processes expose memory and write there through their daemons as with cards of
+// their own; what a process asks room for it gets, and a process that waits is woken by a
+// notification.
 func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	b := newBed(t)
 	metrics := filepath.Join(b.dir, "metrics.sock")
@@ -107,7 +109,8 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r funi.Notification
-		wait(1, "a record", func() bool { return ends[1].NextRecord(&r) }) // its client sleeps now and then
+		// its client sleeps now and then
+		wait(1, "a record", func() bool { return ends[1].NextRecord(&r) })
 		if r.Words != 1 || r.Metadata[0] != uint32(i) || !bytes.Equal(memory[0][:size], memory[1][:size]) {
 			t.Fatalf("%d bytes: record %+v, or the memory differs", size, r)
 		}
@@ -142,7 +145,8 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	}
 }
 
-// Rule: what a context's remote memory takes, shared and in the card, counts as its user's memory, and he gets it back.
+// Rule: what a context's remote memory takes, shared and in the card, counts as its user's memory,
+// and he gets it back.
 func TestRemoteMemoryIsCounted(t *testing.T) {
 	b := newBed(t)
 	rule := daemon.DefaultRule()

@@ -23,7 +23,8 @@ type capacity struct {
 	contexts, jobs, pieces, descriptors int64
 	bytes                               int64
 	limit                               string // what bytes follows from, in words
-	room                                *room  // finds out bytes and limit again; nil: the configuration says bytes
+	// finds out bytes and limit again; nil: the configuration says bytes
+	room *room
 }
 
 const (
@@ -34,7 +35,8 @@ const (
 	leastDescriptors = 64
 )
 
-// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there is for it (room).
+// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there
+// is for it (room).
 func capacityOf(bytes int64) (c capacity, err error) {
 	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes, limit: "most_memory"}
 	if bytes == 0 {
@@ -58,15 +60,15 @@ func capacityOf(bytes int64) (c capacity, err error) {
 	return c, nil
 }
 
-// descriptors returns how many of the daemon's descriptors belong to what is used: a
-// connection is one, a context has an eventfd, a pipe and its process's pidfd, a job has that of its process, a piece of memory
-// has its file and pipes, one for each pipeHolds huge pages.
+// descriptors returns how many of the daemon's descriptors belong to what is used: a connection is
+// one, a context has an eventfd, a pipe and its process's pidfd, a job has that of its process, a
+// piece of memory has its file and pipes, one for each pipeHolds huge pages.
 func (u usage) descriptors() int64 {
 	return int64(u.connections) + 3*int64(u.contexts) + int64(u.jobs) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
 }
 
-// spare reports whether a user who has now of something may have more of it, when all of it are in use
-// and there are of in total: the rule of this file.
+// spare reports whether a user who has now of something may have more of it, when all of it are in
+// use and there are of in total: the rule of this file.
 func spare(of, all, now, more int64) bool {
 	left := of - all - more
 	return all+more <= of/4*3 || left >= 0 && now+more <= left

@@ -1,11 +1,12 @@
 package daemon
 
-// This file knows which outages of a link the daemon itself has caused: some drivers reset the link when
-// an XDP program comes or goes (igb and its relatives, for about two seconds), and the host has no
-// network meanwhile. The reader of the log need not look at the cable then.
+// This file knows which outages of a link the daemon itself has caused: some drivers reset the link
+// when an XDP program comes or goes (igb and its relatives, for about two seconds), and the host
+// has no network meanwhile. The reader of the log need not look at the cable then.
 //
-// The kernel counts how often an interface has lost its carrier (IFLA_CARRIER_DOWN_COUNT, Linux 4.16). A
-// loss while the daemon attached or detached the program, or within resetLate of that, is the driver's doing.
+// The kernel counts how often an interface has lost its carrier (IFLA_CARRIER_DOWN_COUNT, Linux
+// 4.16). A loss while the daemon attached or detached the program, or within resetLate of that, is
+// the driver's doing.
 
 import (
 	"encoding/binary"
@@ -17,7 +18,8 @@ import (
 )
 
 const (
-	// resetLate is how long after the program came or went a driver may still begin to reset the link.
+	// resetLate is how long after the program came or went a driver may still begin to reset the
+	// link.
 	resetLate = time.Second
 	// resetPatience is how long a link may take until it is back, before its cable is suspected: a
 	// copper link of 1 Gbit/s negotiates for two to four seconds.
@@ -33,8 +35,8 @@ type reset struct {
 	took   time.Duration
 }
 
-// begin expects an outage, because the program comes or goes now. Without a carrier there is none to lose. While one
-// goes on another is a part of it.
+// begin expects an outage, because the program comes or goes now. Without a carrier there is none
+// to lose. While one goes on another is a part of it.
 func (r *reset) begin(at time.Time, carrier bool, losses uint32) {
 	switch {
 	case !r.began.IsZero():
@@ -51,7 +53,8 @@ func (r *reset) end(at time.Time, losses uint32) {
 	}
 }
 
-// look takes the state of the link, and returns a sentence about an outage that has just ended, or "".
+// look takes the state of the link, and returns a sentence about an outage that has just ended, or
+// "".
 func (r *reset) look(at time.Time, s *seen) (said string) {
 	if r.began.IsZero() {
 		return ""
@@ -60,7 +63,8 @@ func (r *reset) look(at time.Time, s *seen) (said string) {
 	r.lost = r.lost || s.losses != r.losses && !late
 	switch {
 	case !s.up, !r.lost && late, at.Sub(r.began) > resetPatience:
-		r.began = time.Time{} // somebody set it down, nothing was lost, or it is not the driver's doing alone
+		// somebody set it down, nothing was lost, or it is not the driver's doing alone
+		r.began = time.Time{}
 	case r.lost && s.carrier:
 		r.took = at.Sub(r.began)
 		r.began = time.Time{}
@@ -81,7 +85,8 @@ func (r *reset) parting(name string) string {
 	return line
 }
 
-// before and after are begin and end, now, for an interface by its name. When its state cannot be asked for, no outage is expected.
+// before and after are begin and end, now, for an interface by its name. When its state cannot be
+// asked for, no outage is expected.
 func (r *reset) before(name string) {
 	if carrier, losses, err := carrierOf(name); err == nil {
 		r.begin(time.Now(), carrier, losses)

@@ -1,6 +1,7 @@
 package daemon
 
-// This file tells stories of links that lose their carrier near the time when the NIC program comes or goes.
+// This file tells stories of links that lose their carrier near the time when the NIC program comes
+// or goes.
 
 import (
 	"strings"
@@ -8,8 +9,9 @@ import (
 	"time"
 )
 
-// Rule: an outage that begins while the program comes or goes, or within a second of that, is the driver's, until
-// the link is back or has been away for longer than links negotiate. Every other is not.
+// Rule: an outage that begins while the program comes or goes, or within a second of that, is the
+// driver's, until the link is back or has been away for longer than links negotiate. Every other is
+// not.
 func TestResets(t *testing.T) {
 	const second = time.Second
 	type look struct {
@@ -59,8 +61,8 @@ func TestSetDownIsNoReset(t *testing.T) {
 	}
 }
 
-// Rule: a program that goes and comes again, as an interface is opened anew, makes one outage; at the end of the
-// daemon, who sees no link come back, the last time is a hint.
+// Rule: a program that goes and comes again, as an interface is opened anew, makes one outage; at
+// the end of the daemon, who sees no link come back, the last time is a hint.
 func TestResetTwice(t *testing.T) {
 	at := func(seconds float64) time.Time { return time.Unix(1000, int64(seconds*1e9)) }
 	var r reset

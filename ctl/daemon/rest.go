@@ -76,16 +76,17 @@ func (l *loop) sleep() {
 	l.wait.Slept(l.now)
 }
 
-// nap sleeps until something happens for those who do not rest, or arrives, at most for longestRest. It reports whether nothing has, and the engine
-// does not want to run either.
+// nap sleeps until something happens for those who do not rest, or arrives, at most for
+// longestRest. It reports whether nothing has, and the engine does not want to run either.
 func (l *loop) nap() (quiet bool) {
 	l.asleep.Store(true)
 	l.card.Nap()
 	return l.pause(longestRest)
 }
 
-// pause steps once more, now that the card dozes, and if that was in vain waits for one of the descriptors, at most for the given number of
-// nanoseconds. Then the card dozes no more. It reports whether it has waited for all that time in vain.
+// pause steps once more, now that the card dozes, and if that was in vain waits for one of the
+// descriptors, at most for the given number of nanoseconds. Then the card dozes no more. It reports
+// whether it has waited for all that time in vain.
 func (l *loop) pause(most int64) (vain bool) {
 	l.now = l.clock()
 	if !l.mailbox.ready(l.now) {

@@ -1,8 +1,9 @@
 package daemon
 
-// This file takes over direct jobs and their ports from the daemon before this one, which has ended: the helper has kept them, and their
-// processes have gone on. Their launchers ask for the same jobs again, and the processes show their tickets; what nobody has asked
-// for within adoptWithin ends.
+// This file takes over direct jobs and their ports from the daemon before this one, which has
+// ended: the helper has kept them, and their processes have gone on. Their launchers ask for the
+// same jobs again, and the processes show their tickets; what nobody has asked for within
+// adoptWithin ends.
 
 import (
 	"crypto/subtle"
@@ -14,13 +15,16 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// adoptWithin is how long jobs and ports wait for those they belong to; a little longer than these try (package attach).
+// adoptWithin is how long jobs and ports wait for those they belong to; a little longer than these
+// try (package attach).
 const adoptWithin = 40 * time.Second
 
-// lookForDead is the time between two looks at processes that have not come: they may have died when there was no daemon, and nobody has told the others.
+// lookForDead is the time between two looks at processes that have not come: they may have died
+// when there was no daemon, and nobody has told the others.
 const lookForDead = time.Second
 
-// heirs are the jobs and ports of a daemon before this one that nobody has asked for yet. Daemon.mu guards them.
+// heirs are the jobs and ports of a daemon before this one that nobody has asked for yet. Daemon.mu
+// guards them.
 type heirs struct {
 	jobs  map[uint16]ports.Job // by GID
 	ports map[place]ports.Held
@@ -76,7 +80,8 @@ func (d *Daemon) disinherit() {
 	}
 }
 
-// buryHeirs ends the ports of processes that have died before they came, as far as their jobs are here.
+// buryHeirs ends the ports of processes that have died before they came, as far as their jobs are
+// here.
 func (d *Daemon) buryHeirs() {
 	d.mu.Lock()
 	all := maps.Clone(d.heirs.ports)
@@ -103,7 +108,8 @@ func (d *Daemon) buryHeirs() {
 func (d *Daemon) endHeld(p ports.Held, of *job) {
 	var f attach.Fate
 	if of != nil {
-		f = d.died(of, p.Of.Node, attach.Ticket(p.Ticket).Incarnation()) // before the next process of the node is there
+		// before the next process of the node is there
+		f = d.died(of, p.Of.Node, attach.Ticket(p.Ticket).Incarnation())
 	}
 	ended := d.neighbours.leave(place{p.Of.Job.GID, p.Of.Node}, p.ID)
 	go func() {
@@ -141,7 +147,8 @@ func (d *Daemon) takeJob(j *job) bool {
 	return true
 }
 
-// others reports whether a GID is that of a job which nobody has asked for yet, and which has another tag. The caller holds mu.
+// others reports whether a GID is that of a job which nobody has asked for yet, and which has
+// another tag. The caller holds mu.
 func (h *heirs) others(gid uint16, tag uint64) bool {
 	j, ok := h.jobs[gid]
 	return ok && j.Job.Tag != tag
@@ -207,7 +214,8 @@ func (c *connection) takePort(r *attach.ResumeRequest) error {
 	return nil
 }
 
-// vacate ends the port that a process had which was this node of the job before, if it is gone: attach.ErrTaken if it is not.
+// vacate ends the port that a process had which was this node of the job before, if it is gone:
+// attach.ErrTaken if it is not.
 func (d *Daemon) vacate(j *job, node uint16) error {
 	at := place{j.gid, node}
 	d.mu.Lock()

@@ -12,13 +12,15 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// Rule: a route changes in the daemon's list when it changes on the card, and not before: a user who changes
-// another one meanwhile does not put the old one back, and what the card refuses changes nothing.
+// Rule: a route changes in the daemon's list when it changes on the card, and not before: a user
+// who changes another one meanwhile does not put the old one back, and what the card refuses
+// changes nothing.
 func TestRouteChangesWithTheCard(t *testing.T) {
 	cfg := engine.Native()
 	cfg.AnyGroup, cfg.Incarnation = true, 1
 	cfg.Ports = []port.Port{wire.New(wire.Config{}).Plug([6]byte{2})}
-	cfg.Peers = []engine.Peer{{Card: 1, Address: [6]byte{2, 1}, Local: [6]byte{2}}} // none has card 2
+	// none has card 2
+	cfg.Peers = []engine.Peer{{Card: 1, Address: [6]byte{2, 1}, Local: [6]byte{2}}}
 	card, err := engine.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +52,8 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	if list := d.routes(j); list.Cards[0] != 0 || list.Cards[1] != 0 || list.Cards[2] != 0 {
 		t.Errorf("the list is %v before the card has changed", list.Cards)
 	}
-	for _, c := range []*command{refused, second, first} { // in another order than they were asked for
+	// in another order than they were asked for
+	for _, c := range []*command{refused, second, first} {
 		c.do()
 		close(c.done)
 	}

@@ -1,9 +1,9 @@
 package daemon
 
 // This file bounds the connections to the metrics. Everybody on the host can connect, each
-// connection takes a descriptor and a goroutine, and there is room for a bounded number, so the share of one user
-// is bounded too: however many he opens, and holds or drops, others are answered. A
-// connection serves one request and ends within seconds, however slowly it is read or written.
+// connection takes a descriptor and a goroutine, and there is room for a bounded number, so the
+// share of one user is bounded too: however many he opens, and holds or drops, others are answered.
+// A connection serves one request and ends within seconds, however slowly it is read or written.
 
 import (
 	"net"
@@ -19,14 +19,14 @@ import (
 const (
 	// mostScrapers is how many connections there are at a time. More wait in the socket's backlog.
 	mostScrapers = 64
-	// userScrapers is how many of them a user has, and userScrapes how many he may make in a second.
-	// More are closed.
+	// userScrapers is how many of them a user has, and userScrapes how many he may make in a
+	// second. More are closed.
 	userScrapers = 4
 	userScrapes  = 20
 	// refusalPace is the time between two that are closed: it bounds what a storm of them costs.
 	refusalPace = time.Millisecond
-	// scrapeTime bounds each part of a connection's life: waiting for the request and reading it, and
-	// answering it.
+	// scrapeTime bounds each part of a connection's life: waiting for the request and reading it,
+	// and answering it.
 	scrapeTime = 2 * time.Second
 )
 
@@ -42,8 +42,8 @@ func scrapers(l net.Listener) net.Listener {
 	return netutil.LimitListener(&fair{Listener: l, of: accountOf, users: map[uint32]*scraper{}}, mostScrapers)
 }
 
-// fair is a listener that accepts a bounded number of connections of a user at a time and in a second, and closes
-// others.
+// fair is a listener that accepts a bounded number of connections of a user at a time and in a
+// second, and closes others.
 type fair struct {
 	net.Listener
 	of    func(net.Conn) (uid uint32, known bool)
@@ -122,8 +122,8 @@ func (a *admitted) Close() error {
 	return err
 }
 
-// accountOf asks the kernel for the user at the other end of a connection: of a Unix socket the user who connected
-// (unix(7)), of a loopback connection the owner of the socket (sock_diag(7)).
+// accountOf asks the kernel for the user at the other end of a connection: of a Unix socket the
+// user who connected (unix(7)), of a loopback connection the owner of the socket (sock_diag(7)).
 func accountOf(c net.Conn) (uid uint32, known bool) {
 	if u, ok := c.(*net.UnixConn); ok {
 		return ownerOf(u)

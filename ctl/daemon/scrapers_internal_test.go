@@ -78,9 +78,9 @@ func scrape(t *testing.T, uid int, at net.Addr) error {
 	return nil
 }
 
-// Rule: a user who opens connections to the metrics and leaves them idle, or reads nothing, takes no other
-// user's, over a Unix socket as over loopback, and has some himself when he lets them go or they
-// have ended.
+// Rule: a user who opens connections to the metrics and leaves them idle, or reads nothing, takes
+// no other user's, over a Unix socket as over loopback, and has some himself when he lets them go
+// or they have ended.
 func TestIdleScrapersBlockNobody(t *testing.T) {
 	for _, network := range []string{"unix", "tcp"} {
 		t.Run(network, func(t *testing.T) {

@@ -1,7 +1,8 @@
 package daemon
 
-// This file is the segments of a process's context (funi.Segment): memory that is made for
-// it, registered with the card, handed to the process, and freed at the process's wish or with the context.
+// This file is the segments of a process's context (funi.Segment): memory that is made for it,
+// registered with the card, handed to the process, and freed at the process's wish or with the
+// context.
 
 import (
 	"errors"

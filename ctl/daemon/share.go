@@ -6,10 +6,10 @@ package daemon
 //
 // A turn lasts slice. Then the groups that have something to do and are not on the card are
 // switched in, in turn, and as many others out as there is no room for; if there are none, the turn
-// goes on. Contexts of one group are always together, so that they can answer each other. Packets in
-// flight are answered first (CTXR1), at most for patient: then the switch goes on without,
-// and the engine keeps what comes back. A group that comes to a full card waits for its
-// turn; with room for all, nobody is ever switched.
+// goes on. Contexts of one group are always together, so that they can answer each other. Packets
+// in flight are answered first (CTXR1), at most for patient: then the switch goes on without, and
+// the engine keeps what comes back. A group that comes to a full card waits for its turn; with room
+// for all, nobody is ever switched.
 //
 // What waits for a group that is out stays with its senders, who try again; its own
 // packets stay in the engine.

@@ -1,9 +1,10 @@
 package daemon
 
-// This file makes AF_XDP sockets in a process of its own, because a daemon that has dropped CAP_NET_RAW can
-// make none when an interface comes back (follow.go), and a socket is of no use for another interface than
-// the one that it was bound to. That process keeps this one capability, reads nothing but a byte for
-// each socket, and passes the sockets on (SCM_RIGHTS, unix(7)). It ends with its end of the connection.
+// This file makes AF_XDP sockets in a process of its own, because a daemon that has dropped
+// CAP_NET_RAW can make none when an interface comes back (follow.go), and a socket is of no use for
+// another interface than the one that it was bound to. That process keeps this one capability,
+// reads nothing but a byte for each socket, and passes the sockets on (SCM_RIGHTS, unix(7)). It
+// ends with its end of the connection.
 
 import (
 	"errors"
@@ -30,8 +31,8 @@ const makeWithin = 10 * time.Second
 // helperFD is the descriptor of the connection that a process has which startSelf started.
 const helperFD = 3
 
-// StartSocketMaker starts this program anew with these arguments, where it calls MakeSockets, in the network
-// namespace of the calling thread.
+// StartSocketMaker starts this program anew with these arguments, where it calls MakeSockets, in
+// the network namespace of the calling thread.
 func StartSocketMaker(args ...string) (*SocketMaker, error) {
 	conn, err := startSelf(args)
 	if err != nil {
@@ -80,9 +81,11 @@ func (m *SocketMaker) ask() (int, error) {
 	return -1, io.ErrUnexpectedEOF
 }
 
-// MakeSockets is the whole life of the process, until its parent ends. It keeps CAP_NET_RAW and nothing else.
+// MakeSockets is the whole life of the process, until its parent ends. It keeps CAP_NET_RAW and
+// nothing else.
 func MakeSockets() error {
-	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // which go to the daemon too, whose end is this one's
+	// which go to the daemon too, whose end is this one's
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	if err := drop(unix.CAP_NET_RAW); err != nil {
 		return err
 	}

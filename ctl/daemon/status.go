@@ -22,33 +22,41 @@ type Status struct {
 	Connections int             `json:"connections"` // this one included
 	Jobs        []JobCounted    `json:"jobs"`
 	Contexts    []ContextStatus `json:"contexts"`
-	Ports       []PortStatus    `json:"ports,omitempty"`  // direct ones
-	Direct      *DirectStatus   `json:"direct,omitempty"` // what those of all users have in common; nil: there are none, or the helper does not say
-	LeftOut     int             `json:"left_out"`         // jobs and contexts for which the answer has no room
-	Bytes       int64           `json:"bytes"`            // of memory that processes share with the card
-	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind. MemoryLocked says that all
-	// of it is locked, and MemoryFaults counts the contexts that ended because memory failed or had holes.
+	Ports       []PortStatus    `json:"ports,omitempty"` // direct ones
+	// what those of all users have in common; nil: there are none, or the helper does not say
+	Direct *DirectStatus `json:"direct,omitempty"`
+	// jobs and contexts for which the answer has no room
+	LeftOut int `json:"left_out"`
+	// of memory that processes share with the card
+	Bytes int64 `json:"bytes"`
+	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind.
+	// MemoryLocked says that all of it is locked, and MemoryFaults counts the contexts that ended
+	// because memory failed or had holes.
 	Memory       string `json:"memory"`
 	MemoryWhy    string `json:"memory_why,omitempty"`
 	MemoryLocked bool   `json:"memory_locked"`
 	MemoryFaults uint64 `json:"memory_faults"`
-	// Panics counts mistakes of the daemon that ended a context or a connection and nothing else; the log has them.
+	// Panics counts mistakes of the daemon that ended a context or a connection and nothing else;
+	// the log has them.
 	Panics   uint64           `json:"panics"`
 	Counters *engine.Counters `json:"counters,omitempty"`
-	// RefusedAccesses is what the daemon does about accesses to windows that are refused, in the configuration's words.
+	// RefusedAccesses is what the daemon does about accesses to windows that are refused, in the
+	// configuration's words.
 	RefusedAccesses string       `json:"refused_accesses"`
 	Peers           *Peers       `json:"peers,omitempty"`
 	Links           []LinkStatus `json:"links"` // the interfaces
 	// Encap says how frames travel. With UDP datagrams Paths counts the peers to which there is a
-	// way, and Missing has the peers without a way, or about which a router has complained, as many as
-	// there is room for.
+	// way, and Missing has the peers without a way, or about which a router has complained, as many
+	// as there is room for.
 	Encap   string        `json:"encap"`
 	Paths   int           `json:"paths,omitempty"`
 	Missing []paths.State `json:"missing_paths,omitempty"`
 	Hello   HelloStatus   `json:"hello"`
-	// Notices counts what this daemon and others have told each other of processes with direct ports; nil: it gives none.
+	// Notices counts what this daemon and others have told each other of processes with direct
+	// ports; nil: it gives none.
 	Notices *NoticeCounters `json:"notices,omitempty"`
-	// Keys are those that this host shares with others, and KeysLeftOut is for how many there was no room.
+	// Keys are those that this host shares with others, and KeysLeftOut is for how many there was
+	// no room.
 	Keys        []KeyStatus `json:"keys"`
 	KeysLeftOut int         `json:"keys_left_out,omitempty"`
 }
@@ -60,16 +68,19 @@ type JobStatus struct {
 	PID      int32  `json:"pid"` // of the process that made it
 	Nodes    int    `json:"nodes"`
 	Attached int    `json:"attached"` // on this card
-	// Absent are the first mostAbsent nodes on this card that have not attached since the job was made.
+	// Absent are the first mostAbsent nodes on this card that have not attached since the job was
+	// made.
 	Absent []uint16 `json:"absent,omitempty"`
 	Direct bool     `json:"direct,omitempty"` // its nodes have direct ports
 }
 
-// JobCounted is a job with what its processes on this card have moved since it was made, those that have ended as well.
+// JobCounted is a job with what its processes on this card have moved since it was made, those that
+// have ended as well.
 type JobCounted struct {
 	JobStatus
 	Traffic engine.Traffic `json:"traffic"`
-	Faults  Faults         `json:"faults"` // of its processes on this card, those that have ended as well
+	// of its processes on this card, those that have ended as well
+	Faults Faults `json:"faults"`
 }
 
 // ContextStatus is a context.
@@ -87,10 +98,10 @@ type ContextStatus struct {
 	Remote *engine.RemoteUse `json:"remote,omitempty"`
 }
 
-// statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes that of jobRoom, and a context with
-// remote memory that of remoteRoom, a direct port that of portRoom. missingRoom is
-// how many ways, at less than 600; hello.go bounds peers and faults, keys.go keys. 6 KB are left for the counters and the interfaces with
-// their reasons.
+// statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes
+// that of jobRoom, and a context with remote memory that of remoteRoom, a direct port that of
+// portRoom. missingRoom is how many ways, at less than 600; hello.go bounds peers and faults,
+// keys.go keys. 6 KB are left for the counters and the interfaces with their reasons.
 const (
 	statusRoom  = 180
 	jobRoom     = 4
@@ -172,7 +183,8 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	return s
 }
 
-// crop leaves as many jobs and contexts as there is room for: jobs have half of it, and what contexts do not need.
+// crop leaves as many jobs and contexts as there is room for: jobs have half of it, and what
+// contexts do not need.
 func (s *Status) crop() {
 	room := statusRoom - portRoom*len(s.Ports)
 	need := 0
@@ -218,7 +230,8 @@ func (s *Status) ways(asks *connection) {
 	}
 }
 
-// contextStatus describes the connection's context, if it has one, but for what only the card's thread knows of it: Remote is empty.
+// contextStatus describes the connection's context, if it has one, but for what only the card's
+// thread knows of it: Remote is empty.
 func (c *connection) contextStatus() (x ContextStatus, of *engine.Context, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Rule: however many jobs and contexts there are, what an answer has of them takes no more than the room of statusRoom contexts,
-// neither keeps the other out, and nothing is left out for which there is room.
+// Rule: however many jobs and contexts there are, what an answer has of them takes no more than the
+// room of statusRoom contexts, neither keeps the other out, and nothing is left out for which there
+// is room.
 func TestStatusRoom(t *testing.T) {
 	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64, ReceivedBytes: math.MaxUint64,
 		Retried: math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}

@@ -1,10 +1,12 @@
 package daemon
 
-// This file traces packets for a process: for an administrator those of all contexts, for an ordinary user those of his own. The card's
-// thread writes records into a ring of fixed size (engine.Tracer), and hands them out between two steps; this connection's
-// goroutine sends them on. Its cost is added to the user's debt, as that of requests (pace.go). When he does not take records
-// and the ring is full, records are counted as lost. A context is traced for one process at a time. Each account has one trace, whatever others
-// have, and its ring and trails count as memory of the account; those of contexts that come later at the next look.
+// This file traces packets for a process: for an administrator those of all contexts, for an
+// ordinary user those of his own. The card's thread writes records into a ring of fixed size
+// (engine.Tracer), and hands them out between two steps; this connection's goroutine sends them on.
+// Its cost is added to the user's debt, as that of requests (pace.go). When he does not take
+// records and the ring is full, records are counted as lost. A context is traced for one process at
+// a time. Each account has one trace, whatever others have, and its ring and trails count as memory
+// of the account; those of contexts that come later at the next look.
 
 import (
 	"bytes"
@@ -70,7 +72,8 @@ func (c *connection) trace(message []byte) error {
 	return c.sendBatch(last)
 }
 
-// traceFor traces until the process wants no more, and returns the last batch: a process that has it may trace anew.
+// traceFor traces until the process wants no more, and returns the last batch: a process that has
+// it may trace anew.
 func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	d := c.d
 	if err := d.beginTrace(t); err != nil {
@@ -83,7 +86,8 @@ func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	}
 	t.tracer = engine.NewTracer(every)
 	begin, err := c.follow(t, every)
-	defer func() { _ = c.onCard(nil, func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
+	// else the card's thread has ended
+	defer func() { _ = c.onCard(nil, func() { d.loop.traceNoMore(t) }) }()
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,8 @@ func (d *Daemon) endTrace(t *tracing) {
 	delete(d.tracing, t.account)
 }
 
-// follow has the card's thread trace the present contexts, some at a time, and those that come later.
+// follow has the card's thread trace the present contexts, some at a time, and those that come
+// later.
 func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	l := c.d.loop
 	b := &trace.Begin{Info: c.d.info(), Every: every, Clock: l.start.UnixNano()}
@@ -204,10 +209,11 @@ func (l *loop) traceNoMore(t *tracing) {
 	}
 }
 
-// drainTrace sends records until the process sends a message, and then the unfinished ones, too. The last batch has none of
-// these.
+// drainTrace sends records until the process sends a message, and then the unfinished ones, too.
+// The last batch has none of these.
 func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
-	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
+	// a process may take its time; the end of the daemon closes the connection
+	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil {
 		return nil, errGone
 	}
 	c.exit() // it takes as long as the process likes

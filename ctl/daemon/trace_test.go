@@ -56,8 +56,9 @@ func ends(t testing.TB, k *client) (all []engine.Trace) {
 	}
 }
 
-// Rule: root traces the packets of all, an ordinary user those of his own contexts, before and after they are attached; each packet in
-// its stages at both ends; when a trace has ended the connection goes on, and contexts are free for another.
+// Rule: root traces the packets of all, an ordinary user those of his own contexts, before and
+// after they are attached; each packet in its stages at both ends; when a trace has ended the
+// connection goes on, and contexts are free for another.
 func TestTrace(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -137,8 +138,9 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// Rule: a request for something that is no trace, for another user's group, or for a second trace is refused, and a process that traces and goes away, or does
-// not read, keeps neither the daemon nor others waiting.
+// Rule: a request for something that is no trace, for another user's group, or for a second trace
+// is refused, and a process that traces and goes away, or does not read, keeps neither the daemon
+// nor others waiting.
 func TestTraceRefused(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -168,7 +170,8 @@ func TestTraceRefused(t *testing.T) {
 	wantError(t, err, attach.ErrNoDaemon)
 }
 
-// Rule: how many others trace is nothing to a user, and what his trace takes counts as his memory, and no trace begins beyond the quota (trace.go).
+// Rule: how many others trace is nothing to a user, and what his trace takes counts as his memory,
+// and no trace begins beyond the quota (trace.go).
 func TestTracesCountForTheirUser(t *testing.T) {
 	b := newBed(t)
 	poor := daemon.DefaultRule()

@@ -1,8 +1,9 @@
 package daemon
 
-// This file is the daemon's report of traffic, for programs that look again and again: the card's sums, what
-// each context has moved, why packets were rejected, and how long the peers take to answer. An ordinary user
-// sees the sums, the peers' times and his own contexts, an administrator all.
+// This file is the daemon's report of traffic, for programs that look again and again: the card's
+// sums, what each context has moved, why packets were rejected, and how long the peers take to
+// answer. An ordinary user sees the sums, the peers' times and his own contexts, an administrator
+// all.
 
 import (
 	"cmp"
@@ -17,21 +18,24 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Traffic is the JSON of an answer to KindTraffic. All numbers but those of Peers are totals since the card was made,
-// or the context attached; Time is when they were read.
+// Traffic is the JSON of an answer to KindTraffic. All numbers but those of Peers are totals since
+// the card was made, or the context attached; Time is when they were read.
 type Traffic struct {
-	Time         time.Time       `json:"time"`
-	Incarnation  uint32          `json:"incarnation"` // of the card: with another one the totals begin anew
+	Time time.Time `json:"time"`
+	// of the card: with another one the totals begin anew
+	Incarnation  uint32          `json:"incarnation"`
 	Card         engine.Counters `json:"card"`
 	Rejected     []Rejected      `json:"rejected"`          // packets, by this card
 	RejectedThem []Rejected      `json:"rejected_by_peers"` // this card's packets
 	Peers        Peers           `json:"peers"`
-	// Jobs are the sums of the contexts by group, Contexts the single contexts, and RoundTrips single peers: as many as there
-	// is room for. Those that have moved most come first; of peers those that owe answers, then the slowest.
+	// Jobs are the sums of the contexts by group, Contexts the single contexts, and RoundTrips
+	// single peers: as many as there is room for. Those that have moved most come first; of peers
+	// those that owe answers, then the slowest.
 	Jobs       []JobTraffic     `json:"jobs"`
 	Contexts   []ContextTraffic `json:"contexts"`
 	RoundTrips []RoundTrip      `json:"round_trips"`
-	LeftOut    int              `json:"left_out"` // jobs, contexts and peers for which there is no room
+	// jobs, contexts and peers for which there is no room
+	LeftOut int `json:"left_out"`
 }
 
 // Rejected is how many packets were rejected for a reason.
@@ -40,18 +44,20 @@ type Rejected struct {
 	Packets uint64 `json:"packets"`
 }
 
-// Peers counts the other cards, and has the quantiles of their round trips (engine.PeerState); 0: none was measured.
+// Peers counts the other cards, and has the quantiles of their round trips (engine.PeerState); 0:
+// none was measured.
 type Peers struct {
-	Known       int   `json:"known"`
-	Established int   `json:"established"` // they have been greeted, and not been lost since
-	Sealed      int   `json:"sealed"`      // they have this host's key
-	Readable    int   `json:"readable"`    // of those, to which frames are not encrypted, but authenticated
-	Refused     int   `json:"key_refused"` // they have another one, or only one of the two has one
-	Measured    int   `json:"measured"`
-	Shortest    int64 `json:"round_trip_shortest_ns"`
-	Median      int64 `json:"round_trip_median_ns"`
-	P99         int64 `json:"round_trip_p99_ns"`
-	Longest     int64 `json:"round_trip_longest_ns"`
+	Known       int `json:"known"`
+	Established int `json:"established"` // they have been greeted, and not been lost since
+	Sealed      int `json:"sealed"`      // they have this host's key
+	// of those, to which frames are not encrypted, but authenticated
+	Readable int   `json:"readable"`
+	Refused  int   `json:"key_refused"` // they have another one, or only one of the two has one
+	Measured int   `json:"measured"`
+	Shortest int64 `json:"round_trip_shortest_ns"`
+	Median   int64 `json:"round_trip_median_ns"`
+	P99      int64 `json:"round_trip_p99_ns"`
+	Longest  int64 `json:"round_trip_longest_ns"`
 	// KeyFault says what is wrong with the key of the first that was refused, "" if none was.
 	KeyFault string `json:"key_fault,omitempty"`
 }
@@ -79,8 +85,8 @@ type ContextTraffic struct {
 	engine.Traffic
 }
 
-// What an answer has room for: jobs at less than 300 bytes, contexts at less than 370, peers at less than 110. The
-// rest of it has 8 KB.
+// What an answer has room for: jobs at less than 300 bytes, contexts at less than 370, peers at
+// less than 110. The rest of it has 8 KB.
 const (
 	trafficJobs     = 40
 	trafficContexts = 96
@@ -149,7 +155,8 @@ func (c *connection) trafficFor() (*Traffic, error) {
 	return t, nil
 }
 
-// strike takes a context that ends off the list of the card's thread; what it has moved stays its job's.
+// strike takes a context that ends off the list of the card's thread; what it has moved stays its
+// job's.
 func (l *loop) strike(a *attachment) {
 	t := a.ctx.Traffic()
 	a.job.moved.Add(&t)
@@ -157,7 +164,8 @@ func (l *loop) strike(a *attachment) {
 	delete(l.byPlace, place{a.job.gid, a.node})
 }
 
-// jobTraffic returns what each of the jobs has moved since it was made, on this card, and what the card has told of its processes.
+// jobTraffic returns what each of the jobs has moved since it was made, on this card, and what the
+// card has told of its processes.
 func (c *connection) jobTraffic(jobs []*job) ([]engine.Traffic, []Faults) {
 	d := c.d
 	sums, faults := make([]engine.Traffic, len(jobs)), make([]Faults, len(jobs))

@@ -61,8 +61,8 @@ func TestTrafficFits(t *testing.T) {
 	}
 }
 
-// Rule: the quantiles are of all peers, in their order, and the peers that are listed are as many as there is room
-// for, those that owe answers first, then the slowest.
+// Rule: the quantiles are of all peers, in their order, and the peers that are listed are as many
+// as there is room for, those that owe answers first, then the slowest.
 func TestPeersAreSummarized(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 4*trafficPeers).Draw(t, "n")

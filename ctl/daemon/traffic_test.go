@@ -27,8 +27,8 @@ func trafficOn(t testing.TB, k *client) (v daemon.Traffic) {
 	return v
 }
 
-// Rule: an administrator sees what each context has moved and how each peer answers; an ordinary user sees the card's sums and
-// the peers' times, and of contexts only his own (traffic.go).
+// Rule: an administrator sees what each context has moved and how each peer answers; an ordinary
+// user sees the card's sums and the peers' times, and of contexts only his own (traffic.go).
 func TestTraffic(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
@@ -61,8 +61,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// Rule: the status says what each job has moved since it was made, its processes that have ended included, to its owner and
-// to administrators.
+// Rule: the status says what each job has moved since it was made, its processes that have ended
+// included, to its owner and to administrators.
 func TestTrafficOfJobs(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}

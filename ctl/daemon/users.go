@@ -74,10 +74,10 @@ func (d *Daemon) rule(p *peer) *Rule {
 	return nil
 }
 
-// administrator reports whether the process is an administrator's. The
-// subordinate numbers of one are none; nor is a process that the daemon cannot see, whose number the kernel gives as
-// 0 (pid_namespaces(7)). When the daemon runs in a container that is everybody outside the container, and somebody who starts
-// other containers there chooses their users freely, root too.
+// administrator reports whether the process is an administrator's. The subordinate numbers of one
+// are none; nor is a process that the daemon cannot see, whose number the kernel gives as 0
+// (pid_namespaces(7)). When the daemon runs in a container that is everybody outside the container,
+// and somebody who starts other containers there chooses their users freely, root too.
 func (d *Daemon) administrator(p *peer) bool {
 	return p.pid != 0 && (p.uid == 0 && !d.cfg.NotRoot || p.is(&d.cfg.Administrators))
 }

@@ -73,8 +73,8 @@ func TestWaitingProcessIsWoken(t *testing.T) {
 	}
 }
 
-// answers returns the given number of messages to their senders, and sleeps until it is woken when there is
-// none, as funi_wait does.
+// answers returns the given number of messages to their senders, and sleeps until it is woken when
+// there is none, as funi_wait does.
 func (k *client) answers(n int) error {
 	wait := []unix.PollFd{{Fd: int32(k.fds[attach.ProcessDescriptor]), Events: unix.POLLIN}}
 	for n > 0 {
@@ -183,8 +183,8 @@ func TestStopDrainsWhoIsOut(t *testing.T) {
 	}
 }
 
-// Rule: a process that attaches to a job that has ended hears why, if it shows the job's token; one whose context was ended hears it too,
-// in Go and in C (ended.go, funi_fail).
+// Rule: a process that attaches to a job that has ended hears why, if it shows the job's token; one
+// whose context was ended hears it too, in Go and in C (ended.go, funi_fail).
 func TestEndOfAJobIsExplained(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)

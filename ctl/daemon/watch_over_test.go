@@ -17,10 +17,10 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: when a driver forgets the native program (here it is detached behind the daemon's back), the daemon finds out
-// by the frames that the interface counts and the program does not, says so and attaches it anew: the job
-// goes on, the interface is not opened again. When that does not help generic mode takes its place, which the
-// status tells.
+// Rule: when a driver forgets the native program (here it is detached behind the daemon's back),
+// the daemon finds out by the frames that the interface counts and the program does not, says so
+// and attaches it anew: the job goes on, the interface is not opened again. When that does not help
+// generic mode takes its place, which the status tells.
 func TestProgramNotRun(t *testing.T) {
 	b := newBed(t)
 	patient := func(c *daemon.Config) {
@@ -37,7 +37,8 @@ func TestProgramNotRun(t *testing.T) {
 		b.forgetProgram(0)
 		until(t, "the daemon finds out", func() bool {
 			if c.mode == "generic" {
-				b.forgetProgram(0) // again, if that one saw a frame and was therefore tried once more
+				// again, if that one saw a frame and was therefore tried once more
+				b.forgetProgram(0)
 			}
 			b.broadcast(1)
 			return log.ends(c.says)
@@ -58,7 +59,8 @@ func (l *logged) ends(words string) bool {
 	return slices.ContainsFunc(l.lines, func(line string) bool { return strings.HasSuffix(line, words) })
 }
 
-// forgetProgram detaches the native program of a host's interface, if there is one; who attached it is not told.
+// forgetProgram detaches the native program of a host's interface, if there is one; who attached it
+// is not told.
 func (b *bed) forgetProgram(host int) {
 	b.t.Helper()
 	b.change(host, labInterface, func(l netlink.Link) error {

@@ -106,9 +106,10 @@ type Daemon struct {
 	Err    string
 	Info   attach.Info // of one that answers
 	Keys   []daemon.KeyStatus
-	Direct *daemon.DirectStatus // direct ports of all users; nil: there are none, or the helper did not say
-	ABI    uint32               // of this program
-	Wanted bool                 // the user expects one
+	// direct ports of all users; nil: there are none, or the helper did not say
+	Direct *daemon.DirectStatus
+	ABI    uint32 // of this program
+	Wanted bool   // the user expects one
 }
 
 // Key is a key file of this host.
@@ -116,11 +117,13 @@ type Key struct {
 	File string
 	// Err is the file's fault; nil: none, as far as this user may see.
 	Err error
-	// Holds says which key is in the file, "" if this user may not see that; and Has which key funid has from there, "" if it has none.
+	// Holds says which key is in the file, "" if this user may not see that; and Has which key
+	// funid has from there, "" if it has none.
 	Holds, Has string
 	// Handed: systemd hands the file to funid (LoadCredential=), whenever funid starts.
 	Handed bool
-	// Service: the file is in funid's configuration, no funid answers, and the unit is installed, which runs as a user of its own.
+	// Service: the file is in funid's configuration, no funid answers, and the unit is installed,
+	// which runs as a user of its own.
 	Service bool
 }
 
@@ -139,7 +142,8 @@ type Peer struct {
 	Cure    string
 	MAC     net.HardwareAddr // as given, in the peers file too; nil: by address
 	Addr    netip.Addr       // the zero Addr: none is known
-	// Datagrams is whether the peers file has frames travel in UDP datagrams, which routers pass on.
+	// Datagrams is whether the peers file has frames travel in UDP datagrams, which routers pass
+	// on.
 	Datagrams bool
 	// OwnListed is whether the peers file has the interface's own address; true without one.
 	OwnListed bool
@@ -152,8 +156,8 @@ type Peer struct {
 	RouteErr       string
 	Own            bool // it is this host itself
 	Result         *probe.Result
-	// Hello is the result of asking the peer's card through the daemon of this host; nil: that was not tried. The result without
-	// is in Result.
+	// Hello is the result of asking the peer's card through the daemon of this host; nil: that was
+	// not tried. The result without is in Result.
 	Hello    *Hello
 	ProbeErr string
 	Port     uint16

@@ -19,8 +19,9 @@ const (
 
 // Finding is one line of the doctor's report.
 type Finding struct {
-	Check   string  `json:"check"`   // what was looked at: a stable name
-	Subject string  `json:"subject"` // where: "host", an interface, "daemon" or the peer as it was named
+	Check string `json:"check"` // what was looked at: a stable name
+	// where: "host", an interface, "daemon" or the peer as it was named
+	Subject string  `json:"subject"`
 	Verdict Verdict `json:"verdict"`
 	Found   string  `json:"found"`
 	Cure    string  `json:"cure,omitempty"` // of what is not OK

@@ -29,7 +29,8 @@ func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
 		m.Address = p.Addr.String()
 	}
 	err := d.command(ctx, m, &h.HelloAnswer)
-	if errors.Is(err, attach.ErrRoute) && p.MAC == nil && p.Neighbour != nil && p.Node < 0 { // by its Ethernet address
+	// by its Ethernet address
+	if errors.Is(err, attach.ErrRoute) && p.MAC == nil && p.Neighbour != nil && p.Node < 0 {
 		m.Address = p.Neighbour.String()
 		err = d.command(ctx, m, &h.HelloAnswer)
 	}
@@ -42,7 +43,8 @@ func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
 	return h
 }
 
-// fromDaemon finds a card that the daemon of this host knows, and returns the interface that leads there.
+// fromDaemon finds a card that the daemon of this host knows, and returns the interface that leads
+// there.
 func (p *Peer) fromDaemon(ctx context.Context, d *Daemon, card int) (iface string) {
 	if p.Own = card == int(d.Info.Card); p.Own {
 		return ""

@@ -90,7 +90,8 @@ func (i *Interface) relate(own netlink.Link, links map[int]netlink.Link) {
 	}
 	switch own.Type() {
 	case "vlan", "macvlan", "macvtap", "ipvlan":
-		// With Attrs().NetNsID the parent is in another namespace, where its index means another interface.
+		// With Attrs().NetNsID the parent is in another namespace, where its index means another
+		// interface.
 		i.Parent = fmt.Sprintf("interface %d elsewhere", a.ParentIndex)
 		if p := links[a.ParentIndex]; p != nil && a.NetNsID < 0 {
 			i.Parent = p.Attrs().Name

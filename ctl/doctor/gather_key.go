@@ -1,6 +1,7 @@
 package doctor
 
-// This file looks at the key files of this host: those that funid says it has, and those that its configuration and the peers file name.
+// This file looks at the key files of this host: those that funid says it has, and those that its
+// configuration and the peers file name.
 
 import (
 	"context"
@@ -38,7 +39,8 @@ func (d *Daemon) askStatus(ctx context.Context) {
 	}
 }
 
-// gatherKeys looks at each file once. What cannot be read of a configuration that nobody has named is no fault.
+// gatherKeys looks at each file once. What cannot be read of a configuration that nobody has named
+// is no fault.
 func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 	at := map[string]int{}
 	add := func(file string) *Key {

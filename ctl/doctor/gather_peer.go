@@ -19,7 +19,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// findPeer makes a peer of what the user named, and returns the interface that the peers file has for it.
+// findPeer makes a peer of what the user named, and returns the interface that the peers file has
+// for it.
 func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 	p = &Peer{Given: o.Peer, Node: -1, OwnNode: -1, OwnListed: true, Port: o.Port}
 	if p.Port == 0 {

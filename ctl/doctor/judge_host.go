@@ -27,7 +27,8 @@ var kernels = []struct {
 	{6, 18, "zero-copy on virtio-net"},
 }
 
-// judgeHost judges the host for who makes a card there, or, with a funid that answers, for its users.
+// judgeHost judges the host for who makes a card there, or, with a funid that answers, for its
+// users.
 func judgeHost(h *Host, served bool) []Finding {
 	a := &about{subject: "host"}
 	h.judgeKernel(a)

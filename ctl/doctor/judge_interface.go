@@ -9,8 +9,9 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// nativeMTU is the MTU that most drivers allow with a native program whose frames are in one buffer: a page less headroom
-// and the end of a socket buffer. Which it is each driver's; trying tells.
+// nativeMTU is the MTU that most drivers allow with a native program whose frames are in one
+// buffer: a page less headroom and the end of a socket buffer. Which it is each driver's; trying
+// tells.
 const nativeMTU = 3500
 
 func judgeInterface(i *Interface) []Finding {
@@ -97,7 +98,8 @@ func (i *Interface) judgeModes(a *about) {
 		a.fail("XDP program", "end the program that has the interface, or attach to its funid; `bpftool link` shows who", "a FUNet card has the interface already%s", i.holders())
 	case i.Program != 0:
 		found, cure := "another XDP program, number %d, is attached", "`ip link set dev "+i.Name+" xdp off` (xdpgeneric off, xdpoffload off)"
-		if i.Link != 0 { // which ip cannot detach: the kernel refuses with "Can't replace active BPF XDP link"
+		// which ip cannot detach: the kernel refuses with "Can't replace active BPF XDP link"
+		if i.Link != 0 {
 			found += fmt.Sprintf(" by bpf_link %d", i.Link)
 			cure = fmt.Sprintf("end its owner (`bpftool link show id %d` names it as root), or `bpftool link detach id %[1]d`", i.Link)
 		}

@@ -1,6 +1,7 @@
 package doctor
 
-// This file judges keys: the files of this host, and how the keys of this host's card and of a peer's are to each other.
+// This file judges keys: the files of this host, and how the keys of this host's card and of a
+// peer's are to each other.
 
 import (
 	"errors"
@@ -60,7 +61,8 @@ func (k *Key) judge(a *about) {
 	}
 }
 
-// judgeKey says how the keys of the two cards are to each other, as this host's card has just found out.
+// judgeKey says how the keys of the two cards are to each other, as this host's card has just found
+// out.
 func (p *Peer) judgeKey(a *about) {
 	h := p.Hello
 	if h == nil || h.Err != "" || !h.Answered {

@@ -42,7 +42,8 @@ func judgePeer(f *Facts) []Finding {
 		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
 	}
 	for c := range probe.Carriers {
-		// A host that answers hellos answers no probes: whether UDP passes is then not judged, unless frames travel in it.
+		// A host that answers hellos answers no probes: whether UDP passes is then not judged,
+		// unless frames travel in it.
 		if c == probe.UDP && (p.Datagrams || r.Peer != nil || !p.answersHello()) || c == probe.Ethernet && !p.Datagrams {
 			p.judgePassage(a, f, c)
 		}
@@ -102,7 +103,8 @@ func (p *Peer) answersHello() bool {
 	return p.Hello != nil && p.Hello.Answered || p.Result != nil && p.Result.Hello != nil
 }
 
-// judgeHello says what the peer's card answered: through its port, and through this host's where its daemon asked.
+// judgeHello says what the peer's card answered: through its port, and through this host's where
+// its daemon asked.
 func (p *Peer) judgeHello(a *about, f *Facts) {
 	h := p.Hello
 	if r := p.Result.Hello; h == nil && r != nil {

@@ -92,7 +92,8 @@ func TestNothingWrong(t *testing.T) {
 	}
 }
 
-// rules has one row for each rule: a change of facts with nothing wrong, and the finding that must follow.
+// rules has one row for each rule: a change of facts with nothing wrong, and the finding that must
+// follow.
 var rules = []struct {
 	name    string
 	change  func(*Facts)

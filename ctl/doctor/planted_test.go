@@ -1,8 +1,8 @@
 package doctor_test
 
-// This file plants faults in network namespaces, one after the other, and asks the doctor. What no namespace can
-// have (the frequency governor, isolation, clock sources), or this kernel may lack (bonds, VLANs), are rows of
-// TestRules alone.
+// This file plants faults in network namespaces, one after the other, and asks the doctor. What no
+// namespace can have (the frequency governor, isolation, clock sources), or this kernel may lack
+// (bonds, VLANs), are rows of TestRules alone.
 
 import (
 	"context"
@@ -233,7 +233,8 @@ func (w *ward) lookAs(p patient) (list []doctor.Finding) {
 	return list
 }
 
-// answering listens where funid would; answer gets each request, and is nil for a daemon that never answers.
+// answering listens where funid would; answer gets each request, and is nil for a daemon that never
+// answers.
 func answering(t *testing.T, dir string, answer func(request []byte) []byte) (socket string) {
 	return fake.Daemon(t, dir, func(c *net.UnixConn, request []byte) {
 		if answer == nil {
@@ -276,8 +277,8 @@ func peers(w *ward, mac net.HardwareAddr) string {
 	return name
 }
 
-// config writes a configuration of host 0 and a peers file, and beside them a key file, k, of some bytes, which the peers file names for
-// node 1, and has mode.
+// config writes a configuration of host 0 and a peers file, and beside them a key file, k, of some
+// bytes, which the peers file names for node 1, and has mode.
 func (w *ward) config(more string, bytes int, mode os.FileMode) (path string) {
 	w.t.Helper()
 	folder, err := os.MkdirTemp("", "funet-doctor") // not TempDir, into which others may not look
@@ -607,8 +608,8 @@ func TestNothingPlanted(t *testing.T) {
 	}
 }
 
-// Rule: with datagrams a router between two hosts, which passes no frames of FUNet's, is no fault, and
-// a filter of UDP is one (encap: udp).
+// Rule: with datagrams a router between two hosts, which passes no frames of FUNet's, is no fault,
+// and a filter of UDP is one (encap: udp).
 func TestBehindARouter(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		w := newWard(t, lab.Options{Hosts: 2, Topology: lab.Router, IPv6: ipv6})
@@ -702,8 +703,8 @@ func (w *ward) funid(host int, tune func(*daemon.Config)) (socket string) {
 	return c.Socket
 }
 
-// Rule: a daemon at the other end answers without being told to: asked by the daemon of this host, or by the doctor itself
-// where none runs; and what is wrong with it is named.
+// Rule: a daemon at the other end answers without being told to: asked by the daemon of this host,
+// or by the doctor itself where none runs; and what is wrong with it is named.
 func TestAnsweredByFunid(t *testing.T) {
 	shared := filepath.Join(t.TempDir(), "key")
 	if _, err := keyfile.New(shared); err != nil {

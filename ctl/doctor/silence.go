@@ -11,8 +11,9 @@ import (
 // silentPatience is how long it may take to find out.
 const silentPatience = 1200 * time.Millisecond
 
-// Silence looks for what keeps a node of a peers file from answering on an interface whose card this process may have, and
-// returns what is wrong: nothing, if it is only not known why. It neither looks at the host nor at a daemon, nor tries the driver.
+// Silence looks for what keeps a node of a peers file from answering on an interface whose card
+// this process may have, and returns what is wrong: nothing, if it is only not known why. It
+// neither looks at the host nor at a daemon, nor tries the driver.
 func Silence(ctx context.Context, iface, peers string, node int) (wrong []Finding) {
 	o := Options{Interface: iface, Peers: peers, Peer: strconv.Itoa(node), Patience: silentPatience}
 	p, _ := findPeer(ctx, &o)

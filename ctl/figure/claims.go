@@ -1,7 +1,7 @@
 package figure
 
-// This file holds what the thesis says of Figures 6.2 to 6.5 (6.2.2), and judges whether it holds. What the text gives no figure for is
-// shown and not judged.
+// This file holds what the thesis says of Figures 6.2 to 6.5 (6.2.2), and judges whether it holds.
+// What the text gives no figure for is shown and not judged.
 
 import (
 	"fmt"

@@ -87,8 +87,8 @@ func curves(figure string, x []float64, y ...float64) *result {
 	return r
 }
 
-// A claim holds above its limit and not at it; where it is not about a point, that point does not matter; what was not
-// measured does not hold; what has no figure in the text is not judged.
+// A claim holds above its limit and not at it; where it is not about a point, that point does not
+// matter; what was not measured does not hold; what has no figure in the text is not judged.
 func TestFigureClaims(t *testing.T) {
 	const holds, fails, shown = "holds", "DOES NOT HOLD", "shown"
 	wide, nodes := []float64{2, 4, 8, 16, 32}, []float64{4, 8, 16, 32, 64}
@@ -331,7 +331,8 @@ func TestFigureInterrupted(t *testing.T) {
 	}
 }
 
-// What is written below a picture ends within it, in no fewer words: no line is longer than the picture is wide.
+// What is written below a picture ends within it, in no fewer words: no line is longer than the
+// picture is wide.
 func TestFigureClaimLines(t *testing.T) {
 	for name := range figures {
 		r := curves(name, []float64{1, 4, 16, 32, 64}, 1, 2, 1.5)

@@ -1,7 +1,8 @@
 package figure
 
-// This file writes the labels of a plot where no curve, mark or other label is: each has a wish, and gets the nearest place to
-// it that is free. Places are looked for on the canvas, in points, because there a label has its size.
+// This file writes the labels of a plot where no curve, mark or other label is: each has a wish,
+// and gets the nearest place to it that is free. Places are looked for on the canvas, in points,
+// because there a label has its size.
 
 import (
 	"cmp"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// labelStep is the distance between two places that are tried, and labelGap the least distance between a label and what
-	// it may not touch.
+	// labelStep is the distance between two places that are tried, and labelGap the least distance
+	// between a label and what it may not touch.
 	labelStep = 4
 	labelGap  = 1.5
 	// besideLine is how far above or below its line a label along it stands.
@@ -35,8 +36,8 @@ type note struct {
 	text  string
 }
 
-// labels are all that a plot has, and what they may not touch: lines, and glyphs at the points of curves. It is
-// the plot's last part, so nothing is drawn over it.
+// labels are all that a plot has, and what they may not touch: lines, and glyphs at the points of
+// curves. It is the plot's last part, so nothing is drawn over it.
 type labels struct {
 	notes  []note
 	lines  []plotter.XYs // of curves and marks
@@ -58,7 +59,8 @@ func (n *note) style() text.Style {
 	return text.Style{Color: n.ink, Font: Sans(11), Handler: plot.DefaultTextHandler}
 }
 
-// placed is where a label is: its rectangle has one corner near at, where the text begins, and is turned by angle around it.
+// placed is where a label is: its rectangle has one corner near at, where the text begins, and is
+// turned by angle around it.
 type placed struct {
 	at                        vg.Point
 	angle                     float64
@@ -97,7 +99,8 @@ func (l *labels) taken(c draw.Canvas, p *plot.Plot) (all []segment) {
 	return all
 }
 
-// place is the free place that is nearest to the one that the label wishes for; where all is taken, the wish.
+// place is the free place that is nearest to the one that the label wishes for; where all is taken,
+// the wish.
 func (n *note) place(c draw.Canvas, p *plot.Plot, taken []segment) placed {
 	x, y := p.Transforms(&c)
 	style := n.style()
@@ -161,8 +164,8 @@ func (b placed) edges() (all []segment) {
 	return all
 }
 
-// touches reports whether a segment comes into the rectangle or nearer than the gap: seen from the text, where it is
-// clipped at the four sides (Liang and Barsky).
+// touches reports whether a segment comes into the rectangle or nearer than the gap: seen from the
+// text, where it is clipped at the four sides (Liang and Barsky).
 func (b placed) touches(s segment) bool {
 	sin, cos := math.Sincos(-b.angle)
 	seen := func(p vg.Point) (float64, float64) {

@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// covered returns what is wrong with the places of a picture's labels: it looks for points of curves, marks and other labels
-// within them, one after the other, and does not calculate intersections.
+// covered returns what is wrong with the places of a picture's labels: it looks for points of
+// curves, marks and other labels within them, one after the other, and does not calculate
+// intersections.
 func covered(r *result) (wrong []string, err error) {
 	p, _, err := r.newPlot()
 	if err != nil {
@@ -71,7 +72,8 @@ func covered(r *result) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// Rule: in none of the four figures, as they were simulated, does a label lie on a curve, a mark or another label.
+// Rule: in none of the four figures, as they were simulated, does a label lie on a curve, a mark or
+// another label.
 func TestLabelsOfTheFigures(t *testing.T) {
 	b, err := os.ReadFile("testdata/figures.json")
 	if err != nil {

@@ -57,8 +57,8 @@ type Pictures struct {
 	to    []io.Writer
 }
 
-// OpenPictures opens files for pictures, which flags --plot name, or refuses those that none can be written to, before a
-// minute of simulation. The caller defers Discard.
+// OpenPictures opens files for pictures, which flags --plot name, or refuses those that none can be
+// written to, before a minute of simulation. The caller defers Discard.
 func OpenPictures(names []string) (*Pictures, error) {
 	p := &Pictures{names: names}
 	for _, name := range names {

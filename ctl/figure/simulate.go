@@ -226,7 +226,8 @@ func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int, tol
 	return c.run(ctx, p, run, multiplyAdd, told)
 }
 
-// run is one point on a machine. It tells which part of it is simulated, by the time that it takes at the least.
+// run is one point on a machine. It tells which part of it is simulated, by the time that it takes
+// at the least.
 func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int, told func(part float64)) (float64, error) {
 	var r apps.ColumnsResult
 	k, err := c.cluster(p, run.nodes, queueSlots, func(process *sim.Process) error {
@@ -308,8 +309,9 @@ func (r *result) WriteTable(w io.Writer) error {
 // utilisation reports whether y is that, in per cent, and not speed-up.
 func (r *result) utilisation() bool { return figures[r.Figure].utilisation }
 
-// SpeedUp multiplies squares on some nodes of a profile's machine in virtual time, as Figures 6.3 to 6.5 have it, and returns how
-// many times as fast as one processor at its peak that is. It ends with the context.
+// SpeedUp multiplies squares on some nodes of a profile's machine in virtual time, as Figures 6.3
+// to 6.5 have it, and returns how many times as fast as one processor at its peak that is. It ends
+// with the context.
 func SpeedUp(ctx context.Context, p *hwprofiles.Profile, nodes, size int, extensions bool) (float64, error) {
 	m := &machine{p.Name, p.Name, extensions, sim.NewPacedCluster}
 	return m.run(ctx, p, setup{nodes, size, size, size, float64(nodes)}, apps.MultiplyAddCycles, func(float64) {})

@@ -162,7 +162,8 @@ func TestBenchRats(t *testing.T) {
 	}
 }
 
-// A short comparison with real nodes, whose memory is checked: the names that scripts read. UCX may be absent, which is said.
+// A short comparison with real nodes, whose memory is checked: the names that scripts read. UCX may
+// be absent, which is said.
 func TestBenchRMA(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
-// This file is `funet capture`: the frames of this host's card and direct ports, as a pcapng file for Wireshark.
+// This file is `funet capture`: the frames of this host's card and direct ports, as a pcapng file
+// for Wireshark.
 
 import (
 	"context"

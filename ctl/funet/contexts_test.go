@@ -8,7 +8,8 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Rule: the table of jobs is followed by a line for each job of which the card has told its daemon something, and by none for others.
+// Rule: the table of jobs is followed by a line for each job of which the card has told its daemon
+// something, and by none for others.
 func TestJobsTable(t *testing.T) {
 	quiet := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 7}}
 	told := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 8}, Faults: daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 12, NoRoute: 3}, Suspended: 2}}
@@ -22,8 +23,8 @@ func TestJobsTable(t *testing.T) {
 	}
 }
 
-// Rule: the table of contexts has the key slots and areas of those that have asked for them, and what was refused by reason; where nobody
-// has, it has no columns for them.
+// Rule: the table of contexts has the key slots and areas of those that have asked for them, and
+// what was refused by reason; where nobody has, it has no columns for them.
 func TestContextsTable(t *testing.T) {
 	table := func(all ...daemon.ContextStatus) string {
 		var b strings.Builder

@@ -10,7 +10,8 @@ import (
 	"github.com/funet/funet/uspace/keyfile"
 )
 
-// Rule: key new makes a file that key show says the same of, and overwrites none; both say nothing of what it holds.
+// Rule: key new makes a file that key show says the same of, and overwrites none; both say nothing
+// of what it holds.
 func TestKeyCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	said := func(args ...string) (string, error) {

@@ -42,7 +42,8 @@ func labCommand() *cobra.Command {
 			if c.HasSubCommands() {
 				return nil // it only prints help
 			}
-			removed, _ := lab.RemoveStale() // a lab that cannot be removed does not concern this command
+			// a lab that cannot be removed does not concern this command
+			removed, _ := lab.RemoveStale()
 			for _, name := range removed {
 				fmt.Fprintf(os.Stderr, "funet: removed what a dead process left of lab %s\n", name)
 			}
@@ -334,7 +335,8 @@ func labExec() *cobra.Command {
 				err = fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
 			}
 			if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() && c.Context().Err() == nil {
-				fmt.Fprintln(os.Stderr, "funet:", output.OneLine(err)) // such as the terminal's Ctrl-C, which the program gets
+				// such as the terminal's Ctrl-C, which the program gets
+				fmt.Fprintln(os.Stderr, "funet:", output.OneLine(err))
 				return exitCode(128 + int(w.Signal()))
 			}
 			return err

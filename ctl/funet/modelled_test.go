@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Rule: a profile that is not there, or that cannot be played because it has no parts, is
-// refused before a lab is made, by its name; an option that the benchmark does not support is refused, too.
+// Rule: a profile that is not there, or that cannot be played because it has no parts, is refused
+// before a lab is made, by its name; an option that the benchmark does not support is refused, too.
 func TestModelledRefused(t *testing.T) {
 	for _, program := range []string{"pingpong", "matmul", "flood", "stream", "transfer", "cmam"} {
 		for profile, says := range map[string]string{"abacus": `"abacus"`, "cm5": "profile cm5: it has no bus, no processor or no network, only measured costs", "no/such.yaml": "no/such.yaml"} {

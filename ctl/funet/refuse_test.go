@@ -10,8 +10,8 @@ import (
 	"github.com/funet/funet/ctl/usage"
 )
 
-// What no lab and no card can be is refused at once, with the flag and what it takes: nothing of these
-// needs a privilege. A zero that was given is not the default.
+// What no lab and no card can be is refused at once, with the flag and what it takes: nothing of
+// these needs a privilege. A zero that was given is not the default.
 func TestRefusedBeforeALab(t *testing.T) {
 	for args, want := range map[string]string{
 		"pingpong --lab 2 --mtu 68":                                     "--mtu 68: use 674 to 65535",

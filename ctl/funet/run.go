@@ -38,7 +38,8 @@ type runFlags struct {
 	made program.Flags // of a lab that is made for the occasion
 }
 
-// The values of --card: a context on the daemon's card, or a card of each process's own on a direct port, or whichever there is.
+// The values of --card: a context on the daemon's card, or a card of each process's own on a direct
+// port, or whichever there is.
 const (
 	cardDaemon = attach.CarriageDaemon
 	cardDirect = attach.CarriageDirect
@@ -132,8 +133,8 @@ func runNodeCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			// The launcher says what to do, or is gone. These signals are caught, as the programs would inherit that they are
-			// ignored (execve(2)).
+			// The launcher says what to do, or is gone. These signals are caught, as the programs
+			// would inherit that they are ignored (execve(2)).
 			caught := append(endings(), unix.SIGPIPE)
 			signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(caught, signal.Ignored)...)
 			ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
@@ -286,7 +287,8 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 		return err
 	}
 	f.made.Lab, f.made.MTU, f.made.Bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
-	_, _ = lab.RemoveStale() // of one that was killed; a lab that cannot be removed does not concern this command
+	// of one that was killed; a lab that cannot be removed does not concern this command
+	_, _ = lab.RemoveStale()
 	l, err := lab.Up(f.made.LabOptions())
 	if err != nil {
 		return err
@@ -308,7 +310,8 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	return f.job(ctx)
 }
 
-// startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster, with the given carriage.
+// startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster,
+// with the given carriage.
 func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling, carriage string) error {
 	o := lab.DaemonOptions{Polling: polling}
 	if carriage != cardDaemon {

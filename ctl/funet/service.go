@@ -177,7 +177,8 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
 }
 
-// writeCarriage writes whether jobs may have direct ports, and why, where the configuration asks for some; and what all of them did.
+// writeCarriage writes whether jobs may have direct ports, and why, where the configuration asks
+// for some; and what all of them did.
 func (r *serviceStatus) writeCarriage(w io.Writer) {
 	switch c := &r.Carriage; {
 	case c.Chosen == attach.CarriageDirect && c.Why != "":
@@ -196,7 +197,8 @@ func (r *serviceStatus) writeCarriage(w io.Writer) {
 	fmt.Fprintf(w, "  frames sent: %d to hosts, %d here; dropped: %s\n", n.Sent, n.Local, reasons(n))
 }
 
-// writeNotices writes what this daemon and others have told each other of processes with direct ports, if anything.
+// writeNotices writes what this daemon and others have told each other of processes with direct
+// ports, if anything.
 func (r *serviceStatus) writeNotices(w io.Writer) {
 	n := r.Notices
 	if n == nil || *n == (daemon.NoticeCounters{}) {
@@ -225,7 +227,8 @@ func reasons(n *bpf.PortCounters) string {
 	return strings.Join(all, ", ")
 }
 
-// writePorts writes the direct ports, if there are some, and what became of the frames of their processes.
+// writePorts writes the direct ports, if there are some, and what became of the frames of their
+// processes.
 func writePorts(w io.Writer, ports []daemon.PortStatus) error {
 	if len(ports) == 0 {
 		return nil
@@ -299,7 +302,8 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 	return rest(w, rows, h.LeftOut)
 }
 
-// writeKeys writes which keys this host has, what they do to frames, and what was refused because of them; nothing where nobody has a key.
+// writeKeys writes which keys this host has, what they do to frames, and what was refused because
+// of them; nothing where nobody has a key.
 func (r *serviceStatus) writeKeys(w io.Writer) {
 	for _, k := range r.Keys {
 		fmt.Fprintf(w, "key %s from %s, for %s\n", k.Identity, k.File, output.Count(k.Peers, "peer"))

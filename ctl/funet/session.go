@@ -6,7 +6,8 @@ package main
 //
 // One session for the whole job, not one for each program: the kernel makes each a scheduling group
 // (sched(7), autogroup), and daemons and programs that share processors pass them on by
-// sched_yield(2), which within a group does so at once, and between groups when each has had its share.
+// sched_yield(2), which within a group does so at once, and between groups when each has had its
+// share.
 
 import (
 	"context"

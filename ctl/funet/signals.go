@@ -37,7 +37,8 @@ func (i interrupted) Error() string {
 	return fmt.Sprintf("interrupted (%s)", unix.SignalName(i.signal))
 }
 
-// exitCode returns the code that a shell would make of it (POSIX.1-2017, Shell Command Language 2.8.2).
+// exitCode returns the code that a shell would make of it (POSIX.1-2017, Shell Command Language
+// 2.8.2).
 func (i interrupted) exitCode() int { return 128 + int(i.signal) }
 
 // endings are the signals that end a command: SIGHUP unless nohup(1) had it ignored.

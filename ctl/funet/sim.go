@@ -150,7 +150,8 @@ func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// of is the scenario of a seed: what the options say and, of a swarm, what the seed draws where they say nothing.
+// of is the scenario of a seed: what the options say and, of a swarm, what the seed draws where
+// they say nothing.
 func (o *chaosOptions) of(seed uint64) chaos.Scenario {
 	s := o.Scenario
 	s.Seed = seed

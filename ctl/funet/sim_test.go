@@ -53,8 +53,8 @@ func TestChaosOptions(t *testing.T) {
 	}
 }
 
-// Rule: of a swarm an option that is given counts, and the seed draws the others. The arguments that a scenario prints give the
-// same scenario.
+// Rule: of a swarm an option that is given counts, and the seed draws the others. The arguments
+// that a scenario prints give the same scenario.
 func TestChaosOfASwarm(t *testing.T) {
 	of := func(args ...string) chaos.Scenario {
 		var o chaosOptions

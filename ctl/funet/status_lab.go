@@ -25,8 +25,8 @@ type hostStatus struct {
 	Error  string         `json:"error,omitempty"`  // why
 }
 
-// statusOfLab asks the daemons, one after the other. With an error, which names those that do not answer, the report has the
-// others; without a lab there is no report.
+// statusOfLab asks the daemons, one after the other. With an error, which names those that do not
+// answer, the report has the others; without a lab there is no report.
 func statusOfLab(name string) (output.Report, error) {
 	sockets, err := lab.Sockets(name)
 	if err != nil {

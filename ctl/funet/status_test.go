@@ -14,7 +14,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: `funet status` shows the peers of a real daemon, from where they are known, and when each was heard.
+// Rule: `funet status` shows the peers of a real daemon, from where they are known, and when each
+// was heard.
 func TestStatusShowsPeers(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -51,7 +52,8 @@ func TestStatusShowsPeers(t *testing.T) {
 	}
 }
 
-// Rule: `funet status` says in one line what daemons have told each other of processes with direct ports, and nothing where they have told nothing.
+// Rule: `funet status` says in one line what daemons have told each other of processes with direct
+// ports, and nothing where they have told nothing.
 func TestStatusShowsNotices(t *testing.T) {
 	for _, c := range []struct {
 		n    *daemon.NoticeCounters

@@ -1,8 +1,8 @@
 package main
 
-// This file is `funet status --watch`: the status each second. On a terminal each is written over the one
-// before, in lines as long as the terminal has columns; elsewhere they come one after the other, as they
-// are.
+// This file is `funet status --watch`: the status each second. On a terminal each is written over
+// the one before, in lines as long as the terminal has columns; elsewhere they come one after the
+// other, as they are.
 
 import (
 	"bytes"
@@ -25,7 +25,8 @@ const (
 	watchEvery = time.Second
 	// columns and rows are those of a terminal that does not say.
 	columns, rows = 80, 24
-	// home moves the cursor to the first line, restOfLine and restOfScreen wipe (ECMA-48, CUP, EL and ED).
+	// home moves the cursor to the first line, restOfLine and restOfScreen wipe (ECMA-48, CUP, EL
+	// and ED).
 	home, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
 )
 

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule: whatever the status says, no line is longer than the terminal is wide, there are fewer lines than it
-// has, so that it does not scroll, and what fits is there whole.
+// Rule: whatever the status says, no line is longer than the terminal is wide, there are fewer
+// lines than it has, so that it does not scroll, and what fits is there whole.
 func TestScreen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wide, high := rapid.IntRange(1, 120).Draw(t, "wide"), rapid.IntRange(2, 40).Draw(t, "high")

@@ -1,6 +1,7 @@
 package main
 
-// This file is `funet run` under job control: Ctrl-Z, fg and bg of the terminal's shell (termios(3)).
+// This file is `funet run` under job control: Ctrl-Z, fg and bg of the terminal's shell
+// (termios(3)).
 
 import (
 	"io"
@@ -15,15 +16,17 @@ import (
 	"github.com/funet/funet/ctl/output"
 )
 
-// suspend stops this process, and returns when it is continued. A process that nobody could continue, as its process group is
-// orphaned (setpgid(2)), goes on at once: so the kernel does it with Ctrl-Z.
+// suspend stops this process, and returns when it is continued. A process that nobody could
+// continue, as its process group is orphaned (setpgid(2)), goes on at once: so the kernel does it
+// with Ctrl-Z.
 func suspend() {
 	if orphaned() {
 		return
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP) // a thread's signal to itself arrives before the call returns
+	// a thread's signal to itself arrives before the call returns
+	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
 // orphaned reports whether no process above this one's process group is of the same session.
@@ -48,15 +51,17 @@ func orphaned() bool {
 	return err != nil || theirs != own
 }
 
-// typed reads the terminal while this process is in the foreground. In the background it waits, and leaves what is typed to
-// others.
+// typed reads the terminal while this process is in the foreground. In the background it waits, and
+// leaves what is typed to others.
 type typed struct{ terminal *os.File }
 
-// looksForeground is how often a process in the background looks whether it still is. A shell does not tell it.
+// looksForeground is how often a process in the background looks whether it still is. A shell does
+// not tell it.
 const looksForeground = 200 * time.Millisecond
 
-// Read reads what is typed. In the background the kernel stops a process that reads (SIGTTIN), also in the middle of a read that
-// began before. On a thread that blocks the signal the read fails instead with EIO.
+// Read reads what is typed. In the background the kernel stops a process that reads (SIGTTIN), also
+// in the middle of a read that began before. On a thread that blocks the signal the read fails
+// instead with EIO.
 func (t typed) Read(b []byte) (n int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -90,8 +95,8 @@ func foreground(fd int) bool {
 	return err != nil || group == syscall.Getpgrp()
 }
 
-// input returns the standard input of node 0: this process's, unless that is the terminal and this process was started in the
-// background.
+// input returns the standard input of node 0: this process's, unless that is the terminal and this
+// process was started in the background.
 func input() io.Reader {
 	switch {
 	case !output.Terminal(os.Stdin):

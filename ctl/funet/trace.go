@@ -1,6 +1,7 @@
 package main
 
-// This file is `funet trace`: the stages of single packets of this host's card, as a table and as a file for ui.perfetto.dev.
+// This file is `funet trace`: the stages of single packets of this host's card, as a table and as a
+// file for ui.perfetto.dev.
 
 import (
 	"context"
@@ -140,7 +141,8 @@ func (s *service) trace(ctx context.Context, k *following, name string, ask trac
 			return errors.Join(err, fmt.Errorf("writing %s: %w", name, failed))
 		}
 	}
-	return errors.Join(output.Show(s.json, &tracedShown{t}), err) // what a daemon that went away has sent is worth showing
+	// what a daemon that went away has sent is worth showing
+	return errors.Join(output.Show(s.json, &tracedShown{t}), err)
 }
 
 // tracedShown is the JSON document of trace.

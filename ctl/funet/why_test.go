@@ -9,7 +9,8 @@ import (
 	"github.com/funet/funet/ctl/program"
 )
 
-// Rule: why the modes are no better is said in a line of its own, and nothing where there is nothing to say.
+// Rule: why the modes are no better is said in a line of its own, and nothing where there is
+// nothing to say.
 func TestWhy(t *testing.T) {
 	for p, want := range map[program.Place]string{
 		{XDPMode: "generic", BindMode: "copy"}:                                                     "",

@@ -6,8 +6,8 @@ import (
 	"github.com/funet/funet/ctl/usage"
 )
 
-// Rule: the help of every command has an example and says what Ctrl-C does, and somebody has decided what a shell completes
-// for each flag.
+// Rule: the help of every command has an example and says what Ctrl-C does, and somebody has
+// decided what a shell completes for each flag.
 func TestHelpOfEveryCommand(t *testing.T) {
 	for _, lack := range usage.Bare(command()) {
 		t.Error(lack)

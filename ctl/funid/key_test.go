@@ -1,6 +1,7 @@
 package main_test
 
-// This file tests the command with keys: which it refuses, and the service with a key that systemd has handed to it.
+// This file tests the command with keys: which it refuses, and the service with a key that systemd
+// has handed to it.
 
 import (
 	"bytes"
@@ -19,8 +20,9 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Rule (README, "With a key"): a key file that is not kept secret, of another user, of another length, or that is not there is refused
-// at the start, in one line that names the file and says what to do; nothing is made.
+// Rule (ctl/manual/keys.md): a key file that is not kept secret, of another user, of another
+// length, or that is not there is refused at the start, in one line that names the file and says
+// what to do; nothing is made.
 func TestRefusesKeys(t *testing.T) {
 	path := program(t)
 	dir := t.TempDir()
@@ -76,8 +78,9 @@ func TestRefusesKeys(t *testing.T) {
 	}
 }
 
-// Rule (funid.service, README): as the unit runs it, as a user of its own with five capabilities and a key of root's that systemd has handed
-// over, readable by that user alone, funid starts, carries messages, and ends; nobody else may look into it.
+// Rule (funid.service, ctl/manual/keys.md): as the unit runs it, as a user of its own with five
+// capabilities and a key of root's that systemd has handed over, readable by that user alone, funid
+// starts, carries messages, and ends; nobody else may look into it.
 func TestServiceWithACredential(t *testing.T) {
 	const user = 64321 // nobody else's, as with DynamicUser=
 	built := program(t)
@@ -95,7 +98,8 @@ func TestServiceWithACredential(t *testing.T) {
 	path := filepath.Join(dir, "funid")
 	handed := filepath.Join(dir, "credentials")
 	key := filepath.Join(handed, "funet.key")
-	// The access control list that systemd gives the file shows the right of its user where those of the group are.
+	// The access control list that systemd gives the file shows the right of its user where those
+	// of the group are.
 	err = errors.Join(err, os.Chmod(dir, 0o711), os.WriteFile(path, text, 0o700), os.Chmod(path, 0o755), os.Mkdir(handed, 0o700), os.Chmod(handed, 0o750),
 		os.Chown(handed, 0, user), os.WriteFile(key, bytes.Repeat([]byte{7}, 32), 0o600), os.Chmod(key, 0o440), os.Chown(key, 0, user))
 	if err != nil {

@@ -179,7 +179,8 @@ func (f *flags) run(c *cobra.Command) error {
 	}
 	// The card's thread does not share its processor with the other goroutines if it can be helped.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
-	debug.SetGCPercent(400)                        // little is allocated, and nothing on the way of a message
+	// little is allocated, and nothing on the way of a message
+	debug.SetGCPercent(400)
 	journald, _ := journal.StderrIsJournalStream() // if that cannot be told, it is not
 	cfg.Logger = daemon.NewLog(os.Stderr, cfg.LogFormat, cfg.LogLevel, journald)
 	if !f.keep {

@@ -36,8 +36,8 @@ func built(t *testing.T, environment ...string) string {
 	return path
 }
 
-// Rule: a funid that was built with cgo, which cannot drop its capabilities, says so in one line, and what to do, before it
-// looks at anything of the host.
+// Rule: a funid that was built with cgo, which cannot drop its capabilities, says so in one line,
+// and what to do, before it looks at anything of the host.
 func TestBuiltWithCgo(t *testing.T) {
 	peers := filepath.Join(t.TempDir(), "peers.yaml")
 	if err := os.WriteFile(peers, []byte("gid: 1\npeers: [{node: 0, mac: \"02:00:00:00:00:01\"}, {node: 1, mac: \"02:00:00:00:00:02\"}]\n"), 0o644); err != nil {
@@ -104,7 +104,8 @@ func TestService(t *testing.T) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		// All that is left is CAP_LINUX_IMMUTABLE, number 9; a program that is executed has nothing beyond that (no new privileges), nor that.
+		// All that is left is CAP_LINUX_IMMUTABLE, number 9; a program that is executed has nothing
+		// beyond that (no new privileges), nor that.
 		for _, want := range []string{"CapInh:\t0*", "CapPrm:\t0*200", "CapEff:\t0*200", "CapBnd:\t[0-9a-f]*[014589cd][0-9a-f]{2}", "CapAmb:\t0*", "NoNewPrivs:\t1"} {
 			if !regexp.MustCompile("(?m)^" + want + "$").Match(status) {
 				t.Errorf("%s has capabilities, which are not as in %q:\n%s", task, want, status)

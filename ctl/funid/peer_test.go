@@ -12,8 +12,8 @@ import (
 	"github.com/funet/funet/uspace/cluster"
 )
 
-// Rule: what hosts print with `funid peer`, below "peers:", is a peers file, for one segment and, with encap: udp, for
-// datagrams; and each finds its own line in it (TestOwnCardIsFound).
+// Rule: what hosts print with `funid peer`, below "peers:", is a peers file, for one segment and,
+// with encap: udp, for datagrams; and each finds its own line in it (TestOwnCardIsFound).
 func TestPeerLinesAreAPeersFile(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2, Topology: lab.Router})
 	if err != nil {
@@ -71,8 +71,8 @@ func TestAddressOfAPeer(t *testing.T) {
 	}
 }
 
-// Rule: the configuration that is installed says nothing yet, and is one as soon as its commented lines are not
-// comments any more; each has the default that the daemon has.
+// Rule: the configuration that is installed says nothing yet, and is one as soon as its commented
+// lines are not comments any more; each has the default that the daemon has.
 func TestInstalledConfiguration(t *testing.T) {
 	text, err := os.ReadFile("../deb/funid.yaml")
 	if err != nil {
@@ -82,7 +82,8 @@ func TestInstalledConfiguration(t *testing.T) {
 		t.Errorf("as it is installed: %+v, %q, %v", c, peers, err)
 	}
 	lines := regexp.MustCompile(`(?m)^# ([a-z_]+: .*)$`).ReplaceAllString(string(text), "$1")
-	lines = strings.Replace(lines, "users: [alice], groups: [wheel]", "users: [1000], groups: [1000]", 1) // who is somewhere else
+	// who is somewhere else
+	lines = strings.Replace(lines, "users: [alice], groups: [wheel]", "users: [1000], groups: [1000]", 1)
 	c, peers, err := daemon.Parse("funid.yaml", []byte(lines))
 	if err != nil || peers != "peers.yaml" || len(c.Rules) != 1 || c.CPU != 3 || c.Metrics == "" {
 		t.Fatalf("uncommented: %+v, %q, %v", c, peers, err)

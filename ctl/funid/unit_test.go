@@ -12,9 +12,9 @@ import (
 	"github.com/funet/funet/ctl/usage"
 )
 
-// The unit is one that systemd reads: it starts the program with the configuration, as a user of its own,
-// with the capabilities that the daemon needs, one that it keeps, and no others, and makes the folder of
-// the socket. (`make systemd` tries it under systemd.)
+// The unit is one that systemd reads: it starts the program with the configuration, as a user of
+// its own, with the capabilities that the daemon needs, one that it keeps, and no others, and makes
+// the folder of the socket. (`make systemd` tries it under systemd.)
 func TestUnit(t *testing.T) {
 	text, err := unitFor("/opt/funet/funid", "/srv/funid.yaml")
 	if err != nil {
@@ -73,8 +73,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Rule (funid-ports.service, ctl/daemon MakePorts): the unit of ports starts the helper where funid's configuration looks for it, as funid's user, with what the
-// helper keeps and, for its namespace, CAP_SYS_ADMIN.
+// Rule (funid-ports.service, ctl/daemon MakePorts): the unit of ports starts the helper where
+// funid's configuration looks for it, as funid's user, with what the helper keeps and, for its
+// namespace, CAP_SYS_ADMIN.
 func TestPortsUnit(t *testing.T) {
 	c := unitCommand()
 	var out strings.Builder

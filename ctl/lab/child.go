@@ -47,9 +47,10 @@ func bound(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 }
 
 // Start starts cmd inside the namespace of host, as cmd.Start does otherwise; cmd need not come
-// from Command. The child leads a process group, which gets the signals sent to
-// -cmd.Process.Pid. It is killed when this process ends, however it ends (unless its program is
-// set-user-ID or has capabilities, prctl(2)), and by Close at the latest. Wait for it as usual. Errors: those of cmd.Start, ErrNoHost, ErrClosed.
+// from Command. The child leads a process group, which gets the signals sent to -cmd.Process.Pid.
+// It is killed when this process ends, however it ends (unless its program is set-user-ID or has
+// capabilities, prctl(2)), and by Close at the latest. Wait for it as usual. Errors: those of
+// cmd.Start, ErrNoHost, ErrClosed.
 func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 	s, err := l.space(host)
 	if err != nil {
@@ -59,7 +60,8 @@ func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 	if cmd.Dir == "" {
 		// The thread no longer follows the process's working directory (unshare(2), CLONE_FS).
 		if cmd.Dir, err = os.Getwd(); err != nil {
-			cmd.Dir = fmt.Sprintf("/proc/%d/cwd", os.Getpid()) // it has been deleted, and has no path
+			// it has been deleted, and has no path
+			cmd.Dir = fmt.Sprintf("/proc/%d/cwd", os.Getpid())
 		}
 	}
 	err = s.do(func() error {

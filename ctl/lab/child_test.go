@@ -47,7 +47,8 @@ func TestStartIsInside(t *testing.T) {
 	}
 }
 
-// Rule: a program starts in the working directory of whoever starts it, also in one that has been deleted (POSIX.1 execve).
+// Rule: a program starts in the working directory of whoever starts it, also in one that has been
+// deleted (POSIX.1 execve).
 func TestStartInADeletedFolder(t *testing.T) {
 	l := mustUp(t, Options{Hosts: 2})
 	dir := filepath.Join(t.TempDir(), "deleted")

@@ -12,17 +12,18 @@
 // returns when every link is operational. The machine's own namespace never sees an
 // interface.
 //
-// There are four topologies. [Pair] is one cable between two hosts. [Bridge] has one more namespace, the
-// hub, where a Linux bridge joins the cables of all hosts. [Mesh] has a cable for every two hosts.
-// Host h has the MAC 02:46:55:00:hh:01 on its first interface and the address 198.18.0.(h+1)/24
-// (198.18.0.0/15 is set aside for benchmarks, RFC 2544); in a mesh hosts i < j share the /30
-// at 198.18.(i+1).(4j) and the interface fuJ leads to host J. IPv6 is off, all neighbours and
-// forwarding entries are static, the bridge runs no protocol: an idle lab is silent.
+// There are four topologies. [Pair] is one cable between two hosts. [Bridge] has one more
+// namespace, the hub, where a Linux bridge joins the cables of all hosts. [Mesh] has a cable for
+// every two hosts. Host h has the MAC 02:46:55:00:hh:01 on its first interface and the address
+// 198.18.0.(h+1)/24 (198.18.0.0/15 is set aside for benchmarks, RFC 2544); in a mesh hosts i < j
+// share the /30 at 198.18.(i+1).(4j) and the interface fuJ leads to host J. IPv6 is off, all
+// neighbours and forwarding entries are static, the bridge runs no protocol: an idle lab is silent.
 //
-// In [Router] the hub routes IPv4 and IPv6 between the hosts. Host h is alone with the router on the networks
-// 198.18.(100+h).0/24 and 2001:2:0:(h+1)::/64 (RFC 5180), where the router has number 1 and the host 2, and
-// has static routes to the others through it. Neighbours are found as anywhere, by ARP and neighbour
-// discovery. Only IP gets through, so peers files are for UDP datagrams.
+// In [Router] the hub routes IPv4 and IPv6 between the hosts. Host h is alone with the router on
+// the networks 198.18.(100+h).0/24 and 2001:2:0:(h+1)::/64 (RFC 5180), where the router has number
+// 1 and the host 2, and has static routes to the others through it. Neighbours are found as
+// anywhere, by ARP and neighbour discovery. Only IP gets through, so peers files are for UDP
+// datagrams.
 //
 // # Two kinds
 //
@@ -44,18 +45,19 @@
 // # Daemons
 //
 // [Lab.StartDaemons] starts funid on every host; any user of the machine reaches them through
-// [Sockets]. The files of a named lab's daemons are in /run/funet-labs/lab-NAME; removing
-// the lab ends the daemons (SIGTERM, some seconds, SIGKILL), which it finds by the configuration file on
-// their command lines, also those of a lab whose maker died. The daemons of an anonymous lab are children
-// like others; their files are in /run/funet-labs/run-..., which goes with the lab or, if its
-// maker was killed, when the next such lab is made, or with the next RemoveStale (package scratch).
-// [List] says which daemons of a lab have died.
+// [Sockets]. The files of a named lab's daemons are in /run/funet-labs/lab-NAME; removing the lab
+// ends the daemons (SIGTERM, some seconds, SIGKILL), which it finds by the configuration file on
+// their command lines, also those of a lab whose maker died. The daemons of an anonymous lab are
+// children like others; their files are in /run/funet-labs/run-..., which goes with the lab or, if
+// its maker was killed, when the next such lab is made, or with the next RemoveStale (package
+// scratch). [List] says which daemons of a lab have died.
 //
 // # The end
 //
-// [Down] ends what runs in a lab's namespaces, whoever started it: SIGTERM, two seconds, SIGKILL, until there
-// is nothing left. It finds processes by the namespace that they are in (the inode of /proc/PID/ns/net) and
-// names them by pidfds, so that it never hits another process. From inside a lab Down is refused.
+// [Down] ends what runs in a lab's namespaces, whoever started it: SIGTERM, two seconds, SIGKILL,
+// until there is nothing left. It finds processes by the namespace that they are in (the inode of
+// /proc/PID/ns/net) and names them by pidfds, so that it never hits another process. From inside a
+// lab Down is refused.
 //
 // # Rules
 //

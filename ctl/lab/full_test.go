@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lab that cannot be published because the disk is full is removed again, and so is one that is up when it fills.
+// A lab that cannot be published because the disk is full is removed again, and so is one that is
+// up when it fills.
 func TestFullDisk(t *testing.T) {
 	was := stateDir
 	stateDir = t.TempDir()

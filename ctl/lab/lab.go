@@ -85,8 +85,8 @@ func construct(o Options) (*Lab, error) {
 	return newLab(o, hosts, spaces), nil
 }
 
-// makeSpaces makes the namespaces of the hosts and, for a bridge or a router, the hub, and mounts them by name
-// if the lab has one. On failure it returns those that it made.
+// makeSpaces makes the namespaces of the hosts and, for a bridge or a router, the hub, and mounts
+// them by name if the lab has one. On failure it returns those that it made.
 func makeSpaces(o Options) (spaces []*space, err error) {
 	n := o.Hosts
 	if o.hub() {
@@ -162,8 +162,8 @@ func optionsOf(name string) (Options, error) {
 	return o, nil
 }
 
-// PeersOf returns the peers file of a host of a named lab, as Peers does, without entering the lab's namespaces. Any user may call
-// it. Errors are those of Open, and ErrNoHost.
+// PeersOf returns the peers file of a host of a named lab, as Peers does, without entering the
+// lab's namespaces. Any user may call it. Errors are those of Open, and ErrNoHost.
 func PeersOf(name string, host int) (*cluster.File, error) {
 	o, err := optionsOf(name)
 	if err != nil {
@@ -186,9 +186,10 @@ func (l *Lab) Hosts() []Host {
 	return hosts
 }
 
-// Peers returns the peers file of one host: node i is host i, gid is left open. Every entry has
-// the interface that leads to the node; the host's own entry has its first interface and that
-// one's addresses. Where a router lies between, the encapsulation is UDP. It returns nil if there is no such host.
+// Peers returns the peers file of one host: node i is host i, gid is left open. Every entry has the
+// interface that leads to the node; the host's own entry has its first interface and that one's
+// addresses. Where a router lies between, the encapsulation is UDP. It returns nil if there is no
+// such host.
 func (l *Lab) Peers(host int) *cluster.File {
 	if host < 0 || host >= len(l.hosts) {
 		return nil
@@ -225,8 +226,8 @@ func (l *Lab) Do(host int, f func() error) error {
 	return s.do(f)
 }
 
-// DoRouter is Do for the router of a lab with topology Router, which only who made the lab reaches; for others, and
-// without a router, it returns ErrNoHost.
+// DoRouter is Do for the router of a lab with topology Router, which only who made the lab reaches;
+// for others, and without a router, it returns ErrNoHost.
 func (l *Lab) DoRouter(f func() error) error {
 	if l.opts.Topology != Router || len(l.spaces) <= len(l.hosts) {
 		return fmt.Errorf("%w: router", ErrNoHost)

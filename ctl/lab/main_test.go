@@ -161,7 +161,8 @@ func inodes(t *testing.T, l *Lab) (list []uint64) {
 	return list
 }
 
-// heldNamespaces returns the network namespaces that any thread is in or has open, or that are mounted.
+// heldNamespaces returns the network namespaces that any thread is in or has open, or that are
+// mounted.
 func heldNamespaces(t *testing.T) map[uint64]string {
 	t.Helper()
 	held := map[uint64]string{}

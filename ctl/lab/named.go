@@ -16,8 +16,9 @@ import (
 
 // Info describes a named lab.
 type Info struct {
-	Name     string    `json:"name"`
-	State    string    `json:"state"` // "building", "up", "degraded" (up, but a daemon has died) or "stale"
+	Name string `json:"name"`
+	// "building", "up", "degraded" (up, but a daemon has died) or "stale"
+	State    string    `json:"state"`
 	Hosts    int       `json:"hosts"`
 	Topology Topology  `json:"topology"`
 	MTU      int       `json:"mtu"`
@@ -108,8 +109,8 @@ func lookUp(name string) (o Options, err error) {
 	return o, err
 }
 
-// looking runs f, which only reads, with the state directory locked. Without the right to lock it runs f unlocked: files are
-// replaced in one step. f may run twice.
+// looking runs f, which only reads, with the state directory locked. Without the right to lock it
+// runs f unlocked: files are replaced in one step. f may run twice.
 func looking(f func() error) error {
 	if err := locked(f); !errors.Is(err, ErrPermission) {
 		return err
@@ -174,10 +175,10 @@ func removeStale() (removed []string, err error) {
 	return removed, join(errs...)
 }
 
-// Down removes a named lab: its links, its namespaces and its state, also if it is stale or some
-// of it is gone. Programs that run in its namespaces are ended first: SIGTERM, some seconds, SIGKILL.
-// Errors: ErrName, ErrNotFound, ErrBusy (another process builds it, or this one runs in it), ErrKill,
-// ErrPermission.
+// Down removes a named lab: its links, its namespaces and its state, also if it is stale or some of
+// it is gone. Programs that run in its namespaces are ended first: SIGTERM, some seconds, SIGKILL.
+// Errors: ErrName, ErrNotFound, ErrBusy (another process builds it, or this one runs in it),
+// ErrKill, ErrPermission.
 func Down(name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("remove lab: %w", err)
@@ -213,7 +214,8 @@ func (s *state) remove() error {
 		return fmt.Errorf("%w: this program itself is a node of a job in the lab; leave it first", ErrBusy)
 	}
 	s.Stage, s.OwnerPID, s.OwnerStart = stageRemoving, 0, 0
-	if err := s.write(); err != nil && !errors.Is(err, unix.ENOSPC) { // what fills the disk may be the lab's own
+	// what fills the disk may be the lab's own
+	if err := s.write(); err != nil && !errors.Is(err, unix.ENOSPC) {
 		return err
 	}
 	errs := []error{stopDaemons(s.Name), endResidents(inside, DaemonDir(s.Name))}

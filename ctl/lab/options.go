@@ -22,12 +22,16 @@ const (
 
 // Errors for errors.Is. The error's text says what was refused and what to do.
 var (
-	ErrOptions    = errors.New("option out of range")       // Hosts, Topology, MTU or Queues
-	ErrName       = errors.New("bad name")                  // not 1..15 letters, digits and '-'
-	ErrExists     = errors.New("already exists")            // Up of a name that is up or being built
-	ErrNotFound   = errors.New("no such lab")               // Open or Down of a name without state file
-	ErrBusy       = errors.New("in use")                    // Open or Down while another process builds it; or the lock is held too long
-	ErrDamaged    = errors.New("damaged")                   // Open of a lab whose namespaces are gone
+	ErrOptions = errors.New("option out of range") // Hosts, Topology, MTU or Queues
+	ErrName    = errors.New("bad name")            // not 1..15 letters, digits and '-'
+	// Up of a name that is up or being built
+	ErrExists = errors.New("already exists")
+	// Open or Down of a name without state file
+	ErrNotFound = errors.New("no such lab")
+	// Open or Down while another process builds it; or the lock is held too long
+	ErrBusy = errors.New("in use")
+	// Open of a lab whose namespaces are gone
+	ErrDamaged    = errors.New("damaged")
 	ErrPermission = errors.New("not permitted")             // needs root
 	ErrNoHost     = errors.New("no such host")              // host index out of range
 	ErrClosed     = errors.New("lab is closed")             // use after Close
@@ -43,7 +47,8 @@ const (
 	Pair   Topology = "pair"   // one veth pair between two hosts
 	Bridge Topology = "bridge" // a hub namespace with a Linux bridge, one veth pair to each host
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
-	Router Topology = "router" // a hub namespace that routes IP, one veth pair and network to each host
+	// a hub namespace that routes IP, one veth pair and network to each host
+	Router Topology = "router"
 )
 
 // Options describe a lab. Zero values of all but Hosts stand for the defaults.

@@ -37,7 +37,8 @@ type end struct {
 	mac   net.HardwareAddr
 }
 
-// The bridge in the hub's namespace, and the prefix of its ports, or the router's: port 0 is joined to host 0.
+// The bridge in the hub's namespace, and the prefix of its ports, or the router's: port 0 is joined
+// to host 0.
 const (
 	bridgeName = "fubr"
 	portPrefix = "fup"
@@ -105,8 +106,8 @@ func plan(o Options) (hosts []Host, cables []cable) {
 	return hosts, cables
 }
 
-// routed4 and routed6 are addresses on the network between host i and the router, which has number 1 there. They
-// are of what is set aside for benchmarks (RFC 2544, RFC 5180).
+// routed4 and routed6 are addresses on the network between host i and the router, which has number
+// 1 there. They are of what is set aside for benchmarks (RFC 2544, RFC 5180).
 func routed4(i int, number byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte(100 + i), number})
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Every plan gives each interface a MAC and address of its own, puts the two ends of a cable in one
-// subnet (pair, mesh), all hosts in one (bridge) or each in its own with its gateway (router), and has the number of cables of its topology.
+// subnet (pair, mesh), all hosts in one (bridge) or each in its own with its gateway (router), and
+// has the number of cables of its topology.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{

@@ -1,7 +1,7 @@
-// Programs of a lab that is being removed: those in its namespaces, of `funet lab exec`, of
-// `ip netns exec`, and what they have started; and the nodes of jobs on its daemons, of `funet run --lab`, and what they have
-// started. Left alone they would go on for ever in namespaces
-// that have neither links nor a name by which one could find them.
+// Programs of a lab that is being removed: those in its namespaces, of `funet lab exec`, of `ip
+// netns exec`, and what they have started; and the nodes of jobs on its daemons, of `funet run
+// --lab`, and what they have started. Left alone they would go on for ever in namespaces that have
+// neither links nor a name by which one could find them.
 
 package lab
 
@@ -32,8 +32,9 @@ func namespaceAt(path string) (namespaceID, error) {
 	return namespaceID{st.Dev, st.Ino}, nil
 }
 
-// namespacesAt returns the namespaces mounted at the paths. What is missing, or was not mounted yet,
-// is not missed. ErrBusy: this process is in one of them, and would end itself with the others.
+// namespacesAt returns the namespaces mounted at the paths. What is missing, or was not mounted
+// yet, is not missed. ErrBusy: this process is in one of them, and would end itself with the
+// others.
 func namespacesAt(paths []string) (map[namespaceID]bool, error) {
 	inside := map[namespaceID]bool{}
 	for _, path := range paths {
@@ -64,9 +65,10 @@ const residentGrace = 2 * time.Second
 // have started another meanwhile, which inherits its namespace.
 const residentSweeps = 100
 
-// endResidents ends the programs whose network namespace is one of those, and the nodes of jobs with sockets in the folder:
-// SIGTERM, a moment, SIGKILL, until there is none left. A program counts by its main thread, so a process that uses the lab through
-// this package, whose threads visit the namespaces, is none of them.
+// endResidents ends the programs whose network namespace is one of those, and the nodes of jobs
+// with sockets in the folder: SIGTERM, a moment, SIGKILL, until there is none left. A program
+// counts by its main thread, so a process that uses the lab through this package, whose threads
+// visit the namespaces, is none of them.
 func endResidents(inside map[namespaceID]bool, sockets string) error {
 	belongs := func(pid int) bool { return residesIn(pid, inside) || isNode(pid, sockets) }
 	all := residents(belongs)
@@ -131,15 +133,16 @@ func residents(belongs func(pid int) bool) (found []*child) {
 	return found
 }
 
-// residesIn says whether a process is in one of the namespaces. One that has ended, even if nobody has
-// waited for it, is in none.
+// residesIn says whether a process is in one of the namespaces. One that has ended, even if nobody
+// has waited for it, is in none.
 func residesIn(pid int, inside map[namespaceID]bool) bool {
 	id, err := namespaceAt(fmt.Sprintf("/proc/%d/ns/net", pid))
 	return err == nil && inside[id]
 }
 
-// isNode says whether a process is a node of a job whose daemon's socket is in the folder, or was started by one, as its
-// environment has it. A user's shell with the socket alone is none: only a job's launcher gives a token.
+// isNode says whether a process is a node of a job whose daemon's socket is in the folder, or was
+// started by one, as its environment has it. A user's shell with the socket alone is none: only a
+// job's launcher gives a token.
 func isNode(pid int, folder string) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

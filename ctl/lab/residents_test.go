@@ -39,8 +39,9 @@ func begin(t *testing.T, cmd *exec.Cmd, start func() error) *exec.Cmd {
 	return cmd
 }
 
-// Down ends the programs that run in the lab's namespaces, also those that do not listen to SIGTERM, that
-// are stopped, and their children, and gives the polite ones SIGTERM. Programs elsewhere live on.
+// Down ends the programs that run in the lab's namespaces, also those that do not listen to
+// SIGTERM, that are stopped, and their children, and gives the polite ones SIGTERM. Programs
+// elsewhere live on.
 func TestDownEndsResidents(t *testing.T) {
 	name := labName("resid")
 	other := mustUp(t, Options{Hosts: 2, Name: labName("other")})
@@ -59,7 +60,8 @@ func TestDownEndsResidents(t *testing.T) {
 	elsewhere := inside(t, other, 0, `echo ready; exec sleep 600`)
 	outside := exec.Command("sh", "-c", `echo ready; exec sleep 600`)
 	outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	outside.Env = append(os.Environ(), attach.SocketVariable+"="+socketPath(DaemonDir(name), 0)) // as a user's shell may have it
+	// as a user's shell may have it
+	outside.Env = append(os.Environ(), attach.SocketVariable+"="+socketPath(DaemonDir(name), 0))
 	begin(t, outside, outside.Start)
 	node := exec.Command("sh", "-c", `echo ready; exec sleep 600`)
 	node.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Hosts of a lab with a router reach each other by IPv4 and IPv6 and by nothing else, whichever of them they
-// are; and the peers file says so.
+// Hosts of a lab with a router reach each other by IPv4 and IPv6 and by nothing else, whichever of
+// them they are; and the peers file says so.
 func TestRouter(t *testing.T) {
 	leavesNothing(t)
 	l, err := Up(Options{Hosts: 3, Topology: Router, IPv6: true})

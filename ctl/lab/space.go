@@ -82,7 +82,8 @@ func (s *space) run(enter func() error, ready chan<- error) {
 
 // ownSys gives the calling thread a mount namespace of its own and in it a /sys of its network
 // namespace: a sysfs shows the interfaces of the namespace that mounted it (sysfs(5)). As
-// ip-netns(8) exec does it. The cgroups stay where they were, so that a daemon finds its limit of memory.
+// ip-netns(8) exec does it. The cgroups stay where they were, so that a daemon finds its limit of
+// memory.
 func ownSys() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", permission(err))

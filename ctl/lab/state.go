@@ -34,10 +34,11 @@ const (
 
 // state is the content of a state file.
 type state struct {
-	Name       string    `json:"name"`
-	Stage      string    `json:"state"`
-	OwnerPID   int       `json:"owner_pid,omitempty"`
-	OwnerStart uint64    `json:"owner_start,omitempty"` // clock ticks since boot, proc_pid_stat(5) field 22
+	Name     string `json:"name"`
+	Stage    string `json:"state"`
+	OwnerPID int    `json:"owner_pid,omitempty"`
+	// clock ticks since boot, proc_pid_stat(5) field 22
+	OwnerStart uint64    `json:"owner_start,omitempty"`
 	Hosts      int       `json:"hosts"`
 	Topology   Topology  `json:"topology"`
 	IPv6       bool      `json:"ipv6,omitempty"`

@@ -1,17 +1,19 @@
 package launch
 
-// This file tells the user of nodes that ended well before they attached, for which others wait: a program that one node left too
-// early, or one started with another number of nodes. Such others only notice that nobody answers, much later.
+// This file tells the user of nodes that ended well before they attached, for which others wait: a
+// program that one node left too early, or one started with another number of nodes. Such others
+// only notice that nobody answers, much later.
 //
-// The daemons know who has attached. They are asked some time after such an end, since a job whose nodes all end needs no
-// answer, then ever more rarely, until there is something to tell.
+// The daemons know who has attached. They are asked some time after such an end, since a job whose
+// nodes all end needs no answer, then ever more rarely, until there is something to tell.
 
 import (
 	"slices"
 	"time"
 )
 
-// firstLook is the time after the end of a node when the daemons are asked first, and twice that again.
+// firstLook is the time after the end of a node when the daemons are asked first, and twice that
+// again.
 const firstLook = time.Second
 
 // absence is what is known of nodes that ended before they attached.

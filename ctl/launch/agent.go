@@ -1,8 +1,9 @@
 package launch
 
-// This file is the agent: a process on each host of a job, at the other end of ssh or beside the launcher. It talks to the
-// daemon and starts the processes, as the user that they run as. When the launcher, and with it the connection, is gone, the
-// agent ends everything that it started, and everything that those have started.
+// This file is the agent: a process on each host of a job, at the other end of ssh or beside the
+// launcher. It talks to the daemon and starts the processes, as the user that they run as. When the
+// launcher, and with it the connection, is gone, the agent ends everything that it started, and
+// everything that those have started.
 
 import (
 	"context"
@@ -16,16 +17,17 @@ import (
 // Agent says which agent a process is.
 type Agent struct {
 	Socket string // of the daemon
-	// User is the user whose agent this is, where that is not the launcher's; "": it is. Handed says that the launcher
-	// handed a program over open, as descriptor 3.
+	// User is the user whose agent this is, where that is not the launcher's; "": it is. Handed
+	// says that the launcher handed a program over open, as descriptor 3.
 	User   string
 	Handed bool
 }
 
-// Serve makes this process the agent of its host. It carries out the orders that come in until the context or in ends, or the
-// launcher is silent for too long. Then it kills what still runs, whatever descends from that too, and frees the group. Other
-// errors than ErrLauncher mean that it could not understand what came. After one the process must end, as it may still read in.
-// The process must have no children of its own.
+// Serve makes this process the agent of its host. It carries out the orders that come in until the
+// context or in ends, or the launcher is silent for too long. Then it kills what still runs,
+// whatever descends from that too, and frees the group. Other errors than ErrLauncher mean that it
+// could not understand what came. After one the process must end, as it may still read in. The
+// process must have no children of its own.
 func Serve(ctx context.Context, in io.Reader, out, complaints io.Writer, which Agent) error {
 	l, err := newLocal(which)
 	if err != nil {
@@ -118,7 +120,8 @@ func (a *agent) start(o *startOrder) error {
 		Number: o.Number, Nodes: o.Nodes, Once: o.Once, GID: o.GID, Token: token, Program: string(o.Program),
 		Args: texts[string](o.Args), Env: texts[string](o.Env), Life: o.Life, Restarts: o.Restarts,
 		stdout: &pieces{a, o.Number, false}, stderr: &pieces{a, o.Number, true},
-		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) }, // a launcher that is gone needs no word
+		// a launcher that is gone needs no word
+		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) },
 	}
 	if o.Input {
 		n.stdin, a.input = io.Pipe()

@@ -1,9 +1,9 @@
 package launch
 
-// This file tells the agent's words from everything that comes before them. On the way to the agent others print: ssh, a
-// login shell's .bashrc, a wrapper. So the first order names a mark that the launcher chose at random, and the agent repeats it
-// on both of its streams. Standard output is the agent's after the mark. What came before it is the reason only of a host whose
-// agent never spoke.
+// This file tells the agent's words from everything that comes before them. On the way to the agent
+// others print: ssh, a login shell's .bashrc, a wrapper. So the first order names a mark that the
+// launcher chose at random, and the agent repeats it on both of its streams. Standard output is the
+// agent's after the mark. What came before it is the reason only of a host whose agent never spoke.
 
 import (
 	"bufio"
@@ -14,14 +14,17 @@ import (
 	"sync"
 )
 
-// mostBefore is the most that may be printed before the mark, in bytes. A host that prints more is given up.
+// mostBefore is the most that may be printed before the mark, in bytes. A host that prints more is
+// given up.
 const mostBefore = 1 << 20
 
-// speaks and begins are what the agent prints on standard output and standard error. No echo of the order looks like either.
+// speaks and begins are what the agent prints on standard output and standard error. No echo of the
+// order looks like either.
 func speaks(mark string) string { return "funet agent " + mark + " speaks" }
 func begins(mark string) string { return "funet agent " + mark + " begins" }
 
-// skipTo reads lines up to the one that ends with the agent's mark, and keeps the end of those before it.
+// skipTo reads lines up to the one that ends with the agent's mark, and keeps the end of those
+// before it.
 func skipTo(lines *bufio.Scanner, mark string, before *tail) (found bool, err error) {
 	end, total := []byte(speaks(mark)), 0
 	tooMuch := fmt.Errorf("it printed more than %d bytes before its agent spoke; its login must print less where no person logs in", mostBefore)

@@ -16,8 +16,9 @@ const (
 	DaemonCards Cards = iota
 	// DirectCards: each a card of its own, on a direct port.
 	DirectCards
-	// AutoCards: DirectCards where all hosts have proven direct ports, their cards have no profile, and no pair of them has keys of its own; else DaemonCards.
-	// Programs that attach without the library (funi.h) have contexts only, and nobody knows of them before.
+	// AutoCards: DirectCards where all hosts have proven direct ports, their cards have no profile,
+	// and no pair of them has keys of its own; else DaemonCards. Programs that attach without the
+	// library (funi.h) have contexts only, and nobody knows of them before.
 	AutoCards
 )
 
@@ -39,7 +40,8 @@ func (c choice) String() string {
 	return "the processes have contexts on the daemons' cards, and no direct ports: " + c.why
 }
 
-// choose chooses by what the hosts say of themselves. With AutoCards a host may yet refuse a job of direct ports: attach.ErrNoPort.
+// choose chooses by what the hosts say of themselves. With AutoCards a host may yet refuse a job of
+// direct ports: attach.ErrNoPort.
 func choose(which Cards, hosts []host, infos []attach.Info) (c choice) {
 	c.direct = which != DaemonCards
 	if which != AutoCards {

@@ -1,7 +1,8 @@
 package launch
 
-// This file is the environment of a process: inherited when the program runs as the launcher's user, and
-// composed when it runs as another user, who must learn no secret from root's environment.
+// This file is the environment of a process: inherited when the program runs as the launcher's
+// user, and composed when it runs as another user, who must learn no secret from root's
+// environment.
 
 import (
 	"errors"
@@ -20,8 +21,8 @@ import (
 // ErrVariable: a variable of Options.Env is none.
 var ErrVariable = errors.New("not a variable")
 
-// passed are the variables, and beginnings of them, that another user's process gets from this one's
-// environment besides those of FUNet; PATH so that it finds what the launcher finds.
+// passed are the variables, and beginnings of them, that another user's process gets from this
+// one's environment besides those of FUNet; PATH so that it finds what the launcher finds.
 var passed = []string{"PATH", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR"}
 var passedBeginnings = []string{"LC_", "FUNET_"}
 
@@ -55,9 +56,9 @@ func (u *User) environment() []string {
 	return append(env, "USER="+u.Name, "LOGNAME="+u.Name, "HOME="+u.home, "SHELL="+shell)
 }
 
-// environment is the environment of a process: what the agent has from its user, what was asked for, and
-// what says which node it is, each before the one before it. With another user than the launcher's it has TMPDIR only if
-// that user may write there.
+// environment is the environment of a process: what the agent has from its user, what was asked
+// for, and what says which node it is, each before the one before it. With another user than the
+// launcher's it has TMPDIR only if that user may write there.
 func (n *node) environment(socket string, other bool) []string {
 	env := map[string]string{}
 	set := func(s string) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestOuterJob: a process has no number of a job around the launcher's, unless it was asked for, and keeps what srun takes as options.
+// TestOuterJob: a process has no number of a job around the launcher's, unless it was asked for,
+// and keeps what srun takes as options.
 func TestOuterJob(t *testing.T) {
 	for _, name := range []string{"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "SLURM_NTASKS"} {
 		t.Setenv(name, "5")

@@ -1,7 +1,8 @@
 package launch
 
-// This file starts the agent of a host that is this machine. It is a process of its own: what an ordinary user's programs can
-// do to processes of that user, by signals or prlimit(2), does not reach root's launcher.
+// This file starts the agent of a host that is this machine. It is a process of its own: what an
+// ordinary user's programs can do to processes of that user, by signals or prlimit(2), does not
+// reach root's launcher.
 
 import (
 	"errors"
@@ -26,8 +27,9 @@ func newHere(socket string, o *Options) (*remote, error) {
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	start := (*exec.Cmd).Start
 	if u := o.User; u != nil {
-		// Programs of another user type into no terminal (ioctl_tty(2), TIOCSTI). Where the launcher has one, that takes a
-		// session of its own, and with it a scheduling group of its own (sched(7), autogroup).
+		// Programs of another user type into no terminal (ioctl_tty(2), TIOCSTI). Where the
+		// launcher has one, that takes a session of its own, and with it a scheduling group of its
+		// own (sched(7), autogroup).
 		session, err := OnTerminal()
 		if err != nil {
 			return nil, err
@@ -58,7 +60,8 @@ func cureOf(err error, otherwise string) string {
 	return otherwise
 }
 
-// Find looks whether this machine has the program for the options' user before anything is made for it. Errors: ErrProgram, ErrUser.
+// Find looks whether this machine has the program for the options' user before anything is made for
+// it. Errors: ErrProgram, ErrUser.
 func Find(o Options) error {
 	o.note = func(string) {} // it is said when the program is started
 	o.prepare()
@@ -78,8 +81,9 @@ func (o *Options) prepare() {
 	}
 }
 
-// start starts a process of the user, without any capability and without a way to get one or to become yet another user, not
-// even by a set-user-ID program (no_new_privs, prctl(2)). Of the launcher's descriptors it has those of the command alone.
+// start starts a process of the user, without any capability and without a way to get one or to
+// become yet another user, not even by a set-user-ID program (no_new_privs, prctl(2)). Of the
+// launcher's descriptors it has those of the command alone.
 func (u *User) start(c *exec.Cmd) error {
 	if os.Geteuid() != 0 {
 		if u.uid == os.Geteuid() {
@@ -89,7 +93,8 @@ func (u *User) start(c *exec.Cmd) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine, and with it what the thread has given up
+		// for good: the thread ends with the goroutine, and with it what the thread has given up
+		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			done <- u.start(c) // on another thread: the first one never ends
 			runtime.UnlockOSThread()

@@ -22,8 +22,8 @@ var (
 	ErrHosts = errors.New("the hosts cannot run a job together")
 )
 
-// host is a machine of a job: this one or another behind ssh, or in tests books alone. Its methods are
-// called by one goroutine.
+// host is a machine of a job: this one or another behind ssh, or in tests books alone. Its methods
+// are called by one goroutine.
 type host interface {
 	// String names the host in messages.
 	String() string
@@ -37,10 +37,11 @@ type host interface {
 	find(program string) error
 	// start starts a node's process. Meanwhile another goroutine may call signal.
 	start(*node) error
-	// absent returns nodes that the daemon has not seen attach, and how many are attached to it. Any goroutine may call it.
+	// absent returns nodes that the daemon has not seen attach, and how many are attached to it.
+	// Any goroutine may call it.
 	absent() (nodes []int, attached int, err error)
-	// signal sends a signal to the processes and all that is in their groups. After one that is to end them no
-	// other starts: a process whose start is under way is killed.
+	// signal sends a signal to the processes and all that is in their groups. After one that is to
+	// end them no other starts: a process whose start is under way is killed.
 	signal(syscall.Signal)
 	// abandon makes calls under way fail, and those that follow. Any goroutine may call it.
 	abandon()
@@ -52,8 +53,8 @@ type host interface {
 type node struct {
 	Number, Nodes int
 	Once          bool // it is no node, or all of them
-	// Life counts the node's processes from 0. Restarts is the largest number that may follow the first. In a job
-	// without restarts both are 0.
+	// Life counts the node's processes from 0. Restarts is the largest number that may follow the
+	// first. In a job without restarts both are 0.
 	Life, Restarts int
 	GID            uint16
 	Token          attach.Token
@@ -74,15 +75,15 @@ type status struct {
 	Lost   string         // why nobody knows; "": it is known
 }
 
-// HostLost is the exit code of a job that has lost a host, and does not know how its nodes ended: that
-// of ssh(1) for an error of its own.
+// HostLost is the exit code of a job that has lost a host, and does not know how its nodes ended:
+// that of ssh(1) for an error of its own.
 const HostLost = 255
 
 // failed reports whether the process did not end well.
 func (s status) failed() bool { return s != status{} }
 
-// exitCode is the exit status that a shell would give it (POSIX.1-2017, Shell Command Language 2.8.2: more
-// than 128 for a signal; all shells add its number).
+// exitCode is the exit status that a shell would give it (POSIX.1-2017, Shell Command Language
+// 2.8.2: more than 128 for a signal; all shells add its number).
 func (s status) exitCode() int {
 	switch {
 	case s.Lost != "":

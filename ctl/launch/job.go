@@ -13,9 +13,9 @@ import (
 // daemon offers another each time.
 const attempts = 64
 
-// makeJob makes the group that r asks for, of n nodes, node i on host i modulo their number, with the cards of which. GID 0 leaves the
-// choice to the first host. On failure nothing is left. Errors: ErrHosts, those of package
-// attach as the daemons gave them.
+// makeJob makes the group that r asks for, of n nodes, node i on host i modulo their number, with
+// the cards of which. GID 0 leaves the choice to the first host. On failure nothing is left.
+// Errors: ErrHosts, those of package attach as the daemons gave them.
 func makeJob(hosts []host, n int, r attach.JobRequest, which Cards, profile string) (uint16, choice, error) {
 	cards, infos, err := cardsOf(hosts, profile)
 	if err != nil {

@@ -112,8 +112,9 @@ func TestMakeJobRefused(t *testing.T) {
 	}
 }
 
-// TestChooseCards: auto takes direct ports where every host has proven them and none refuses, and says otherwise which host it is for, and why; it is
-// worth a word without being asked where a host has ports, or was to have some. What was asked for is not chosen.
+// TestChooseCards: auto takes direct ports where every host has proven them and none refuses, and
+// says otherwise which host it is for, and why; it is worth a word without being asked where a host
+// has ports, or was to have some. What was asked for is not chosen.
 func TestChooseCards(t *testing.T) {
 	proven := attach.Carriage{Configured: attach.CarriageAuto, Chosen: attach.CarriageDirect, Why: "frames"}
 	failed := attach.Carriage{Configured: attach.CarriageAuto, Chosen: attach.CarriageDaemon, Why: "no namespaces"}

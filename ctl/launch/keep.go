@@ -1,7 +1,8 @@
 package launch
 
-// This file keeps a job of direct ports while daemons come and go: its processes do not need them to talk to each other, and the
-// next daemon takes the job over from the one before, when its launcher asks for it again (daemon/resume.go).
+// This file keeps a job of direct ports while daemons come and go: its processes do not need them
+// to talk to each other, and the next daemon takes the job over from the one before, when its
+// launcher asks for it again (daemon/resume.go).
 
 import (
 	"context"
@@ -13,7 +14,8 @@ import (
 const (
 	// lookAtDaemon is how often the connection to the daemon is looked at.
 	lookAtDaemon = 20 * time.Millisecond
-	// keepFor is how long a job is asked for again: as long as its processes show their tickets (package attach).
+	// keepFor is how long a job is asked for again: as long as its processes show their tickets
+	// (package attach).
 	keepFor = 30 * time.Second
 )
 
@@ -62,7 +64,8 @@ func (l *local) there(until context.Context, request []byte) bool {
 		l.conn.Close()
 		l.conn = nil
 	}
-	// A slow daemon carries out the request late. Closing the connection before that would end the job.
+	// A slow daemon carries out the request late. Closing the connection before that would end the
+	// job.
 	answer, err := l.askLocked(request, keepFor)
 	if err == nil {
 		_, err = attach.DecodeJobAnswer(answer)

@@ -1,11 +1,13 @@
 package launch
 
-// This file is nodes that are started again after they have failed (Options.Restarts): when, how often, and by whom.
+// This file is nodes that are started again after they have failed (Options.Restarts): when, how
+// often, and by whom.
 //
-// The journey: a process ends by a signal or with an exit code other than 0 (running.wait), its node rests, longer
-// after each failure, and one goroutine starts the next process, since a host behind ssh may be slow to answer and signals
-// must not wait for that. A job that is being ended starts nothing: nodes that rest stay dead, and the host kills a
-// process whose start is under way (local.signal).
+// The journey: a process ends by a signal or with an exit code other than 0 (running.wait), its
+// node rests, longer after each failure, and one goroutine starts the next process, since a host
+// behind ssh may be slow to answer and signals must not wait for that. A job that is being ended
+// starts nothing: nodes that rest stay dead, and the host kills a process whose start is under way
+// (local.signal).
 
 import (
 	"fmt"
@@ -17,8 +19,8 @@ const (
 	// MaxRestarts is the most that Options.Restarts may be.
 	MaxRestarts = 65535
 
-	// A node rests firstRest before it is started again, and each time twice as long, up to longestRest; after
-	// a life of at least soundLife firstRest again.
+	// A node rests firstRest before it is started again, and each time twice as long, up to
+	// longestRest; after a life of at least soundLife firstRest again.
 	firstRest   = 100 * time.Millisecond
 	longestRest = 5 * time.Second
 	soundLife   = 10 * time.Second
@@ -54,8 +56,8 @@ func newLives(nodes int) lives {
 	return l
 }
 
-// rest has a node that has failed rest before it is started again, unless that has been done too often or the job is
-// being ended.
+// rest has a node that has failed rest before it is started again, unless that has been done too
+// often or the job is being ended.
 func (j *running) rest(e end) bool {
 	n := &j.lives.of[e.node]
 	if j.ending || n.number >= j.o.Restarts || j.unwritten() != nil {
@@ -102,7 +104,8 @@ func (l *lives) stop() {
 	}
 }
 
-// startedAgain ends the job where a node cannot be started any more. A host that was lost has said so already.
+// startedAgain ends the job where a node cannot be started any more. A host that was lost has said
+// so already.
 func (j *running) startedAgain(s startedAgain) {
 	if s.err == nil {
 		return // it may have ended already

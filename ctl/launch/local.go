@@ -38,10 +38,13 @@ type local struct {
 	buffer []byte
 	asks   context.Context // ends a request of keep.go when the job is freed; nil: none
 
-	// letGo ends the keeping of a job of direct ports (keep.go); nil: there is none. It belongs to the agent's goroutine.
+	// letGo ends the keeping of a job of direct ports (keep.go); nil: there is none. It belongs to
+	// the agent's goroutine.
 	letGo context.CancelFunc
 
-	mu        sync.Mutex // guards processes and ending, and is held while one starts: signals and burials come from outside
+	// guards processes and ending, and is held while one starts: signals and burials come from
+	// outside
+	mu        sync.Mutex
 	processes []*process // those that have not been waited for
 	ending    bool       // a signal that is to end them was sent
 	running   sync.WaitGroup
@@ -105,7 +108,8 @@ func (l *local) askLocked(request []byte, within time.Duration) ([]byte, error) 
 	}
 	conn := l.conn
 	err := conn.SetDeadline(time.Now().Add(within))
-	defer context.AfterFunc(l.until(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
+	// the past: whatever waits ends
+	defer context.AfterFunc(l.until(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if err == nil {
 		err = attach.Send(l.conn, request)
 	}
@@ -125,7 +129,8 @@ func (l *local) info() (i attach.Info, err error) {
 		return i, err
 	}
 	answer, err := l.ask(request)
-	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) { // it ended while its socket still took connections
+	// it ended while its socket still took connections
+	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
 		return i, fmt.Errorf("%w at %s on %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket, here())
 	}
 	if err != nil {
@@ -161,7 +166,8 @@ func (l *local) job(r attach.JobRequest) (uint16, error) {
 	return a.GID, err
 }
 
-// absent asks the daemon for nodes of the job that have not attached, and for the number of those that are attached.
+// absent asks the daemon for nodes of the job that have not attached, and for the number of those
+// that are attached.
 func (l *local) absent() (nodes []int, attached int, err error) {
 	request, err := attach.EncodeBody(attach.KindStatus, nil)
 	if err != nil {
@@ -267,7 +273,8 @@ func (l *local) signal(s syscall.Signal) {
 	}
 }
 
-// close kills what still runs, and whatever descends from it, waits for the end and frees the group.
+// close kills what still runs, and whatever descends from it, waits for the end and frees the
+// group.
 func (l *local) close() {
 	l.signal(syscall.SIGKILL)
 	l.running.Wait()

@@ -1,8 +1,9 @@
 package launch
 
-// This file is processes that outlive whoever started them. A node may start others that leave its process group (setsid(2)), and
-// end. The kernel then makes the agent their parent (PR_SET_CHILD_SUBREAPER, prctl(2)), so that none gets away, however many
-// generations lie between. The agent takes the status of those that end, and kills all when the job has ended.
+// This file is processes that outlive whoever started them. A node may start others that leave its
+// process group (setsid(2)), and end. The kernel then makes the agent their parent
+// (PR_SET_CHILD_SUBREAPER, prctl(2)), so that none gets away, however many generations lie between.
+// The agent takes the status of those that end, and kills all when the job has ended.
 
 import (
 	"os"
@@ -35,7 +36,8 @@ func adopt(l *local) (*orphans, error) {
 	return o, nil
 }
 
-// bury takes the status of orphans that have ended. Those that this process started have somebody who waits for them.
+// bury takes the status of orphans that have ended. Those that this process started have somebody
+// who waits for them.
 func (l *local) bury() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +49,8 @@ func (l *local) bury() {
 	}
 }
 
-// end kills the orphans, and theirs, until there is none. No child is left that this process has started.
+// end kills the orphans, and theirs, until there is none. No child is left that this process has
+// started.
 func (o *orphans) end() {
 	signal.Stop(o.ends)
 	close(o.ends)

@@ -58,7 +58,8 @@ func (o *output) put(b []byte) error {
 	return err
 }
 
-// Write passes on the lines that have ended, and the beginning of one that has become too long to be kept.
+// Write passes on the lines that have ended, and the beginning of one that has become too long to
+// be kept.
 func (l *lines) Write(b []byte) (int, error) {
 	l.begun = append(l.begun, b...)
 	ended := bytes.LastIndexByte(l.begun, '\n') + 1
@@ -73,7 +74,8 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// print prints lines, each with the prefix. The first may be the rest of one, and the last may not have ended.
+// print prints lines, each with the prefix. The first may be the rest of one, and the last may not
+// have ended.
 func (l *lines) print(text []byte) error {
 	o := l.out
 	o.mu.Lock()

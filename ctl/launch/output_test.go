@@ -44,8 +44,8 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// TestLongLine: a line is kept back only so far, and comes out as one line however long it is, with one prefix; where another node
-// prints meanwhile it goes on in a line of its own.
+// TestLongLine: a line is kept back only so far, and comes out as one line however long it is, with
+// one prefix; where another node prints meanwhile it goes on in a line of its own.
 func TestLongLine(t *testing.T) {
 	for _, size := range []int{longestLine - 1, longestLine, longestLine + 1, 3*longestLine + 5} {
 		for _, end := range []string{"", "\n", "\nmore\n"} {

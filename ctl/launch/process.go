@@ -30,8 +30,8 @@ func (p *process) start(what *program, dir string, env []string) (err error) {
 	p.cmd = &exec.Cmd{
 		Path: what.inChild(), Args: append([]string{n.Program}, n.Args...), Env: env, Dir: dir,
 		Stdout: n.stdout, Stderr: n.stderr, WaitDelay: lastOutput,
-		// The signal comes when the agent is killed. It is bound to the thread that starts the process, and Go ends no
-		// thread that no goroutine has locked.
+		// The signal comes when the agent is killed. It is bound to the thread that starts the
+		// process, and Go ends no thread that no goroutine has locked.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	if what.file != nil {
@@ -59,7 +59,8 @@ func (p *process) start(what *program, dir string, env []string) (err error) {
 func (p *process) signal(s syscall.Signal) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, s) // all of it may have ended
 	if s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGINT {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) // one that is stopped would not notice
+		// one that is stopped would not notice
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT)
 	}
 }
 

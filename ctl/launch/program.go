@@ -3,13 +3,13 @@ package launch
 // This file finds the program of a job, and hands it from root's launcher to a user
 // who cannot reach it.
 //
-// The agent looks for the program first, as the user. If the user may not enter a folder on the way to
-// it, such as root's home, but the launcher may, the user's process executes the file that the launcher has opened
-// for the agent. So the mode of the folder is overridden, as root asks for by naming
-// that program. The mode of the program is not: the user must be permitted to execute it, and the
-// interpreter of a script to read it. The descriptor can be executed, but neither read
-// nor written (open(2), O_PATH). Somebody who starts programs as himself gains nothing: then
-// launcher and user are the same.
+// The agent looks for the program first, as the user. If the user may not enter a folder on the way
+// to it, such as root's home, but the launcher may, the user's process executes the file that the
+// launcher has opened for the agent. So the mode of the folder is overridden, as root asks for by
+// naming that program. The mode of the program is not: the user must be permitted to execute it,
+// and the interpreter of a script to read it. The descriptor can be executed, but neither read nor
+// written (open(2), O_PATH). Somebody who starts programs as himself gains nothing: then launcher
+// and user are the same.
 
 import (
 	"errors"
@@ -127,7 +127,8 @@ func find(program string) (string, error) {
 
 func (l *local) notStarted(name string, err error) error { return notStarted(name, l.user, err) }
 
-// notStarted explains why a program was not started as another user, or with "" as this process's; nil: it was.
+// notStarted explains why a program was not started as another user, or with "" as this process's;
+// nil: it was.
 func notStarted(name, user string, err error) error {
 	if err == nil {
 		return nil

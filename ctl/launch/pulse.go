@@ -1,16 +1,16 @@
 package launch
 
-// This file notices that a host has died: its agent says each beatEvery that it lives,
-// whatever else it does, and the launcher gives the host up when it has heard nothing for Options.HostTimeout.
-// That works through ssh or any other transport; before the agent is there ssh's own keep-alive (remote.go) does
-// the same.
+// This file notices that a host has died: its agent says each beatEvery that it lives, whatever
+// else it does, and the launcher gives the host up when it has heard nothing for
+// Options.HostTimeout. That works through ssh or any other transport; before the agent is there
+// ssh's own keep-alive (remote.go) does the same.
 //
-// Time counts only while the launcher reads. While the launcher is stopped (Ctrl-Z), or its output is not
-// read, the host's messages wait, and the host is not silent.
+// Time counts only while the launcher reads. While the launcher is stopped (Ctrl-Z), or its output
+// is not read, the host's messages wait, and the host is not silent.
 //
-// In the same way the agent notices that the launcher's machine has died, and ends what it started; a connection alone would take
-// a quarter of an hour to break (tcp(7), tcp_retries2). A process beside the launcher says that the machine lives (Relay): the launcher itself
-// may be stopped.
+// In the same way the agent notices that the launcher's machine has died, and ends what it started;
+// a connection alone would take a quarter of an hour to break (tcp(7), tcp_retries2). A process
+// beside the launcher says that the machine lives (Relay): the launcher itself may be stopped.
 
 import (
 	"context"
@@ -55,8 +55,9 @@ var ErrLauncher = errors.New("the launcher was not heard")
 // RelayCommand is the command of funet that calls Relay.
 const RelayCommand = "run-relay"
 
-// Relay passes on the orders of a launcher to what reaches a host, line by line until they end, and says between them that
-// the launcher's machine lives. It is a process of its own, so that the agent hears it while the launcher is stopped.
+// Relay passes on the orders of a launcher to what reaches a host, line by line until they end, and
+// says between them that the launcher's machine lives. It is a process of its own, so that the
+// agent hears it while the launcher is stopped.
 func Relay(in io.Reader, out io.Writer, timeout time.Duration) error {
 	s := speaker{to: out}
 	go func() {
@@ -67,7 +68,8 @@ func Relay(in io.Reader, out io.Writer, timeout time.Duration) error {
 	return hear(linesOf(in), func(line *json.RawMessage) error { return s.say(line) })
 }
 
-// relay has a process pass on what is written to orders, to what reads from passed. It ends with either.
+// relay has a process pass on what is written to orders, to what reads from passed. It ends with
+// either.
 func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os.File, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -93,8 +95,8 @@ func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os
 	return orders, passed, nil
 }
 
-// listen carries out what comes in until it ends. From the first sign of life of the launcher on it returns ErrLauncher when
-// there has been none for as long as that says.
+// listen carries out what comes in until it ends. From the first sign of life of the launcher on it
+// returns ErrLauncher when there has been none for as long as that says.
 func (a *agent) listen(ctx context.Context, in io.Reader) error {
 	p := &pulse{from: in}
 	over, silent := make(chan error, 1), make(chan struct{})

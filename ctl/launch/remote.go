@@ -1,7 +1,7 @@
 package launch
 
-// This file is a host with its agent, which carries out the launcher's requests: at the other end of ssh, or of another program
-// that reaches the host, or on this machine (here.go).
+// This file is a host with its agent, which carries out the launcher's requests: at the other end
+// of ssh, or of another program that reaches the host, or on this machine (here.go).
 
 import (
 	"crypto/rand"
@@ -27,8 +27,8 @@ const AgentCommand = "run-node"
 const (
 	// farewell is how long the agent has to end what it started, before what reaches it is killed.
 	farewell = 10 * time.Second
-	// slowLogin is the time after which the user hears that the agent has not spoken yet. Somebody may be asked for a
-	// password, so the launcher waits on.
+	// slowLogin is the time after which the user hears that the agent has not spoken yet. Somebody
+	// may be asked for a password, so the launcher waits on.
 	slowLogin = 10 * time.Second
 )
 
@@ -71,7 +71,8 @@ func newHost(name string, o *Options) *remote {
 		fed: make(chan struct{}, 1), gone: make(chan struct{}), ended: make(chan struct{}), nodes: map[int]*node{}}
 }
 
-// newRemote starts what reaches a host. Whether it gets there shows at the first order. Errors: ErrHosts.
+// newRemote starts what reaches a host. Whether it gets there shows at the first order. Errors:
+// ErrHosts.
 func newRemote(name string, o *Options) (*remote, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("--hosts: %w: %q is no host", ErrHosts, name)
@@ -87,7 +88,8 @@ func newRemote(name string, o *Options) (*remote, error) {
 	return r, nil
 }
 
-// open starts the command that reaches the agent, and talks to it. With a timeout the agent is given up when it is silent.
+// open starts the command that reaches the agent, and talks to it. With a timeout the agent is
+// given up when it is silent.
 func (r *remote) open(timeout time.Duration, start func(*exec.Cmd) error) (err error) {
 	r.cmd.Stderr = &r.said
 	r.cmd.WaitDelay = lastOutput // for what still has it open
@@ -129,12 +131,13 @@ func (r *remote) open(timeout time.Duration, start func(*exec.Cmd) error) (err e
 	}
 	go r.outlast(p)
 	go r.listen(p)
-	_ = r.speaker.say(order{Mark: r.mark}) // a connection that has ended says so at the first question
+	// a connection that has ended says so at the first question
+	_ = r.speaker.say(order{Mark: r.mark})
 	return nil
 }
 
-// outlast waits for the end of what reaches the agent. Something may have its output open for longer, and is not waited for
-// when it says nothing.
+// outlast waits for the end of what reaches the agent. Something may have its output open for
+// longer, and is not waited for when it says nothing.
 func (r *remote) outlast(p *pulse) {
 	r.exit = r.cmd.Wait()
 	close(r.gone)
@@ -144,8 +147,8 @@ func (r *remote) outlast(p *pulse) {
 // hostWord stands for the host in Options.Reach.
 const hostWord = "{}"
 
-// reachWith returns the words of a command that starts the agent on a host. ssh passes what comes after the
-// host's name to a shell there; another program gets the agent's words unchanged.
+// reachWith returns the words of a command that starts the agent on a host. ssh passes what comes
+// after the host's name to a shell there; another program gets the agent's words unchanged.
 func (o *Options) reachWith(name string) []string {
 	agent := []string{"funet", AgentCommand}
 	if len(o.Reach) == 0 {
@@ -169,7 +172,8 @@ func (o *Options) reachWith(name string) []string {
 	return append(words, agent...)
 }
 
-// keepAlive has ssh(1) end when the other end is silent for about so long: three questions go unanswered.
+// keepAlive has ssh(1) end when the other end is silent for about so long: three questions go
+// unanswered.
 func keepAlive(timeout time.Duration) []string {
 	if timeout <= 0 {
 		return nil
@@ -257,7 +261,8 @@ func (r *remote) take(w *word) error {
 	case w.Ended != nil:
 		r.end(w.Ended.Node, w.Ended.status)
 	case w.Alive:
-		if r.giveUp != nil { // not before: what comes before its first sign of life is not bounded in time
+		// not before: what comes before its first sign of life is not bounded in time
+		if r.giveUp != nil {
 			go r.giveUp()
 			r.giveUp = nil
 		}
@@ -282,7 +287,8 @@ func (r *remote) tellSlow() {
 	}
 }
 
-// over says why the connection has ended. What was printed before the agent spoke is a reason only if it never did.
+// over says why the connection has ended. What was printed before the agent spoke is a reason only
+// if it never did.
 func (r *remote) over(spoke bool, heard error) string {
 	why := r.said.last(spoke)
 	var e *exec.ExitError
@@ -357,7 +363,9 @@ func (r *remote) job(j attach.JobRequest) (uint16, error) {
 	return a.GID, err
 }
 
-func (r *remote) free() { _ = r.speaker.say(order{Free: true}) } // a connection that has ended has freed it
+func (r *remote) free() {
+	_ = r.speaker.say(order{Free: true}) // a connection that has ended has freed it
+}
 
 func (r *remote) find(program string) error {
 	o := &findOrder{Program: raw(program)}
@@ -421,7 +429,8 @@ func (r *remote) feed(from io.Reader) {
 
 func (r *remote) signal(s syscall.Signal) { _ = r.speaker.say(order{Signal: &s}) } // as free
 
-// abandon ends ssh, and what it says: another process may have that open too. The agent of this machine ends by itself.
+// abandon ends ssh, and what it says: another process may have that open too. The agent of this
+// machine ends by itself.
 func (r *remote) abandon() {
 	if r.cmd.Path != itself {
 		_ = r.cmd.Process.Kill() // it may have ended

@@ -23,18 +23,19 @@ type Options struct {
 	Nodes   int      // 1 to attach.MaxNodes
 	Sockets []string // of the daemons of this machine, one a host
 	Hosts   []string // instead of Sockets: hosts to reach by ssh, or as Reach says
-	// Reach is the words of a command that reaches a host instead of ssh, such as kubectl exec -i {} --, with {} for
-	// the host's name, which otherwise comes last; the agent's command follows.
+	// Reach is the words of a command that reaches a host instead of ssh, such as kubectl exec -i
+	// {} --, with {} for the host's name, which otherwise comes last; the agent's command follows.
 	Reach []string
 	// Socket is the socket of the daemon on each of Hosts; "" is its default.
 	Socket string
 	GID    uint16 // 0: any that is free
 	Cards  Cards  // of the processes
-	// TellCards has Stderr say which cards AutoCards has chosen, and why. Without, it says so only where a host has direct ports, or was to have some, and the
-	// processes have none.
+	// TellCards has Stderr say which cards AutoCards has chosen, and why. Without, it says so only
+	// where a host has direct ports, or was to have some, and the processes have none.
 	TellCards bool
-	// User is the user that root runs the program as; nil: the user of this process. Round trips of such programs
-	// are shorter if this process has no terminal (OnTerminal): each agent then needs no session of its own.
+	// User is the user that root runs the program as; nil: the user of this process. Round trips of
+	// such programs are shorter if this process has no terminal (OnTerminal): each agent then needs
+	// no session of its own.
 	User    *User
 	Profile string // that the cards must have; "": any
 	Label   bool   // print nodes' numbers before their lines
@@ -43,9 +44,10 @@ type Options struct {
 	// Env are variables, as NAME=VALUE, that the processes have besides those that User changes
 	// (environment.go) or this process has.
 	Env []string
-	// Restarts is how often a node that has failed is started again, on the same host; 0: never, its failure
-	// ends the job. Its processes find in FUNET_LIFE which life of the node they are. Standard input goes to node 0's first.
-	// A node whose host is lost is not started again. Not with Once.
+	// Restarts is how often a node that has failed is started again, on the same host; 0: never,
+	// its failure ends the job. Its processes find in FUNET_LIFE which life of the node they are.
+	// Standard input goes to node 0's first. A node whose host is lost is not started again. Not
+	// with Once.
 	Restarts int
 	// Once starts the program once, on this machine, as the starter of the nodes (mpirun, srun), or
 	// is all of them: with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN alone.
@@ -55,8 +57,8 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Signals are sent to the processes as they come, but for a second SIGINT, which kills.
 	Signals <-chan os.Signal
-	// Suspend stops this process after a SIGTSTP that has gone to the processes, and returns when it is continued; nil: it
-	// goes on. The processes go on with a SIGCONT.
+	// Suspend stops this process after a SIGTSTP that has gone to the processes, and returns when
+	// it is continued; nil: it goes on. The processes go on with a SIGCONT.
 	Suspend func()
 	Grace   time.Duration // between a signal that is to end them and SIGKILL; 0: DefaultGrace
 	// HostTimeout is how long one of Hosts may be silent before it is given up, with the job:
@@ -72,9 +74,9 @@ const DefaultGrace = 5 * time.Second
 
 // Run runs the job and returns the exit code: 0, or that of the first node that failed, which
 // Stderr says in one line. A job that is interrupted before any node has failed ends with 128 and
-// the signal's number, however its processes end then. With an error no process was started, or none is left. The end of the context
-// ends a job only before its processes are started. Errors: ErrHosts, ErrNoDaemon, ErrProgram,
-// ErrUser, those of package attach.
+// the signal's number, however its processes end then. With an error no process was started, or
+// none is left. The end of the context ends a job only before its processes are started. Errors:
+// ErrHosts, ErrNoDaemon, ErrProgram, ErrUser, those of package attach.
 func Run(ctx context.Context, o Options) (code int, err error) {
 	var mu sync.Mutex
 	said := map[string]bool{} // of several hosts on this machine each has the same to say
@@ -259,7 +261,8 @@ func (j *running) startNode(i, life int) error {
 // on returns the host of a node.
 func (j *running) on(node int) host { return j.hosts[node%len(j.hosts)] }
 
-// wait passes signals on until all processes have ended and none is to be started again, and returns the exit code.
+// wait passes signals on until all processes have ended and none is to be started again, and
+// returns the exit code.
 func (j *running) wait() int {
 	defer j.lives.stop()
 	for j.alive > 0 || !j.ending && j.lives.pausing > 0 {
@@ -302,8 +305,9 @@ func (j *running) wait() int {
 	return j.code
 }
 
-// lose says which host was lost, once. That is why other nodes fail, also those that noticed first, and so
-// it gives the exit code, unless the job is being ended from outside or because nobody takes its output.
+// lose says which host was lost, once. That is why other nodes fail, also those that noticed first,
+// and so it gives the exit code, unless the job is being ended from outside or because nobody takes
+// its output.
 func (j *running) lose(e end) {
 	h := j.on(e.node)
 	if j.lost[h] {
@@ -319,8 +323,8 @@ func (j *running) lose(e end) {
 	j.end(syscall.SIGTERM)
 }
 
-// unwritten says why what the nodes print could not be written, if so. Their own ends then say nothing:
-// they only notice that nobody reads it any more.
+// unwritten says why what the nodes print could not be written, if so. Their own ends then say
+// nothing: they only notice that nobody reads it any more.
 func (j *running) unwritten() error {
 	select {
 	case j.failure = <-j.broken:

@@ -1,6 +1,7 @@
 package launch
 
-// This file finds out whether this process has a controlling terminal: its children then have it too.
+// This file finds out whether this process has a controlling terminal: its children then have it
+// too.
 
 import (
 	"fmt"

@@ -17,8 +17,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// raw is text whose bytes need not be UTF-8, such as a file's name. JSON strings must be (RFC 8259, section 8.1), so
-// it crosses in base64.
+// raw is text whose bytes need not be UTF-8, such as a file's name. JSON strings must be (RFC 8259,
+// section 8.1), so it crosses in base64.
 type raw string
 
 // MarshalJSON encodes the bytes.
@@ -54,7 +54,8 @@ type order struct {
 	Start  *startOrder     `json:"start,omitempty"`
 	Input  *inputOrder     `json:"input,omitempty"`
 	Signal *syscall.Signal `json:"signal,omitempty"`
-	// Alive is no order but a sign of life: the launcher is dead when none comes for this number of milliseconds.
+	// Alive is no order but a sign of life: the launcher is dead when none comes for this number of
+	// milliseconds.
 	Alive int64 `json:"alive_ms,omitempty"`
 }
 
@@ -65,7 +66,8 @@ type jobOrder struct {
 	Direct bool     `json:"direct,omitempty"`
 }
 
-// findOrder names the program of the job. Handed is the path of the program that the launcher handed over open, or "".
+// findOrder names the program of the job. Handed is the path of the program that the launcher
+// handed over open, or "".
 type findOrder struct {
 	Program raw  `json:"program"`
 	Handed  raw  `json:"handed,omitempty"`

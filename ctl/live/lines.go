@@ -148,7 +148,8 @@ func wrap(text string, wide int) (lines []string) {
 	return lines
 }
 
-// lines are at most high, each at most wide characters. title is the number of the line with the titles, or -1.
+// lines are at most high, each at most wide characters. title is the number of the line with the
+// titles, or -1.
 func (v *view) lines(wide, high int) (lines []string, title int) {
 	title = -1
 	notice := v.notice
@@ -165,7 +166,8 @@ func (v *view) lines(wide, high int) (lines []string, title int) {
 	}
 	if v.report != nil {
 		table := v.report.table(v.table, v.order[v.table], v.name)
-		// On a low terminal the table has at least a title and three rows, if there are as many lines at all.
+		// On a low terminal the table has at least a title and three rows, if there are as many
+		// lines at all.
 		room := max(high-len(lines)-2, 4)
 		if keep := max(high-2-room, 1); len(lines) > keep {
 			lines = lines[:keep]

@@ -55,7 +55,8 @@ func sampled(t *rapid.T, at time.Time) *Sample {
 	return s
 }
 
-// Rule: no rate is negative or more than was counted, and of another card nothing is known (Between).
+// Rule: no rate is negative or more than was counted, and of another card nothing is known
+// (Between).
 func TestRates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1e9, 0)
@@ -90,8 +91,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// Rule: whatever there is and however large the terminal, there are as many lines as it has, none longer than it is wide,
-// with nothing that it would obey, and on 80 by 24 no column is cut off (lines).
+// Rule: whatever there is and however large the terminal, there are as many lines as it has, none
+// longer than it is wide, with nothing that it would obey, and on 80 by 24 no column is cut off
+// (lines).
 func TestScreenFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1e9, 0)
@@ -168,8 +170,8 @@ func TestShort(t *testing.T) {
 	})
 }
 
-// Rule: when a daemon does not answer the screen says so and asks again, what was known stays, and keys work; its card is said to
-// be another when it is back (screen).
+// Rule: when a daemon does not answer the screen says so and asks again, what was known stays, and
+// keys work; its card is said to be another when it is back (screen).
 func TestScreenGoesOn(t *testing.T) {
 	sample := func(at int64, incarnation uint32) *Sample {
 		s := new(Sample)

@@ -27,7 +27,8 @@ type Report struct {
 	Card     uint16    `json:"card"`
 	Profile  string    `json:"profile"`
 	Polling  string    `json:"polling"`
-	// Restarted: the card is another than at the sample before, and nothing is known of its rates yet.
+	// Restarted: the card is another than at the sample before, and nothing is known of its rates
+	// yet.
 	Restarted bool `json:"restarted"`
 	// Error says why the daemon did not answer; then the rest is empty.
 	Error       string              `json:"error,omitempty"`
@@ -43,8 +44,9 @@ type Report struct {
 	Jobs        []Job               `json:"jobs"`
 	Contexts    []Context           `json:"contexts"`
 	// Direct is what direct ports do; nil: no job has some.
-	Direct  *Direct `json:"direct,omitempty"`
-	LeftOut int     `json:"left_out"` // jobs, contexts and peers for which the daemon's answer had no room
+	Direct *Direct `json:"direct,omitempty"`
+	// jobs, contexts and peers for which the daemon's answer had no room
+	LeftOut int `json:"left_out"`
 }
 
 // Direct is what the direct ports of all users do, which the card does not see.
@@ -59,7 +61,8 @@ type Direct struct {
 
 // Sums are the card's: of all users together.
 type Sums struct {
-	MessagesSent     float64 `json:"messages_sent_per_second"` // packets; a block of a transfer is one
+	// packets; a block of a transfer is one
+	MessagesSent     float64 `json:"messages_sent_per_second"`
 	MessagesReceived float64 `json:"messages_received_per_second"`
 	BytesSent        float64 `json:"frame_bytes_sent_per_second"`
 	BytesReceived    float64 `json:"frame_bytes_received_per_second"`
@@ -161,8 +164,8 @@ func arrivals(links []daemon.LinkStatus) (n daemon.DirectArrivals) {
 	return n
 }
 
-// addContexts adds the jobs and contexts. One that is younger than the first sample, or was left out of it, has moved
-// nothing yet.
+// addContexts adds the jobs and contexts. One that is younger than the first sample, or was left
+// out of it, has moved nothing yet.
 func (r *Report) addContexts(a, b *Sample, rates func(before, after *engine.Traffic) Rates) {
 	type who struct {
 		context   uint32

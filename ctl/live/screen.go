@@ -1,7 +1,8 @@
 package live
 
-// This file is the terminal: keys, its size, and a look at the daemon each interval. The screen is a state machine
-// (bubbletea's Model). It asks in the background, so that a slow daemon holds up no key.
+// This file is the terminal: keys, its size, and a look at the daemon each interval. The screen is
+// a state machine (bubbletea's Model). It asks in the background, so that a slow daemon holds up no
+// key.
 
 import (
 	"context"
@@ -33,9 +34,9 @@ type (
 	again struct{}
 )
 
-// Run shows what the source says on the terminal that is standard input and output, each interval, until the context
-// ends, or the person presses q or Ctrl-C, which is no error. The terminal is as it was afterwards. name returns a user's
-// name for people. first has been asked for already.
+// Run shows what the source says on the terminal that is standard input and output, each interval,
+// until the context ends, or the person presses q or Ctrl-C, which is no error. The terminal is as
+// it was afterwards. name returns a user's name for people. first has been asked for already.
 func Run(ctx context.Context, ask Source, first *Sample, every time.Duration, name func(uint32) string) error {
 	s := &screen{ctx: ctx, ask: ask, every: every, last: first, wide: 80, high: 24}
 	s.view.name = name

@@ -48,7 +48,8 @@ func index[N uint16 | uint32](v N) cell {
 func word(s string) cell   { return cell{text: clean(s), word: true} }
 func length(ns int64) cell { return cell{text: Time(ns), rank: float64(ns)} }
 
-// columns are the titles of a table, with the width of each; one that is negative begins at the left.
+// columns are the titles of a table, with the width of each; one that is negative begins at the
+// left.
 type column struct {
 	title string
 	width int
@@ -134,7 +135,8 @@ func line(cs []column, text func(int) string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Short writes a number that is not negative in at most 5 characters: 0, 0.25, 12.3, 999, 1.2k, 45.1M.
+// Short writes a number that is not negative in at most 5 characters: 0, 0.25, 12.3, 999, 1.2k,
+// 45.1M.
 func Short(v float64) string {
 	const units = " kMGTPE"
 	u := 0

@@ -43,7 +43,8 @@ type flags struct {
 	numbers []limited // flags that check looks at
 }
 
-// command makes c the command of a measurement, which is begun when the flags are good, and whose report is printed.
+// command makes c the command of a measurement, which is begun when the flags are good, and whose
+// report is printed.
 func (f *flags) command(c *cobra.Command, measure func(context.Context) (output.Report, error)) *cobra.Command {
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -84,7 +85,8 @@ func (f *flags) number(c *cobra.Command, to *int, name string, l bench.Limits, u
 	f.numbers = append(f.numbers, limited{"--" + name, to, l})
 }
 
-// register adds the flags; rounds is where the measurement keeps theirs. A measurement takes a lab of least to most hosts; usual is the default.
+// register adds the flags; rounds is where the measurement keeps theirs. A measurement takes a lab
+// of least to most hosts; usual is the default.
 func (f *flags) register(c *cobra.Command, rounds *int, least, most, usual int) {
 	f.Node, f.MTU, f.CPU, f.Slots, f.Wait = -1, lab.DefaultMTU, -1, program.DefaultSlots, program.DefaultWait
 	hosts := fmt.Sprint(most)

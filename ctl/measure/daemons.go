@@ -33,8 +33,9 @@ func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []st
 	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 
-// directly measures a ping-pong of two processes of an ordinary user with direct ports, on two hosts, or on one through
-// shared memory. Where others want the processors the two sleep in turn, and some frames wake them by the links.
+// directly measures a ping-pong of two processes of an ordinary user with direct ports, on two
+// hosts, or on one through shared memory. Where others want the processors the two sleep in turn,
+// and some frames wake them by the links.
 func directly(ctx context.Context, f *program.Flags, l *lab.Lab, hosts int, args []string) (bench.Sample, error) {
 	r, err := program.RunDirect[program.PingPongResult](ctx, f, l, 2, hosts, "pingpong", args)
 	if err != nil {
@@ -136,7 +137,8 @@ func selfPingPong(ctx context.Context, exchanges int) (*program.PingPongResult, 
 			err = cmp.Or(err, failed)
 		}
 		if n >= 0 {
-			_ = h.RecordValue(int64(time.Since(begin))) // longer than the histogram reaches is as good as its end
+			// longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(int64(time.Since(begin)))
 		}
 	}
 	if err != nil {

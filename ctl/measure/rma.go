@@ -20,7 +20,8 @@ func rma() *cobra.Command {
 	var f flags
 	var daemons bool
 	o := bench.RMAOptions{Progress: os.Stderr}
-	// run runs a program between embedded cards, or through daemons, and returns a figure of node 0's. What the programs print has the same names.
+	// run runs a program between embedded cards, or through daemons, and returns a figure of node
+	// 0's. What the programs print has the same names.
 	run := func(ctx context.Context, l *lab.Lab, figure func(*program.RMAResult) float64, name string, args []string) (bench.RMASample, error) {
 		var r program.RMAResult
 		if daemons {

@@ -1,8 +1,10 @@
 package ni
 
-// This file sends the multicasts of multicast.go, and writes to each member, between machines of the profile in virtual time, and counts what the
-// engine's cards put on their links, and how long it takes until the last member has the data. A machine is a member or the sender. What is counted is packets:
-// frames without packets, by which cards acknowledge each other's frames, and which the testbed had none of, are counted by themselves, and take no time.
+// This file sends the multicasts of multicast.go, and writes to each member, between machines of
+// the profile in virtual time, and counts what the engine's cards put on their links, and how long
+// it takes until the last member has the data. A machine is a member or the sender. What is counted
+// is packets: frames without packets, by which cards acknowledge each other's frames, and which the
+// testbed had none of, are counted by themselves, and take no time.
 
 import (
 	"bytes"
@@ -18,8 +20,9 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// counted is what the cards have sent for one multicast, and for a write to each member, and what both took. The packets of writes are of those that the
-// member's card answers with what was there before; the time is that of writes that nobody answers, which is what the thesis has times for.
+// counted is what the cards have sent for one multicast, and for a write to each member, and what
+// both took. The packets of writes are of those that the member's card answers with what was there
+// before; the time is that of writes that nobody answers, which is what the thesis has times for.
 type counted struct {
 	ChainPackets          int   `json:"chain_packets"`
 	WritesPackets         int   `json:"writes_packets"`
@@ -46,12 +49,13 @@ const (
 	// theChain and theKey are the same at all members, and a write goes to the begin of the window.
 	theChain = 1
 	theKey   = 1 << 16
-	// patience is longer than a send takes with all that it leaves behind, in ns: acknowledgments wait for packets to ride on.
+	// patience is longer than a send takes with all that it leaves behind, in ns: acknowledgments
+	// wait for packets to ride on.
 	patience = int64(1e6)
 )
 
-// sends puts what sends the data to all members into the send queue, and returns how many completions there will be. The data is also at the begin of
-// the sender's segment.
+// sends puts what sends the data to all members into the send queue, and returns how many
+// completions there will be. The data is also at the begin of the sender's segment.
 type sends func(i *funi.Interface, members int, data []byte) (completions int)
 
 // alongChain sends one copy along the chain, in which each member is behind the one before.
@@ -93,7 +97,8 @@ func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 		ChainAcknowledgments: chain.empty, WritesAcknowledgments: writes.empty, ChainNS: chain.ns, WritesNS: of[2].ns}, nil
 }
 
-// send sends twice to that many members, and counts the second, when the cards know each other and have the entries of the windows' tables.
+// send sends twice to that many members, and counts the second, when the cards know each other and
+// have the entries of the windows' tables.
 func send(p *hwprofiles.Profile, members int, all sends) (g group, err error) {
 	counts, left := false, members+1
 	memory := make([][]byte, members+1)

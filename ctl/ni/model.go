@@ -13,7 +13,8 @@ import (
 var ErrParts = errors.New("the profile has not the bus and the link of the Tokyo network interface; use tokyo or tokyo-text")
 
 const (
-	// doublet is how many bytes the transceiver sends in a clock, and codeBits how many bits those are on the fibre (8B10B, section 4.2).
+	// doublet is how many bytes the transceiver sends in a clock, and codeBits how many bits those
+	// are on the fibre (8B10B, section 4.2).
 	doublet  = 2
 	codeBits = 20
 	word     = 4
@@ -26,9 +27,10 @@ type model struct {
 	start, next float64
 	burst       int // words of the longest transaction
 	clock       float64
-	latency     float64 // of the link: from the first doublet's way into the encoder to its way out of the decoder
-	perByte     float64 // of the link
-	decodes     bool    // the latency has the decoder's
+	// of the link: from the first doublet's way into the encoder to its way out of the decoder
+	latency float64
+	perByte float64 // of the link
+	decodes bool    // the latency has the decoder's
 }
 
 // newModel returns ErrParts for a profile that is another machine's.
@@ -86,8 +88,8 @@ func (m *model) stored(bytes int) float64 {
 	return m.bus(bytes) + m.latency + m.serialise(bytes) + m.bus(bytes)
 }
 
-// cutThrough is a write whose bursts follow each other through the parts: the first through all, and each other behind it by what the slowest
-// part takes.
+// cutThrough is a write whose bursts follow each other through the parts: the first through all,
+// and each other behind it by what the slowest part takes.
 func (m *model) cutThrough(bytes int) float64 {
 	first := min(bytes, m.burst*word)
 	t := m.stored(first)

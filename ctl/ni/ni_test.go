@@ -26,8 +26,9 @@ func report1(t *testing.T, profile string) *report {
 	return r
 }
 
-// Rule: every term and total that was printed without a slip is the model's within 1 %; those that were not printed are the ones that follow from the
-// text: bursts that follow each other (4.1.2), and all of a write in each interface first.
+// Rule: every term and total that was printed without a slip is the model's within 1 %; those that
+// were not printed are the ones that follow from the text: bursts that follow each other (4.1.2),
+// and all of a write in each interface first.
 func TestFigures(t *testing.T) {
 	r := report1(t, "tokyo")
 	want := map[string]float64{
@@ -59,7 +60,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Rule (4.2): with the decoder's 6 clocks the link's latency and the total are 112.9 ns longer, and that the sum leaves them out is named.
+// Rule (4.2): with the decoder's 6 clocks the link's latency and the total are 112.9 ns longer, and
+// that the sum leaves them out is named.
 func TestTheTextsDecoder(t *testing.T) {
 	plain, text := report1(t, "tokyo"), report1(t, "tokyo-text")
 	for i, c := range text.Cells {
@@ -78,8 +80,8 @@ func TestTheTextsDecoder(t *testing.T) {
 	}
 }
 
-// Rule (2.2.1, 3.3.1.3): a chain to k members is k packets and an answer, one of them on the sender's link, where writes are 2k and k; it is there
-// no later.
+// Rule (2.2.1, 3.3.1.3): a chain to k members is k packets and an answer, one of them on the
+// sender's link, where writes are 2k and k; it is there no later.
 func TestMulticast(t *testing.T) {
 	for _, c := range report1(t, "tokyo").Multicast {
 		k := c.Members
@@ -89,8 +91,9 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
-// Rule (2.2.1): until the last member has the data, the engine's traffic takes what the model says within 1 %: of interfaces that store a message before they forward
-// it, and of writes whose data follow each other over the sender's bus; in both profiles.
+// Rule (2.2.1): until the last member has the data, the engine's traffic takes what the model says
+// within 1 %: of interfaces that store a message before they forward it, and of writes whose data
+// follow each other over the sender's bus; in both profiles.
 func TestTimesOfMulticasts(t *testing.T) {
 	for _, profile := range []string{"tokyo", "tokyo-text"} {
 		for _, c := range report1(t, profile).Multicast {
@@ -103,8 +106,9 @@ func TestTimesOfMulticasts(t *testing.T) {
 	}
 }
 
-// Rule (2.2.1, 3.3.1.3): the engine's cards send as many packets for it as there are in the model: one copy on the sender's link, k hops and 1 answer, against
-// 2k. What acknowledges frames is counted, and is no packet.
+// Rule (2.2.1, 3.3.1.3): the engine's cards send as many packets for it as there are in the model:
+// one copy on the sender's link, k hops and 1 answer, against 2k. What acknowledges frames is
+// counted, and is no packet.
 func TestCountedMulticast(t *testing.T) {
 	for _, c := range report1(t, "tokyo").Multicast {
 		n := c.Counted

@@ -18,9 +18,11 @@ import (
 const (
 	// writeBytes is what the write of section 4.3 moves: a burst.
 	writeBytes = 32
-	// accessClocks is what section 4.1.2 gives a transaction on the bus besides its words, where it says how much the bus can carry.
+	// accessClocks is what section 4.1.2 gives a transaction on the bus besides its words, where it
+	// says how much the bus can carry.
 	accessClocks = 4
-	// mostMembers is how many members there are besides the sender where the machines are at one crossbar (sim.NewPacedCluster).
+	// mostMembers is how many members there are besides the sender where the machines are at one
+	// crossbar (sim.NewPacedCluster).
 	mostMembers = 7
 )
 

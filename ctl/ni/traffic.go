@@ -1,10 +1,12 @@
 package ni
 
-// This file is the same operations as traffic: two machines of the profile in virtual time, whose cards' engines carry them out (package sim). No time of the
-// model goes in; they have the profile alone in common.
+// This file is the same operations as traffic: two machines of the profile in virtual time, whose
+// cards' engines carry them out (package sim). No time of the model goes in; they have the profile
+// alone in common.
 //
-// A write begins when its request is in the send queue, and ends when its last byte is in the other node's memory. A read or an addition ends when its
-// completion is in the ring. The thesis counts no processor (4.3), so none has a price here; each program looks every nanosecond.
+// A write begins when its request is in the send queue, and ends when its last byte is in the other
+// node's memory. A read or an addition ends when its completion is in the ring. The thesis counts
+// no processor (4.3), so none has a price here; each program looks every nanosecond.
 
 import (
 	"errors"
@@ -55,8 +57,9 @@ func trials() []trial {
 	write := func(m *model, bytes int) float64 { return m.stored(bytes) }
 	// The request has no data; the reply is a write back (3.3.1.2).
 	read := func(m *model, bytes int) float64 { return m.latency + m.stored(bytes) }
-	// What was there is read, the sum is written, and what was there goes back into the record of the completion (2.2.2). Bursts of two words are not
-	// stated (4.1.2), so a word of 64 bits takes one of 8 words.
+	// What was there is read, the sum is written, and what was there goes back into the record of
+	// the completion (2.2.2). Bursts of two words are not stated (4.1.2), so a word of 64 bits
+	// takes one of 8 words.
 	add := func(m *model, bytes int) float64 {
 		return m.latency + m.serialise(bytes) + 2*m.access(m.burst*word) + m.latency + m.serialise(bytes)
 	}
@@ -147,7 +150,8 @@ func (m *model) measure() ([]measured, error) {
 	return out, nil
 }
 
-// operate sends an operation to node 1 and waits until it is complete. It looks in between, if anybody wants.
+// operate sends an operation to node 1 and waits until it is complete. It looks in between, if
+// anybody wants.
 func operate(p *sim.Process, o *funi.Operation, look func()) error {
 	s := p.Interface().Reserve(funi.Request)
 	s.SetOperation(1, o)
@@ -170,7 +174,8 @@ func operate(p *sim.Process, o *funi.Operation, look func()) error {
 	}
 }
 
-// fetch is what an entry of the window table takes that the interface does not have: a DMA access of its words (3.3, 4.3).
+// fetch is what an entry of the window table takes that the interface does not have: a DMA access
+// of its words (3.3, 4.3).
 func (m *model) fetch() float64 {
 	if m.p.Card.WindowEntriesCached == 0 {
 		return 0

@@ -15,8 +15,8 @@ import (
 )
 
 // Files are the files of a command. Each is written beside its place and moved there by commit, so
-// that a full disk or Ctrl-C leaves what was there before. A place that is no ordinary file, such as
-// /dev/stdout or a pipe, is written to as it is.
+// that a full disk or Ctrl-C leaves what was there before. A place that is no ordinary file, such
+// as /dev/stdout or a pipe, is written to as it is.
 type Files struct{ files []*file }
 
 type file struct {
@@ -74,7 +74,8 @@ func (o *Files) Commit() error {
 	return nil
 }
 
-// Discard gives up the files that Commit has not put in their places. Whoever calls Create defers it.
+// Discard gives up the files that Commit has not put in their places. Whoever calls Create defers
+// it.
 func (o *Files) Discard() {
 	for _, f := range o.files {
 		if f.pending != nil {

@@ -1,6 +1,7 @@
 package output
 
-// This file tests the files that commands write: there whole or not at all, and tried before the work.
+// This file tests the files that commands write: there whole or not at all, and tried before the
+// work.
 
 import (
 	"fmt"

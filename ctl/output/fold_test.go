@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Rule (Fold): lines are no longer than they may be, but for one word or one command in back quotes; no word is lost.
+// Rule (Fold): lines are no longer than they may be, but for one word or one command in back
+// quotes; no word is lost.
 func TestFold(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -26,8 +27,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// Rule (Table): a last column goes on below where a line would be longer than Width; if the columns before it leave little room, it
-// stays in one line. Words are not lost.
+// Rule (Table): a last column goes on below where a line would be longer than Width; if the columns
+// before it leave little room, it stays in one line. Words are not lost.
 func TestTableFoldsItsLastColumn(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 30))
 	for before, folds := range map[string]bool{"short": true, strings.Repeat("x", Width-gap-leastLast): true, strings.Repeat("x", Width-gap-leastLast+1): false} {

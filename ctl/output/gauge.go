@@ -1,7 +1,7 @@
 package output
 
-// This file is the count behind a progress, in memory that two processes can share: so a program on a host of a lab counts
-// without a system call, and the command that made the lab tells.
+// This file is the count behind a progress, in memory that two processes can share: so a program on
+// a host of a lab counts without a system call, and the command that made the lab tells.
 
 import (
 	"fmt"
@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gauge counts how much is done of a whole. A nil one counts nothing. Its functions may be called from any goroutine.
+// Gauge counts how much is done of a whole. A nil one counts nothing. Its functions may be called
+// from any goroutine.
 type Gauge struct{ done, total atomic.Int64 }
 
 // gaugeSize is that of a gauge in memory.
@@ -50,7 +51,8 @@ func NewGauge() (*Gauge, *os.File, error) {
 	return g, file, err
 }
 
-// OpenGauge maps the gauge that another process made. The memory stays mapped until the process ends.
+// OpenGauge maps the gauge that another process made. The memory stays mapped until the process
+// ends.
 func OpenGauge(fd int) (*Gauge, error) {
 	b, err := unix.Mmap(fd, 0, gaugeSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

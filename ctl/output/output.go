@@ -40,11 +40,13 @@ func Show(asJSON bool, r Report) error {
 const (
 	// Width is how wide lines of tables are where they can be, in characters.
 	Width = 80
-	// gap is how far columns are apart, and leastLast how wide a last column is at least that is folded.
+	// gap is how far columns are apart, and leastLast how wide a last column is at least that is
+	// folded.
 	gap, leastLast = 3, 24
 )
 
-// Table writes rows of cells, aligned. Cells of the last column go on below where a line would be longer than Width.
+// Table writes rows of cells, aligned. Cells of the last column go on below where a line would be
+// longer than Width.
 func Table(w io.Writer, rows ...[]string) error {
 	columns := 0
 	for _, r := range rows {
@@ -71,7 +73,8 @@ func Table(w io.Writer, rows ...[]string) error {
 	return t.Flush()
 }
 
-// Fold breaks a text between words into lines of at most wide characters, one at least. What stands in back quotes, to be copied, stays in one piece.
+// Fold breaks a text between words into lines of at most wide characters, one at least. What stands
+// in back quotes, to be copied, stays in one piece.
 func Fold(text string, wide int) (lines []string) {
 	var words []string
 	open := false

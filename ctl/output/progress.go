@@ -1,8 +1,8 @@
 package output
 
-// This file is progress: how much is done of something that takes longer than two seconds, and how long the rest will
-// take. On a terminal a line of standard error says so, anew each half second, and is wiped at the end; elsewhere
-// a line is written now and then.
+// This file is progress: how much is done of something that takes longer than two seconds, and how
+// long the rest will take. On a terminal a line of standard error says so, anew each half second,
+// and is wiped at the end; elsewhere a line is written now and then.
 
 import (
 	"fmt"
@@ -16,12 +16,14 @@ import (
 const (
 	// quiet is how long something goes on before anything is said of it.
 	quiet = 2 * time.Second
-	// refresh is the time between two looks on a terminal, and lines that between two lines elsewhere.
+	// refresh is the time between two looks on a terminal, and lines that between two lines
+	// elsewhere.
 	refresh = 500 * time.Millisecond
 	lines   = 10 * time.Second
 )
 
-// Progress is something that goes on. A nil one says nothing. Its functions may be called from any goroutine.
+// Progress is something that goes on. A nil one says nothing. Its functions may be called from any
+// goroutine.
 type Progress struct {
 	what  string
 	to    io.Writer
@@ -36,13 +38,14 @@ type Progress struct {
 	once  sync.Once
 }
 
-// Begin says on standard error how something goes on, until End. Total is how much there is to be done, in any unit; 0: nobody
-// knows, and only the time is told.
+// Begin says on standard error how something goes on, until End. Total is how much there is to be
+// done, in any unit; 0: nobody knows, and only the time is told.
 func Begin(what string, total int64) *Progress {
 	return Watch(os.Stderr, what, newGauge(total))
 }
 
-// BeginOn is Begin on another writer. If that is a terminal, one line is rewritten in place. Nil: nothing is written.
+// BeginOn is Begin on another writer. If that is a terminal, one line is rewritten in place. Nil:
+// nothing is written.
 func BeginOn(w io.Writer, what string, total int64) *Progress {
 	return Watch(w, what, newGauge(total))
 }
@@ -69,7 +72,8 @@ func (p *Progress) Add(n int64) {
 	}
 }
 
-// Line writes a line of what has been found, if people wait for it at a terminal longer than for two seconds.
+// Line writes a line of what has been found, if people wait for it at a terminal longer than for
+// two seconds.
 func (p *Progress) Line(text string) {
 	if p == nil || !p.live || time.Since(p.begin) < quiet {
 		return

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Rule: a sentence has the share done and how long the rest takes at the same speed; without a total, or before anything is
-// done, it does not pretend to know.
+// Rule: a sentence has the share done and how long the rest takes at the same speed; without a
+// total, or before anything is done, it does not pretend to know.
 func TestSentence(t *testing.T) {
 	for want, c := range map[string]struct {
 		done, total int64
@@ -50,8 +50,8 @@ func (p *paper) String() string {
 	return p.text.String()
 }
 
-// Rule: nothing is said of what takes up to two seconds; where nobody sits at a terminal there is a line each ten seconds, and
-// none after the end.
+// Rule: nothing is said of what takes up to two seconds; where nobody sits at a terminal there is a
+// line each ten seconds, and none after the end.
 func TestProgressOffATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b paper

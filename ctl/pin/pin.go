@@ -1,5 +1,5 @@
-// Package pin keeps threads on a processor (sched_setaffinity(2)), and says which processors that can
-// be asked of.
+// Package pin keeps threads on a processor (sched_setaffinity(2)), and says which processors that
+// can be asked of.
 //
 // Nothing here keeps state; every function may be called from any goroutine.
 package pin
@@ -26,12 +26,14 @@ func Thread(cpu int) error {
 	return nil
 }
 
-// Process keeps all threads of this process on a processor, and those that they start later. Errors are those of Thread.
+// Process keeps all threads of this process on a processor, and those that they start later. Errors
+// are those of Thread.
 func Process(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
 	kept := make(map[string]bool)
-	for before := -1; before < len(kept); { // a thread that was free yet may have started another meanwhile
+	// a thread that was free yet may have started another meanwhile
+	for before := -1; before < len(kept); {
 		before = len(kept)
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
@@ -51,8 +53,8 @@ func Process(cpu int) error {
 	return nil
 }
 
-// Check says whether Thread would work: it pins a thread, and leaves it as it was. The error tells how to find
-// the processors that there are.
+// Check says whether Thread would work: it pins a thread, and leaves it as it was. The error tells
+// how to find the processors that there are.
 func Check(cpu int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -39,7 +39,8 @@ func TestCheckLeavesTheThread(t *testing.T) {
 	}
 }
 
-// Rule: a processor that is not there is refused by its number, with what tells the others, and the thread is left.
+// Rule: a processor that is not there is refused by its number, with what tells the others, and the
+// thread is left.
 func TestNoSuchProcessor(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

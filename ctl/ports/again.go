@@ -27,8 +27,8 @@ func (c *Client) note(r *request, a *answer) {
 	}
 }
 
-// again waits for a helper in the place of the one that has ended, and reports whether it is there. Where it has waited in vain before, it does not wait. The
-// caller holds mu.
+// again waits for a helper in the place of the one that has ended, and reports whether it is there.
+// Where it has waited in vain before, it does not wait. The caller holds mu.
 func (c *Client) again() bool {
 	if c.returns == nil || c.lineage == 0 || c.returns.ctx.Err() != nil {
 		return false
@@ -58,8 +58,8 @@ func (c *Client) again() bool {
 	}
 }
 
-// meet connects to the next helper, which has the ports of the one before, and has it forget those that funid does not know: the one before has ended before
-// it could answer.
+// meet connects to the next helper, which has the ports of the one before, and has it forget those
+// that funid does not know: the one before has ended before it could answer.
 func (c *Client) meet(ctx context.Context) error {
 	conn, err := c.returns.dial(ctx)
 	if err != nil {
@@ -110,7 +110,8 @@ func (c *Client) agree() error {
 	return nil
 }
 
-// has is what the helper has of funid, as far as it has answered. What it has beyond that funid will not ask for.
+// has is what the helper has of funid, as far as it has answered. What it has beyond that funid
+// will not ask for.
 type has struct {
 	ports map[uint32]bool
 	jobs  map[bpf.Job]bool

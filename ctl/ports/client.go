@@ -1,7 +1,7 @@
 package ports
 
-// This file is funid's side of its helper. One that ends and comes back with its ports (takeover.go) funid hardly notices: the request under way is made again
-// to the next (again).
+// This file is funid's side of its helper. One that ends and comes back with its ports
+// (takeover.go) funid hardly notices: the request under way is made again to the next (again).
 
 import (
 	"context"
@@ -35,14 +35,15 @@ const answerWithin = 10 * time.Second
 const (
 	// backWithin is how long a request waits for a helper that has ended.
 	backWithin = 10 * time.Second
-	// mostTrials is how many helpers are asked for the same, each in the place of one that has ended: perhaps of that request.
+	// mostTrials is how many helpers are asked for the same, each in the place of one that has
+	// ended: perhaps of that request.
 	mostTrials = 5
 	// lookForHelper is the time between two trials to reach it.
 	lookForHelper = 20 * time.Millisecond
 )
 
-// Client is a helper's other end. Any goroutine may call its methods; requests are carried out one after the other. After ErrHelper
-// all calls return it, unless the helper may come back (Return).
+// Client is a helper's other end. Any goroutine may call its methods; requests are carried out one
+// after the other. After ErrHelper all calls return it, unless the helper may come back (Return).
 type Client struct {
 	mu      sync.Mutex
 	conn    atomic.Pointer[net.UnixConn]
@@ -70,15 +71,16 @@ func NewClient(conn *net.UnixConn) *Client {
 	return c
 }
 
-// Return says how to reach a helper that has ended and comes back with the ports that it had, as a service does. Requests wait for it then. tell hears when it
-// has ended, and when it is back. Call it before other goroutines have the Client. Nobody waits after the end of ctx.
+// Return says how to reach a helper that has ended and comes back with the ports that it had, as a
+// service does. Requests wait for it then. tell hears when it has ended, and when it is back. Call
+// it before other goroutines have the Client. Nobody waits after the end of ctx.
 func (c *Client) Return(ctx context.Context, dial func(ctx context.Context) (*net.UnixConn, error), tell func(what string)) {
 	ctx, end := context.WithCancel(ctx)
 	c.returns = &returns{dial, tell, ctx, end}
 }
 
-// Attach is xdp.Attach for NIC programs of direct ports: the helper keeps the link, so that frames go on to ports when funid has ended, and the
-// next funid's program takes the place of this one.
+// Attach is xdp.Attach for NIC programs of direct ports: the helper keeps the link, so that frames
+// go on to ports when funid has ended, and the next funid's program takes the place of this one.
 func (c *Client) Attach(program *ebpf.Program, ifindex int, mode xdp.AttachMode) (*xdp.Attachment, error) {
 	_, got, err := c.ask(&request{Op: opKept, Index: ifindex}, 1)
 	if err == nil {
@@ -102,8 +104,8 @@ func (c *Client) Attach(program *ebpf.Program, ifindex int, mode xdp.AttachMode)
 	return a, nil
 }
 
-// Quit ends the helper, unless processes have ports that the next funid takes over, and the connection. With the helper the NIC programs
-// are gone that it keeps.
+// Quit ends the helper, unless processes have ports that the next funid takes over, and the
+// connection. With the helper the NIC programs are gone that it keeps.
 func (c *Client) Quit() error {
 	if r := c.returns; r != nil {
 		r.end()
@@ -115,7 +117,8 @@ func (c *Client) Quit() error {
 	return errors.Join(err, c.Close())
 }
 
-// Close ends the connection; the helper keeps what there is. It ends the call that is under way in another goroutine.
+// Close ends the connection; the helper keeps what there is. It ends the call that is under way in
+// another goroutine.
 func (c *Client) Close() error {
 	if r := c.returns; r != nil {
 		r.end()
@@ -149,7 +152,8 @@ func (c *Client) once(r *request, descriptors int, out ...int) (a answer, got []
 		}
 	}
 	if err != nil {
-		c.broken = fmt.Errorf("%w (%w)", ErrHelper, err) // an answer that came later would be taken for another
+		// an answer that came later would be taken for another
+		c.broken = fmt.Errorf("%w (%w)", ErrHelper, err)
 		return a, nil, c.broken
 	}
 	if err = a.err(); err == nil && len(got) != descriptors {
@@ -174,8 +178,9 @@ func (c *Client) Switch() (*bpf.Shared, error) {
 	return bpf.OpenShared([bpf.SharedMaps]int(got))
 }
 
-// StartCapture has the switch show all direct frames, at most snap bytes of each, until StopCapture or the end of the connection; an earlier capture ends.
-// ok is false where the helper is of the release before, which has no captures.
+// StartCapture has the switch show all direct frames, at most snap bytes of each, until StopCapture
+// or the end of the connection; an earlier capture ends. ok is false where the helper is of the
+// release before, which has no captures.
 func (c *Client) StartCapture(snap int) (_ *bpf.Capture, ok bool, err error) {
 	if c.version() < captureSince {
 		return nil, false, nil
@@ -197,7 +202,8 @@ func (c *Client) StopCapture() error {
 	return err
 }
 
-// AddJob makes room for a job of so many nodes. spent, here and below, is processor time of the helper.
+// AddJob makes room for a job of so many nodes. spent, here and below, is processor time of the
+// helper.
 func (c *Client) AddJob(j bpf.Job, nodes int) (spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opAddJob, Job: j, Nodes: nodes}, 0)
 	return time.Duration(a.SpentNs), err
@@ -209,7 +215,8 @@ func (c *Client) RemoveJob(j bpf.Job) (spent time.Duration, err error) {
 	return time.Duration(a.SpentNs), err
 }
 
-// Place says where the nodes of a job are: node i at places[at[i]], or nowhere with -1. Those that have a port here stay where they are.
+// Place says where the nodes of a job are: node i at places[at[i]], or nowhere with -1. Those that
+// have a port here stay where they are.
 func (c *Client) Place(j bpf.Job, at []int, places []bpf.Place) (spent time.Duration, err error) {
 	for first := 0; first < len(at); first += placesAtOnce {
 		some := at[first:min(first+placesAtOnce, len(at))]
@@ -312,7 +319,8 @@ func (c *Client) version() int {
 	return c.spoken
 }
 
-// Totals returns what all ports have in common; ok is false where the helper is of the release before, which does not say.
+// Totals returns what all ports have in common; ok is false where the helper is of the release
+// before, which does not say.
 func (c *Client) Totals() (t Totals, ok bool, err error) {
 	if c.version() < totalsSince {
 		return t, false, nil
@@ -335,8 +343,8 @@ func (c *Client) Alive(id uint32) (bool, error) {
 	return !a.Gone, err
 }
 
-// Gone reports whether nobody has the socket of a port any more that has ended; then it must not be asked again. spent is processor time of
-// the helper.
+// Gone reports whether nobody has the socket of a port any more that has ended; then it must not be
+// asked again. spent is processor time of the helper.
 func (c *Client) Gone(id uint32) (gone bool, spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opGone, ID: id}, 0)
 	return a.Gone, time.Duration(a.SpentNs), err

@@ -1,6 +1,7 @@
 package ports
 
-// This file tests a process that writes its rings itself: what it may not send reaches nobody and is counted, each frame once.
+// This file tests a process that writes its rings itself: what it may not send reaches nobody and
+// is counted, each frame once.
 
 import (
 	"encoding/binary"
@@ -12,7 +13,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// forgery is a kind of frame that a process may not send, and the counter of the guard that it is in.
+// forgery is a kind of frame that a process may not send, and the counter of the guard that it is
+// in.
 type forgery struct {
 	name    string
 	size    int
@@ -20,7 +22,8 @@ type forgery struct {
 	counted func(c *bpf.PortCounters) *uint64
 }
 
-// forgeries begin with a right frame from node 0 to node 1, and change something (arctic/frame.go has the layout; bpf/funet.h checks the same).
+// forgeries begin with a right frame from node 0 to node 1, and change something (arctic/frame.go
+// has the layout; bpf/funet.h checks the same).
 func forgeries(other bpf.Job) []forgery {
 	version := func(c *bpf.PortCounters) *uint64 { return &c.BadVersion }
 	forged := func(c *bpf.PortCounters) *uint64 { return &c.Forged }
@@ -74,7 +77,8 @@ func right(b []byte) {
 	binary.LittleEndian.PutUint64(b[tagAt:], job.Tag)
 }
 
-// Rule (guard.c): of what a process forges nothing gets to others, and each frame is in one counter.
+// Rule (guard.c): of what a process forges nothing gets to others, and each frame is in one
+// counter.
 func TestForgedFrames(t *testing.T) { inBothModes(t, testForgedFrames) }
 
 func testForgedFrames(t *testing.T, mode xdp.AttachMode) {

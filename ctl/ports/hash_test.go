@@ -18,8 +18,10 @@ import (
 // hashAt is where struct __sk_buff of linux/bpf.h has the hash.
 const hashAt = 68
 
-// Rule (guard.c): the kernel's hash of a frame on its way to a NIC is its account's, whatever port it is from. Queueing disciplines that share by flow, such as
-// fq_codel, share a full NIC by it (net/sched/sch_fq_codel.c: fq_codel_hash), and the kernel chooses one of the NIC's queues by it. Generic programs pass all of this by.
+// Rule (guard.c): the kernel's hash of a frame on its way to a NIC is its account's, whatever port
+// it is from. Queueing disciplines that share by flow, such as fq_codel, share a full NIC by it
+// (net/sched/sch_fq_codel.c: fq_codel_hash), and the kernel chooses one of the NIC's queues by it.
+// Generic programs pass all of this by.
 func TestFramesHaveTheirAccountsHash(t *testing.T) {
 	b := newBed(t, 8, 5, xdp.AttachNative)
 	seen, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: 16})

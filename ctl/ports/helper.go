@@ -1,6 +1,7 @@
 package ports
 
-// This file is the helper: it serves one funid after the other, and keeps ports and jobs in between, so that processes go on.
+// This file is the helper: it serves one funid after the other, and keeps ports and jobs in
+// between, so that processes go on.
 
 import (
 	"cmp"
@@ -23,8 +24,8 @@ import (
 // lookEvery is how often a helper looks whether ports are gone that no funid asks for.
 const lookEvery = time.Second
 
-// Helper is the ports of a host with what they are kept by. One goroutine at a time calls its methods, on a thread in the network
-// namespace of the NICs.
+// Helper is the ports of a host with what they are kept by. One goroutine at a time calls its
+// methods, on a thread in the network namespace of the NICs.
 type Helper struct {
 	host   *Host
 	conn   *net.UnixConn
@@ -49,7 +50,8 @@ type kept struct {
 	ticket Ticket
 }
 
-// NewHelper makes a helper, which tells errors that are nobody's. The host becomes its, with what a helper before has left there.
+// NewHelper makes a helper, which tells errors that are nobody's. The host becomes its, with what a
+// helper before has left there.
 func NewHelper(h *Host, tell func(error)) *Helper {
 	s := &Helper{host: h, tell: tell, jobs: map[bpf.Job]keptJob{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, shared: map[Pair]*shared{}, links: map[int]int{}}
 	if err := s.takeOver(); err != nil {
@@ -58,7 +60,8 @@ func NewHelper(h *Host, tell func(error)) *Helper {
 	return s
 }
 
-// Refuse answers a funid's first request: the helper that it has reached cannot make ports, and why.
+// Refuse answers a funid's first request: the helper that it has reached cannot make ports, and
+// why.
 func Refuse(conn *net.UnixConn, why error) error {
 	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
 		return err
@@ -126,7 +129,8 @@ func (s *Helper) bury() {
 	})
 }
 
-// gone reports whether nobody has a port's socket any more that has ended, and then gives its memory back.
+// gone reports whether nobody has a port's socket any more that has ended, and then gives its
+// memory back.
 func (s *Helper) gone(p *kept) (bool, error) {
 	gone, err := s.host.Gone(p.Port)
 	if gone {
@@ -275,7 +279,8 @@ func (s *Helper) addJob(j bpf.Job, nodes int) error {
 	return nil
 }
 
-// endedPort finds a port that has ended and may not be gone, which somebody asks for from now on; nil: there is none.
+// endedPort finds a port that has ended and may not be gone, which somebody asks for from now on;
+// nil: there is none.
 func (s *Helper) endedPort(id uint32) *kept {
 	if i := slices.IndexFunc(s.lost, func(p *kept) bool { return p.id == id }); i >= 0 {
 		s.ended[id] = s.lost[i]
@@ -319,7 +324,8 @@ func (s *Helper) spent() time.Duration { return ThreadTime() + s.host.inner.spen
 func (s *Helper) aboutPort(r *request, a *answer) {
 	p, err := s.ports[r.ID], error(nil)
 	switch {
-	case r.Op == opEnd && p == nil && s.endedPort(r.ID) != nil: // by the helper before, whose answer was lost
+	// by the helper before, whose answer was lost
+	case r.Op == opEnd && p == nil && s.endedPort(r.ID) != nil:
 	case p == nil && (r.Op == opEnd || r.Op == opCounters || r.Op == opAlive):
 		err = fmt.Errorf("there is no port %d", r.ID)
 	case r.Op == opCounters:

@@ -1,7 +1,8 @@
 package ports
 
-// This file is the ledger: a file of fixed records, in memory, in which a helper writes what the next one has to know beside the descriptors (store.go). A
-// record is written before its descriptor is kept, and holds nothing once that is given back. Nobody but helpers of this unit has the file.
+// This file is the ledger: a file of fixed records, in memory, in which a helper writes what the
+// next one has to know beside the descriptors (store.go). A record is written before its descriptor
+// is kept, and holds nothing once that is given back. Nobody but helpers of this unit has the file.
 
 import (
 	"crypto/rand"

@@ -1,30 +1,37 @@
 // Package ports makes direct ports: a card of its own for a process without privileges.
 //
-// A port is a veth pair. Its inner end lies in a network namespace that nobody else is in, and a process has the
-// AF_XDP socket that is bound to it; its outer end lies beside the NIC, and the guard there (package bpf) lets pass
-// only what that process may send.
+// A port is a veth pair. Its inner end lies in a network namespace that nobody else is in, and a
+// process has the AF_XDP socket that is bound to it; its outer end lies beside the NIC, and the
+// guard there (package bpf) lets pass only what that process may send.
 //
-// The journey of a request: a process asks funid for its node's port; funid makes memory for it, which counts as the
-// user's, and asks its helper (client.go, helper.go; wire.go is what they say). The helper makes the pair, registers the
-// memory with a socket, binds that to the inner end and attaches programs to both ends (Host.Make). Memory and socket go to
-// the process, which opens its port (package afxdp). AddJob and Place tell the switch where the nodes of a job are.
+// The journey of a request: a process asks funid for its node's port; funid makes memory for it,
+// which counts as the user's, and asks its helper (client.go, helper.go; wire.go is what they say).
+// The helper makes the pair, registers the memory with a socket, binds that to the inner end and
+// attaches programs to both ends (Host.Make). Memory and socket go to the process, which opens its
+// port (package afxdp). AddJob and Place tell the switch where the nodes of a job are.
 //
 // Rules:
 //   - Ports are given where they have carried frames (Client.Prove, prove.go).
 //   - Helper and funid may be of two releases that follow each other (wire.go).
-//   - The helper is a process of its own, which keeps the capabilities that funid drops. Only funid asks
-//     it, and has checked what processes ask for. It outlives funid: the next one finds jobs and ports there (Client.Held).
-//   - All ports of a host have their programs in one mode. In native mode the guard is a tc program, in generic mode, on a NIC that is a veth, an
-//     XDP program (package bpf, Ports).
-//   - A Host's methods are called one at a time, by threads in the network namespace of the NICs: the kernel looks a link for
-//     the switch up in that of the caller (dev_map_update_elem, kernel/bpf/devmap.c).
-//   - End takes the node out of the switch first, then the port: an index that is used again is another port's.
-//   - Memory that the processes of two ports share (share.go) is erased as soon as one of the two ends, whichever funid is there then.
-//   - What a helper needs beside the kernel's links, guards and sockets is at its service manager, too (store.go, ledger.go), and the next helper takes it over
-//     (takeover.go) while frames go on. Where there is no service manager ports go on without their helper, and nobody can manage them any more.
-//   - What a process keeps counts for it: a port that has ended is gone when nobody holds its socket any more (Gone). Then its
-//     pair waits for the account's next port for a while (spare.go), or goes, on a goroutine of its own, which the kernel keeps for
-//     some 20 ms.
+//   - The helper is a process of its own, which keeps the capabilities that funid drops. Only funid
+//     asks it, and has checked what processes ask for. It outlives funid: the next one finds jobs
+//     and ports there (Client.Held).
+//   - All ports of a host have their programs in one mode. In native mode the guard is a tc
+//     program, in generic mode, on a NIC that is a veth, an XDP program (package bpf, Ports).
+//   - A Host's methods are called one at a time, by threads in the network namespace of the NICs:
+//     the kernel looks a link for the switch up in that of the caller (dev_map_update_elem,
+//     kernel/bpf/devmap.c).
+//   - End takes the node out of the switch first, then the port: an index that is used again is
+//     another port's.
+//   - Memory that the processes of two ports share (share.go) is erased as soon as one of the two
+//     ends, whichever funid is there then.
+//   - What a helper needs beside the kernel's links, guards and sockets is at its service manager,
+//     too (store.go, ledger.go), and the next helper takes it over (takeover.go) while frames go
+//     on. Where there is no service manager ports go on without their helper, and nobody can manage
+//     them any more.
+//   - What a process keeps counts for it: a port that has ended is gone when nobody holds its
+//     socket any more (Gone). Then its pair waits for the account's next port for a while
+//     (spare.go), or goes, on a goroutine of its own, which the kernel keeps for some 20 ms.
 package ports
 
 import (
@@ -43,8 +50,8 @@ import (
 // ErrFull: all ports are in use.
 var ErrFull = errors.New("all ports of the host are in use")
 
-// MaxMTU is the greatest MTU of a port's links, in bytes: a page has to hold the frame, with room before and behind it, where a veth has a native
-// program (veth_xdp_set, drivers/net/veth.c).
+// MaxMTU is the greatest MTU of a port's links, in bytes: a page has to hold the frame, with room
+// before and behind it, where a veth has a native program (veth_xdp_set, drivers/net/veth.c).
 const MaxMTU = 3498
 
 // Host is the ports of a host.
@@ -73,8 +80,9 @@ type grave struct {
 	link  uint32
 }
 
-// New prepares a host for so many ports, with those that are in the store, which becomes its. The calling thread is in the network namespace of the NICs.
-// Errors: ErrStore, after which the store is empty and New may be called again, and those of the kernel.
+// New prepares a host for so many ports, with those that are in the store, which becomes its. The
+// calling thread is in the network namespace of the NICs. Errors: ErrStore, after which the store
+// is empty and New may be called again, and those of the kernel.
 func New(most int, store *Store) (_ *Host, err error) {
 	h := &Host{graves: make(chan grave, most), buried: make(chan uint32, most), store: store}
 	defer func() {
@@ -173,9 +181,10 @@ func (p *Port) inner() string { return fmt.Sprintf(innerName, p.number) }
 // outerName and innerName are of the ends of a pair.
 const outerName, innerName = "fup%x", "fui%x"
 
-// Make makes a port for a node of a job, on memory that is divided as the geometry says, with links of the given MTU and programs in the given
-// mode, native or generic: that of the ports that are there, or they would not reach each other. The job is there (bpf.Switch.AddJob). Errors:
-// ErrFull, and those of the kernel.
+// Make makes a port for a node of a job, on memory that is divided as the geometry says, with links
+// of the given MTU and programs in the given mode, native or generic: that of the ports that are
+// there, or they would not reach each other. The job is there (bpf.Switch.AddJob). Errors: ErrFull,
+// and those of the kernel.
 func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode xdp.AttachMode) (_ *Port, err error) {
 	doing := fmt.Sprintf("making a port for node %d of group %d", of.Node, of.Job.GID)
 	if h.ports != 0 && mode != h.mode {
@@ -196,7 +205,8 @@ func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode
 		switch {
 		case err == nil:
 			return p, nil
-		case reuse && errors.Is(err, xdp.ErrBusy): // the kernel has its last socket yet, and may for seconds
+		// the kernel has its last socket yet, and may for seconds
+		case reuse && errors.Is(err, xdp.ErrBusy):
 			h.keepPair(p)
 			reuse = false
 			continue
@@ -245,7 +255,8 @@ func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	return p, nil
 }
 
-// place takes a place among the links. If none is free it deletes the spare pairs, and waits until a pair that is being deleted is gone.
+// place takes a place among the links. If none is free it deletes the spare pairs, and waits until
+// a pair that is being deleted is gone.
 func (h *Host) place() (link uint32, ok bool) {
 	for more := true; more; {
 		select {
@@ -308,8 +319,8 @@ func (p *Port) open(handle *netlink.Handle, memory *os.File, g port.Geometry) (e
 	return nil
 }
 
-// guard attaches the guard to the outer end, perhaps in the place of one: at clsact (tc-bpf(8)), or in generic mode as its XDP program. Both live as long as
-// the link.
+// guard attaches the guard to the outer end, perhaps in the place of one: at clsact (tc-bpf(8)), or
+// in generic mode as its XDP program. Both live as long as the link.
 func (h *Host) guard(outer netlink.Link, mode xdp.AttachMode, instead bool) (err error) {
 	index := outer.Attrs().Index
 	if mode == xdp.AttachGeneric {
@@ -338,8 +349,8 @@ func (p *Port) close() error {
 	return p.letGo()
 }
 
-// End ends a port: its node is nowhere, and nothing passes. Its process may keep the socket, until Gone. A job that has ended before
-// took its places along.
+// End ends a port: its node is nowhere, and nothing passes. Its process may keep the socket, until
+// Gone. A job that has ended before took its places along.
 func (h *Host) End(p *Port) error {
 	var err error
 	if h.sw.HasJob(p.of.Job) {
@@ -351,7 +362,8 @@ func (h *Host) End(p *Port) error {
 	return nil
 }
 
-// Gone reports whether nobody has the socket of a port any more that has ended, and then has its links deleted; it must not be asked again.
+// Gone reports whether nobody has the socket of a port any more that has ended, and then has its
+// links deleted; it must not be asked again.
 func (h *Host) Gone(p *Port) (bool, error) {
 	alive, err := h.alive(p)
 	if alive {
@@ -388,7 +400,8 @@ func (h *Host) remove(p *Port) {
 	h.graves <- grave{int(p.Outer), p.Link}
 }
 
-// Close gives everything back but the ports: whoever made them ends them before. It waits until their links are gone.
+// Close gives everything back but the ports: whoever made them ends them before. It waits until
+// their links are gone.
 func (h *Host) Close() error {
 	h.endSpares(0)
 	close(h.graves)

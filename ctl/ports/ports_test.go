@@ -251,7 +251,8 @@ func receive1(k *card.Card, until time.Time) (word uint32, err error) {
 	return 0, errors.New("nothing came")
 }
 
-// Rule: processes without privileges, on two hosts and on one, exchange messages by their own cards; every message comes once.
+// Rule: processes without privileges, on two hosts and on one, exchange messages by their own
+// cards; every message comes once.
 func TestPingPongOfProcesses(t *testing.T) { inBothModes(t, testPingPongOfProcesses) }
 
 func testPingPongOfProcesses(t *testing.T, mode xdp.AttachMode) {
@@ -330,7 +331,8 @@ func testPingPongOfProcesses(t *testing.T, mode xdp.AttachMode) {
 	}
 }
 
-// Rule (Gone, ErrFull): a port that has ended counts until nobody has its socket; then its place is free. When funid ends nothing is left.
+// Rule (Gone, ErrFull): a port that has ended counts until nobody has its socket; then its place is
+// free. When funid ends nothing is left.
 func TestPortIsGone(t *testing.T) {
 	b := newBed(t, 1, 2, xdp.AttachGeneric)
 	memory := memory(t)
@@ -401,7 +403,8 @@ func TestHelperRefuses(t *testing.T) {
 			}
 			break
 		}
-		if !errors.Is(err, ErrFull) || time.Now().After(until) { // the pairs of those that were refused go soon
+		// the pairs of those that were refused go soon
+		if !errors.Is(err, ErrFull) || time.Now().After(until) {
 			t.Fatal(err)
 		}
 	}

@@ -1,8 +1,9 @@
 package ports
 
-// This file proves that this host can have direct ports: two ports of a job of funid's own send each other frames through the guard, and the NIC
-// program hands one of them a frame of another host. That links, sockets and programs could be made proves nothing: a kernel may take each of them
-// and lose the frames between.
+// This file proves that this host can have direct ports: two ports of a job of funid's own send
+// each other frames through the guard, and the NIC program hands one of them a frame of another
+// host. That links, sockets and programs could be made proves nothing: a kernel may take each of
+// them and lose the frames between.
 
 import (
 	"bytes"
@@ -26,7 +27,8 @@ import (
 const (
 	// proveWithin is how long a frame may take.
 	proveWithin = 10 * time.Second
-	// sendAgain is the time after which one that has not come is sent again, and the context is looked at.
+	// sendAgain is the time after which one that has not come is sent again, and the context is
+	// looked at.
 	sendAgain = 100 * time.Millisecond
 	// lookForEnd is the time between two looks whether a test port is gone.
 	lookForEnd = 5 * time.Millisecond
@@ -45,8 +47,9 @@ var farAddress = [6]byte{0x02, 'f', 'u', 'n', 'e', 't'}
 
 // Proof is what was proven.
 type Proof struct {
-	Longest int  // bytes of the longest frame
-	NIC     bool // the NIC program handed a frame to a port; else the kernel cannot be asked to (bpf.ErrLive)
+	Longest int // bytes of the longest frame
+	// the NIC program handed a frame to a port; else the kernel cannot be asked to (bpf.ErrLive)
+	NIC bool
 }
 
 // String says it in words.
@@ -64,8 +67,9 @@ type trial struct {
 	port *afxdp.Port
 }
 
-// Prove proves that ports on links of an MTU carry frames, also from an interface. The calling thread may load programs, and is in the
-// network namespace of the NICs. When it returns there may be ports of another mode. ErrFull: processes have all ports, or some of another mode.
+// Prove proves that ports on links of an MTU carry frames, also from an interface. The calling
+// thread may load programs, and is in the network namespace of the NICs. When it returns there may
+// be ports of another mode. ErrFull: processes have all ports, or some of another mode.
 func (c *Client) Prove(ctx context.Context, ifindex, mtu int, mode xdp.AttachMode) (p Proof, err error) {
 	defer func() {
 		if err != nil {
@@ -73,8 +77,9 @@ func (c *Client) Prove(ctx context.Context, ifindex, mtu int, mode xdp.AttachMod
 		}
 	}()
 	var tag [8]byte
-	_, _ = rand.Read(tag[:])                               // it never fails
-	of := bpf.Job{Tag: binary.LittleEndian.Uint64(tag[:])} // the group of the system, which no user has
+	_, _ = rand.Read(tag[:]) // it never fails
+	// the group of the system, which no user has
+	of := bpf.Job{Tag: binary.LittleEndian.Uint64(tag[:])}
 	if _, err := c.AddJob(of, testNodes); err != nil {
 		return p, err
 	}
@@ -241,7 +246,8 @@ func (c *Client) cross(ctx context.Context, frame []byte, from, to *trial, send 
 // ErrProof: frames do not get through ports of this host.
 var ErrProof = errors.New("this kernel does not carry frames between ports")
 
-// received takes what has come, and reports whether the frame with these bytes behind its addresses was there, and how many others.
+// received takes what has come, and reports whether the frame with these bytes behind its addresses
+// was there, and how many others.
 func (t *trial) received(want []byte) (came bool, others int) {
 	var frames [8][]byte
 	for {

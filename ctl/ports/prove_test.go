@@ -12,8 +12,9 @@ import (
 
 func portOf(node int) bpf.Port { return bpf.Port{Job: job, Node: uint16(node)} }
 
-// Rule (Prove): where ports work frames cross in both directions, and from the NIC; nothing is left, neither ports nor jobs nor links. Processes that
-// have all ports are no reason to say that there can be none. Whoever is interrupted hears that.
+// Rule (Prove): where ports work frames cross in both directions, and from the NIC; nothing is
+// left, neither ports nor jobs nor links. Processes that have all ports are no reason to say that
+// there can be none. Whoever is interrupted hears that.
 func TestProve(t *testing.T) {
 	b := newBed(t, 3, 2, xdp.AttachNative)
 	h, before := b.hosts[0], b.links(0)
@@ -28,7 +29,8 @@ func TestProve(t *testing.T) {
 	if err != nil || !p.NIC || p.Longest != mtu+ethernet {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	for until := time.Now().Add(patience); ; { // the kernel takes its time to end ports of the first
+	// the kernel takes its time to end ports of the first
+	for until := time.Now().Add(patience); ; {
 		p, err := prove(xdp.AttachGeneric)
 		if err == nil && !p.NIC && p.Longest == mtu+ethernet {
 			break

@@ -13,8 +13,9 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: messages to a program that does not call are in its queue when they have been acknowledged, once each; between such times it exchanges
-// messages, and calls from one goroutine and then from another.
+// Rule: messages to a program that does not call are in its queue when they have been acknowledged,
+// once each; between such times it exchanges messages, and calls from one goroutine and then from
+// another.
 func TestProgramComputesByTurns(t *testing.T) {
 	const turns, each = 30, 20
 	b := newBed(t, 2, 2, xdp.AttachNative)

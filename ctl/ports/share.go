@@ -1,7 +1,7 @@
 package ports
 
-// This file keeps memory that the processes of two ports share (package port/shared): so that it can be erased when one of them ends, whichever funid
-// is there then.
+// This file keeps memory that the processes of two ports share (package port/shared): so that it
+// can be erased when one of them ends, whichever funid is there then.
 
 import (
 	"cmp"
@@ -33,7 +33,8 @@ type shared struct {
 	bytes  int64
 }
 
-// Share has the helper keep the memory of a descriptor until one of the ports ends, which erases it. spent is processor time of the helper.
+// Share has the helper keep the memory of a descriptor until one of the ports ends, which erases
+// it. spent is processor time of the helper.
 func (c *Client) Share(p Pair, memory int, bytes int64) (spent time.Duration, err error) {
 	a, _, err := c.ask(&request{Op: opShare, ID: p[0], With: p[1], Bytes: bytes}, 0, memory)
 	return time.Duration(a.SpentNs), err
@@ -56,7 +57,8 @@ func (s *Helper) share(r *request, got []int) error {
 		return errors.New("no memory came with the request")
 	case s.ports[r.ID] == nil || s.ports[r.With] == nil || r.ID == r.With:
 		return fmt.Errorf("ports %d and %d are not both there", r.ID, r.With)
-	case s.shared[pair] != nil && sameFile(s.shared[pair].memory, got[0]): // by the helper before, whose answer was lost
+	// by the helper before, whose answer was lost
+	case s.shared[pair] != nil && sameFile(s.shared[pair].memory, got[0]):
 		return nil
 	case s.shared[pair] != nil:
 		return fmt.Errorf("ports %d and %d have memory", r.ID, r.With)
@@ -106,8 +108,9 @@ func (s *Helper) endShared(id uint32) error {
 	return errors.Join(errs...)
 }
 
-// erase takes the pages of memory away, which a process may keep otherwise without that anybody counts them, and closes it. The file is immutable
-// (package daemon, memory.go). Who still maps it finds zeros there.
+// erase takes the pages of memory away, which a process may keep otherwise without that anybody
+// counts them, and closes it. The file is immutable (package daemon, memory.go). Who still maps it
+// finds zeros there.
 func erase(memory *os.File, bytes int64) error {
 	raw, err := memory.SyscallConn()
 	if err != nil {

@@ -1,7 +1,7 @@
 package ports
 
-// This file is the network namespace of the inner ends: a thread stays there, because to enter it again takes CAP_SYS_ADMIN, and because
-// a descriptor of it would let its holder in.
+// This file is the network namespace of the inner ends: a thread stays there, because to enter it
+// again takes CAP_SYS_ADMIN, and because a descriptor of it would let its holder in.
 
 import (
 	"errors"
@@ -22,7 +22,8 @@ type space struct {
 	spent  time.Duration // processor time of the thread for what it was asked to do
 }
 
-// newSpace makes a namespace that nobody else is in, or enters that of a helper before, whose file becomes its.
+// newSpace makes a namespace that nobody else is in, or enters that of a helper before, whose file
+// becomes its.
 func newSpace(before *os.File) (*space, error) {
 	s, made := &space{file: before, work: make(chan func())}, make(chan error)
 	go func() {

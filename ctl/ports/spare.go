@@ -1,8 +1,9 @@
 package ports
 
-// This file keeps pairs whose ports are gone for the next port of the same account: making and deleting one costs the kernel some ten times what a port costs, and
-// much of that is no account's. A spare pair has its programs, but its guard knows of no port, so nothing passes. An account has few, for a short time. Those
-// of no account (prove.go) and of a helper before are deleted.
+// This file keeps pairs whose ports are gone for the next port of the same account: making and
+// deleting one costs the kernel some ten times what a port costs, and much of that is no account's.
+// A spare pair has its programs, but its guard knows of no port, so nothing passes. An account has
+// few, for a short time. Those of no account (prove.go) and of a helper before are deleted.
 
 import (
 	"slices"
@@ -40,7 +41,8 @@ func (h *Host) keepPair(p *Port) {
 	h.spares = append(h.spares, spare{p, time.Now()})
 }
 
-// usePair finds a pair for a port, the one that was kept first, whose socket the kernel has let go of most likely; nil: there is none.
+// usePair finds a pair for a port, the one that was kept first, whose socket the kernel has let go
+// of most likely; nil: there is none.
 func (h *Host) usePair(account uint32, mtu int, mode xdp.AttachMode) *Port {
 	for i, s := range h.spares {
 		if s.of.Account == account && s.mtu == mtu && s.mode == mode {

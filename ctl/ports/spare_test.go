@@ -15,7 +15,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule (spare.go): the next ports of an account have the pairs of those that are gone, and carry its messages; another account has none of them. Few are kept.
+// Rule (spare.go): the next ports of an account have the pairs of those that are gone, and carry
+// its messages; another account has none of them. Few are kept.
 func TestPairsAreUsedAgain(t *testing.T) { inBothModes(t, testPairsAreUsedAgain) }
 
 func testPairsAreUsedAgain(t *testing.T, mode xdp.AttachMode) {

@@ -1,8 +1,10 @@
 package ports
 
-// This file is what outlives a helper: descriptors that its service manager keeps, and hands to the next helper of the unit (sd_pid_notify_with_fds(3), FDSTORE=1;
-// sd_listen_fds_with_names(3)). So the helper can be restarted, upgraded or killed while jobs of direct ports go on: links, guards and sockets do not need it,
-// maps and memory are here. Any user may read the names, so they say nothing but which is which; the rest is in the ledger.
+// This file is what outlives a helper: descriptors that its service manager keeps, and hands to the
+// next helper of the unit (sd_pid_notify_with_fds(3), FDSTORE=1; sd_listen_fds_with_names(3)). So
+// the helper can be restarted, upgraded or killed while jobs of direct ports go on: links, guards
+// and sockets do not need it, maps and memory are here. Any user may read the names, so they say
+// nothing but which is which; the rest is in the ledger.
 //
 //	funet1.ledger           what the helper knows of ports and jobs (ledger.go)
 //	funet1.space            the namespace of the inner ends
@@ -12,7 +14,8 @@ package ports
 //	funet1.pair.ID.ID.BYTES memory that two ports share
 //	funet1.nic.INDEX        link of the NIC program of an interface
 //
-// Numbers are hexadecimal. A release whose descriptors mean something else calls them funet2; what a helper does not know it gives back.
+// Numbers are hexadecimal. A release whose descriptors mean something else calls them funet2; what
+// a helper does not know it gives back.
 
 import (
 	"errors"
@@ -40,7 +43,8 @@ type Store struct {
 	came []string            // names of all that it has kept
 }
 
-// OpenStore opens the store of the unit that this process is the service of, with what is in it; nil: it is of none.
+// OpenStore opens the store of the unit that this process is the service of, with what is in it;
+// nil: it is of none.
 func OpenStore() (*Store, error) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -78,7 +82,8 @@ func name(kind string, values ...uint64) string {
 	return string(b)
 }
 
-// values reads the values of a name of a kind; ok is false for another one, and where it has another number of values.
+// values reads the values of a name of a kind; ok is false for another one, and where it has
+// another number of values.
 func values(of, kind string, values ...*uint64) (ok bool) {
 	parts := strings.Split(of, ".")
 	if len(parts) != 2+len(values) || parts[0]+"." != layout || parts[1] != kind {
@@ -104,7 +109,8 @@ func (s *Store) keep(name string, fd int) error {
 	return nil
 }
 
-// drop has the service manager give a descriptor back. It has none of the name, or ends: nobody needs to know.
+// drop has the service manager give a descriptor back. It has none of the name, or ends: nobody
+// needs to know.
 func (s *Store) drop(name string) {
 	if s != nil {
 		_ = s.say("FDSTOREREMOVE=1\nFDNAME=" + name)
@@ -123,7 +129,8 @@ func (s *Store) say(text string, descriptors ...int) error {
 	}
 }
 
-// take returns what a helper before has kept under a name, which is the caller's; nil: nothing. It is kept on.
+// take returns what a helper before has kept under a name, which is the caller's; nil: nothing. It
+// is kept on.
 func (s *Store) take(name string) *os.File {
 	if s == nil {
 		return nil

@@ -1,6 +1,7 @@
 package ports
 
-// This file tests what is kept by names and in the ledger (sd_pid_notify_with_fds(3)), and stores that are of no use.
+// This file tests what is kept by names and in the ledger (sd_pid_notify_with_fds(3)), and stores
+// that are of no use.
 
 import (
 	"errors"
@@ -15,7 +16,8 @@ import (
 	"github.com/funet/funet/bpf"
 )
 
-// Rule (store.go): a name says its kind and its values, and nothing else is read as one; it has no character that the service manager refuses, and is short enough.
+// Rule (store.go): a name says its kind and its values, and nothing else is read as one; it has no
+// character that the service manager refuses, and is short enough.
 func TestNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(rapid.Uint64(), 0, 6).Draw(t, "values")
@@ -45,7 +47,8 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n, kind string) {
 		var a, b, c uint64
 		if values(n, kind, &a, &b, &c) && name(kind, a, b, c) != n {
-			// Other digits of the same numbers are the same names: with zeros before them, or capital.
+			// Other digits of the same numbers are the same names: with zeros before them, or
+			// capital.
 			if !values(name(kind, a, b, c), kind, &a, &b, &c) {
 				t.Fatalf("%q is %d %d %d, which is no name", n, a, b, c)
 			}
@@ -53,7 +56,8 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-// Rule (ledger.go): a record is what was written there, whatever its neighbours are; where nothing was there are zeros.
+// Rule (ledger.go): a record is what was written there, whatever its neighbours are; where nothing
+// was there are zeros.
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, err := newLedger()
@@ -98,8 +102,8 @@ func TestLedger(t *testing.T) {
 	})
 }
 
-// Rule (ErrStore, MakePorts): a store that lacks what a helper needs, or has something else under its name, is an error, all of it is given back, and the
-// helper begins anew.
+// Rule (ErrStore, MakePorts): a store that lacks what a helper needs, or has something else under
+// its name, is an error, all of it is given back, and the helper begins anew.
 func TestStoreOfNoUse(t *testing.T) {
 	l, err := newLedger()
 	if err != nil {

@@ -1,8 +1,9 @@
 package ports
 
-// This file is how a helper takes over what the one before had, which has ended: what the service manager has kept (store.go), and what the kernel has. The
-// one before may have ended in the middle of anything. What is in one of the two places only was about to come or to go, and goes: nobody has had an
-// answer that it is there.
+// This file is how a helper takes over what the one before had, which has ended: what the service
+// manager has kept (store.go), and what the kernel has. The one before may have ended in the middle
+// of anything. What is in one of the two places only was about to come or to go, and goes: nobody
+// has had an answer that it is there.
 
 import (
 	"errors"
@@ -29,7 +30,8 @@ type legacy struct {
 // keptJob is a job with its place in the ledger.
 type keptJob struct{ nodes, at int }
 
-// takeOver makes the host what it was. A ledger, namespace or map that is missing, or cannot be used, is an error.
+// takeOver makes the host what it was. A ledger, namespace or map that is missing, or cannot be
+// used, is an error.
 func (h *Host) takeOver(most int) (err error) {
 	file, inner := h.store.take(name("ledger")), h.store.take(name("space"))
 	if file == nil || inner == nil {
@@ -110,7 +112,8 @@ func (h *Host) inherit(n string, most int, places map[bpf.Job]int) (err error) {
 	return nil
 }
 
-// sweep takes links away that no port has, and notes which places among them are free. It runs in the namespace of the inner ends.
+// sweep takes links away that no port has, and notes which places among them are free. It runs in
+// the namespace of the inner ends.
 func (h *Host) sweep() error {
 	links, err := h.inner.handle.LinkList()
 	for errors.Is(err, netlink.ErrDumpInterrupted) { // one of them has just changed: once more

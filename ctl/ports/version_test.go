@@ -1,7 +1,8 @@
 package ports
 
-// This file tests that a helper and a funid of two releases that follow each other understand each other. What the one before said is frozen here: its
-// messages as bytes, and what it read of the others' (version 1, of commit 4fb1a858). Whoever makes a new version replaces all of it.
+// This file tests that a helper and a funid of two releases that follow each other understand each
+// other. What the one before said is frozen here: its messages as bytes, and what it read of the
+// others' (version 1, of commit 4fb1a858). Whoever makes a new version replaces all of it.
 
 import (
 	"encoding/json"
@@ -66,7 +67,8 @@ type oldAnswer struct {
 	SpentNs int64 `json:"spent_ns"`
 }
 
-// Rule: the funid of the release before makes and ends ports by this helper, and finds after a restart what it had.
+// Rule: the funid of the release before makes and ends ports by this helper, and finds after a
+// restart what it had.
 func TestFunidOfReleaseBefore(t *testing.T) {
 	b := newBed(t, 2, 1, xdp.AttachNative)
 	conn := b.hosts[0].conn.Load() // the client of today is only a connection here
@@ -127,8 +129,8 @@ func TestFunidOfReleaseBefore(t *testing.T) {
 	ask(oldRemove, 0)
 }
 
-// Rule: this funid makes and ends ports by the helper of the release before, and asks it for nothing that it does not know; with those that are older or much
-// newer it does not go on.
+// Rule: this funid makes and ends ports by the helper of the release before, and asks it for
+// nothing that it does not know; with those that are older or much newer it does not go on.
 func TestHelperOfReleaseBefore(t *testing.T) {
 	mine, its := pair(t)
 	defer its.Close()
@@ -139,7 +141,8 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	// serve answers requests until the connection ends, as the helper before did, but for what it did.
+	// serve answers requests until the connection ends, as the helper before did, but for what it
+	// did.
 	serve := func(its *net.UnixConn, version int) error {
 		buffer := make([]byte, attach.MaxMessage)
 		for {
@@ -245,7 +248,8 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 	}
 }
 
-// Rule (Totals): what ports sent counts also when they have ended, and those that processes keep are told.
+// Rule (Totals): what ports sent counts also when they have ended, and those that processes keep
+// are told.
 func TestTotals(t *testing.T) {
 	b := newBed(t, 2, 2, xdp.AttachNative)
 	h := b.hosts[0]

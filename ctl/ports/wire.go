@@ -1,9 +1,11 @@
 package ports
 
-// This file is what funid and its helper say to each other: a request in JSON and its answer, one packet each, with descriptors beside them (SCM_RIGHTS,
-// unix(7)). A funid of another release may find a helper that outlived the one before. Fields that one does not know it leaves out. Each speaks Version and the
-// one before: the first request says the version of funid, the answer the lower one of the two, and both keep to that (version_test.go). A request that
-// is new in a version says so below; funid does without it where the helper has the one before.
+// This file is what funid and its helper say to each other: a request in JSON and its answer, one
+// packet each, with descriptors beside them (SCM_RIGHTS, unix(7)). A funid of another release may
+// find a helper that outlived the one before. Fields that one does not know it leaves out. Each
+// speaks Version and the one before: the first request says the version of funid, the answer the
+// lower one of the two, and both keep to that (version_test.go). A request that is new in a version
+// says so below; funid does without it where the helper has the one before.
 
 import (
 	"bytes"
@@ -23,27 +25,37 @@ const (
 	opSwitch    = "switch"     // Version; the maps for the NIC program: bpf.SharedMaps descriptors
 	opAddJob    = "add_job"    // Job, Nodes
 	opRemoveJob = "remove_job" // Job
-	opPlace     = "place"      // Job, Node and those behind it: At, each an index into Places; -1: nowhere
-	opMake      = "make"       // Job, Node, Account, Geometry, MTU, Generic, Ticket, with the memory; the answer has the socket and ID
-	opEnd       = "end"        // ID; Forget: nobody will ask whether it is gone
-	opGone      = "gone"       // ID, of a port that has ended; the answer says whether it is
-	opCounters  = "counters"   // ID
-	opHeld      = "held"       // From, Version; the answer has the Version and the Lineage, and the jobs and ports that are there from that place on, as many as fit
-	opKeep      = "keep"       // Index, with the link of the NIC program there, which goes on when funid has ended
-	opKept      = "kept"       // Index; the answer has that link
-	opRelease   = "release"    // Index: the link is not kept any more
-	opQuit      = "quit"       // the helper lets go of all links and ends, if there is no port
-	opAlive     = "alive"      // ID; the answer says Gone where nobody has its socket
-	opTotals    = "totals"     // from version 2 on: the answer has the Totals
-	opShare     = "share"      // ID and With, with Bytes of memory that their processes share until one of the two ends
-	opShared    = "shared"     // ID and With; the answer has that memory
-	opCapture   = "capture"    // from version 2 on: Snap; the answer has bpf.CaptureMaps descriptors. 0: the capture ends, as it does with the connection
+	// Job, Node and those behind it: At, each an index into Places; -1: nowhere
+	opPlace = "place"
+	// Job, Node, Account, Geometry, MTU, Generic, Ticket, with the memory; the answer has the
+	// socket and ID
+	opMake     = "make"
+	opEnd      = "end"      // ID; Forget: nobody will ask whether it is gone
+	opGone     = "gone"     // ID, of a port that has ended; the answer says whether it is
+	opCounters = "counters" // ID
+	// From, Version; the answer has the Version and the Lineage, and the jobs and ports that are
+	// there from that place on, as many as fit
+	opHeld = "held"
+	// Index, with the link of the NIC program there, which goes on when funid has ended
+	opKeep    = "keep"
+	opKept    = "kept"    // Index; the answer has that link
+	opRelease = "release" // Index: the link is not kept any more
+	opQuit    = "quit"    // the helper lets go of all links and ends, if there is no port
+	opAlive   = "alive"   // ID; the answer says Gone where nobody has its socket
+	opTotals  = "totals"  // from version 2 on: the answer has the Totals
+	// ID and With, with Bytes of memory that their processes share until one of the two ends
+	opShare  = "share"
+	opShared = "shared" // ID and With; the answer has that memory
+	// from version 2 on: Snap; the answer has bpf.CaptureMaps descriptors. 0: the capture ends, as
+	// it does with the connection
+	opCapture = "capture"
 )
 
 // placesAtOnce is how many nodes a request of opPlace has at the most: it fits a packet.
 const placesAtOnce = 4096
 
-// Version is of what they say, and leastVersion the one before, which both speak as well. A request without a version is of version 1.
+// Version is of what they say, and leastVersion the one before, which both speak as well. A request
+// without a version is of version 1.
 const (
 	Version      = 2
 	leastVersion = Version - 1
@@ -53,7 +65,8 @@ const (
 	captureSince = 2
 )
 
-// common is the version that one of a version has in common with this program; one that is older hears the least, and refuses.
+// common is the version that one of a version has in common with this program; one that is older
+// hears the least, and refuses.
 func common(theirs int) int { return min(max(theirs, leastVersion), Version) }
 
 // heldAtOnce is how many jobs and ports an answer has at the most: it fits a packet.
@@ -80,13 +93,16 @@ type Held struct {
 
 // Totals is what all ports of a host have in common.
 type Totals struct {
-	Ports  int              `json:"ports"`
-	Kept   int              `json:"kept"`   // those that have ended, and whose socket a process still has
+	Ports int `json:"ports"`
+	// those that have ended, and whose socket a process still has
+	Kept   int              `json:"kept"`
 	Frames bpf.PortCounters `json:"frames"` // of all ports, those that have ended as well
-	Spent  time.Duration    `json:"-"`      // processor time of the helper for the answer, which is the longer the more ports there are
+	// processor time of the helper for the answer, which is the longer the more ports there are
+	Spent time.Duration `json:"-"`
 }
 
-// place is a bpf.Place, and in version 1 how frames go there without a tag or datagrams, instead of bpf.Way.
+// place is a bpf.Place, and in version 1 how frames go there without a tag or datagrams, instead of
+// bpf.Way.
 type place struct {
 	bpf.Place
 	MAC, Own *[6]byte `json:",omitempty"`

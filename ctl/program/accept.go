@@ -13,15 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstPause to longestPause is how long accepting rests after a failure that passes: twice as long after each in a row.
+// firstPause to longestPause is how long accepting rests after a failure that passes: twice as long
+// after each in a row.
 const firstPause, longestPause = 5 * time.Millisecond, time.Second
 
-// passing are the failures after which a listener can accept again: no descriptor or memory at present, or a client that went away.
+// passing are the failures after which a listener can accept again: no descriptor or memory at
+// present, or a client that went away.
 var passing = []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.ECONNABORTED, unix.EINTR, unix.EAGAIN}
 
-// accept returns the listener's next connection. While the process or the system has no descriptor or memory for one, it says so
-// once, through tell, and tries again; connections wait in the listener's backlog meanwhile. Other errors are the listener's, or
-// the context's cause.
+// accept returns the listener's next connection. While the process or the system has no descriptor
+// or memory for one, it says so once, through tell, and tries again; connections wait in the
+// listener's backlog meanwhile. Other errors are the listener's, or the context's cause.
 func accept(ctx context.Context, l net.Listener, tell func(line string)) (net.Conn, error) {
 	for pause, told := firstPause, false; ; pause = min(2*pause, longestPause) {
 		c, err := l.Accept()

@@ -28,7 +28,8 @@ func (f *failing) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: f.Addr(), Err: os.NewSyscallError("accept4", err)}
 }
 
-// Rule (accept): a failure that passes ends nothing: forwarding goes on when there are descriptors again. Others end it.
+// Rule (accept): a failure that passes ends nothing: forwarding goes on when there are descriptors
+// again. Others end it.
 func TestForwardOutlivesEMFILE(t *testing.T) {
 	for _, c := range []struct {
 		first []error

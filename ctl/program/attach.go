@@ -47,7 +47,8 @@ func (f *Flags) checkAttached() error {
 	return nil
 }
 
-// modelled reports whether the profile is one that no daemon's card can have (daemon.Config.Profile). Of one that is not here the daemon says so.
+// modelled reports whether the profile is one that no daemon's card can have
+// (daemon.Config.Profile). Of one that is not here the daemon says so.
 func (f *Flags) modelled() bool {
 	if f.profile == "" {
 		return false

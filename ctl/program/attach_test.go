@@ -7,8 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Rule: a profile that models time is refused with a daemon's card before the daemon is asked, and the line says what to use: the daemon would refuse it,
-// too. One of limits alone, and one that is not here, are the daemon's to judge.
+// Rule: a profile that models time is refused with a daemon's card before the daemon is asked, and
+// the line says what to use: the daemon would refuse it, too. One of limits alone, and one that is
+// not here, are the daemon's to judge.
 func TestModelledProfilesNeedACardOfTheirOwn(t *testing.T) {
 	for name, refused := range map[string]bool{"hamlyn": true, "sbus-arctic": true, "cm5": true, "native": false, "no-such-profile": false} {
 		var f Flags

@@ -1,6 +1,7 @@
 package program
 
-// This file is `funet matmul` as the thesis measured it: by columns, on a modelled machine with that machine's time for computing.
+// This file is `funet matmul` as the thesis measured it: by columns, on a modelled machine with
+// that machine's time for computing.
 
 import (
 	"fmt"

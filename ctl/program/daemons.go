@@ -1,6 +1,7 @@
 package program
 
-// This file is running a program on daemons of a lab that are started for it: on their cards, or on direct ports of theirs.
+// This file is running a program on daemons of a lab that are started for it: on their cards, or on
+// direct ports of theirs.
 
 import (
 	"bytes"
@@ -17,7 +18,8 @@ import (
 	"github.com/funet/funet/ctl/launch"
 )
 
-// OnDaemons runs a job on daemons started for it, and returns what each node printed, or with o.Once what the program did.
+// OnDaemons runs a job on daemons started for it, and returns what each node printed, or with
+// o.Once what the program did.
 func OnDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (printed []string, err error) {
 	if err := l.StartDaemons(d); err != nil {
 		return nil, errors.Join(err, l.StopDaemons())
@@ -59,7 +61,8 @@ func (f *Flags) DirectPorts() lab.DaemonOptions {
 	return lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, More: "carriage: direct\n"}
 }
 
-// RunDirect is RunNodes on direct ports: as many of an ordinary user's processes as there are nodes, on the first hosts.
+// RunDirect is RunNodes on direct ports: as many of an ordinary user's processes as there are
+// nodes, on the first hosts.
 func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts int, program string, args []string) ([]R, error) {
 	user, err := launch.Ordinary()
 	if err != nil {

@@ -1,6 +1,7 @@
 package program
 
-// This file says more about the errors of a program: what is known of the interface, and of the node that is silent.
+// This file says more about the errors of a program: what is known of the interface, and of the
+// node that is silent.
 
 import (
 	"context"
@@ -62,7 +63,8 @@ func (n *Node) silence(err error, node uint16) error {
 // statusPatience is how long the daemon may take to say what it knows of other cards.
 const statusPatience = 10 * time.Second
 
-// silentCards adds to the error that a node is silent what the daemon's hellos have found out about other cards.
+// silentCards adds to the error that a node is silent what the daemon's hellos have found out about
+// other cards.
 func (n *Node) silentCards(err error) error {
 	var r daemon.Status
 	if attach.Call(context.Background(), n.socket, attach.KindStatus, statusPatience, nil, &r) != nil {

@@ -1,6 +1,7 @@
 package program
 
-// This file is the flags of all programs: they say which card a node has, or which lab is made for the occasion.
+// This file is the flags of all programs: they say which card a node has, or which lab is made for
+// the occasion.
 
 import (
 	"cmp"
@@ -70,8 +71,8 @@ type Flags struct {
 	// key is a file; with readable it authenticates only.
 	key      string
 	readable bool
-	// told is the gauge of progress that the command that made the lab has: 0 none, or a descriptor. counted is that gauge
-	// for the node that gets it.
+	// told is the gauge of progress that the command that made the lab has: 0 none, or a
+	// descriptor. counted is that gauge for the node that gets it.
 	told    int
 	counted *os.File
 	// given tells which flags are on the command line; nil: none is told.
@@ -164,7 +165,8 @@ func (f *Flags) Check() error {
 	if _, err := ParseBind(f.Bind); err != nil {
 		return err
 	}
-	f.profile = cmp.Or(f.profile, NativeProfile) // commands that measure the host have no flag for it
+	// commands that measure the host have no flag for it
+	f.profile = cmp.Or(f.profile, NativeProfile)
 	p, err := hwprofiles.Load(f.profile)
 	if err == nil {
 		_, err = machine.Modelled(p)
@@ -190,7 +192,8 @@ const LongestDirect = ports.MaxMTU
 // OnPorts reports whether the processes are to have direct ports.
 func (f *Flags) OnPorts() bool { return f.card == cardDirect }
 
-// OnOwnCards returns the flags for processes of root's with cards of their own, whatever --card says.
+// OnOwnCards returns the flags for processes of root's with cards of their own, whatever --card
+// says.
 func (f *Flags) OnOwnCards() *Flags {
 	own := *f
 	own.card = "embedded"
@@ -210,8 +213,8 @@ func (f *Flags) checkDirect() error {
 	return nil
 }
 
-// checkNumbers refuses numbers that no node can have, wherever its card is. A zero that was given is
-// not taken for a flag that was left out.
+// checkNumbers refuses numbers that no node can have, wherever its card is. A zero that was given
+// is not taken for a flag that was left out.
 func (f *Flags) checkNumbers() error {
 	zero := func(flag string, v int) bool { return v == 0 && f.given != nil && f.given(flag) }
 	switch {

@@ -1,6 +1,7 @@
 package program
 
-// This file is `funet forward`: connections of TCP become connections of FUNet, and the other way, for programs without source.
+// This file is `funet forward`: connections of TCP become connections of FUNet, and the other way,
+// for programs without source.
 
 import (
 	"context"

@@ -30,7 +30,8 @@ func TestForwardRefuses(t *testing.T) {
 	}
 }
 
-// Rule: both ways are forwarded, each to its end, and the end of the context ends it without an error.
+// Rule: both ways are forwarded, each to its end, and the end of the context ends it without an
+// error.
 func TestForward(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,11 +21,13 @@ import (
 )
 
 const (
-	// idleBytes go each way on each connection before it is idle: as many as its ring has at first, so that all of that was touched.
+	// idleBytes go each way on each connection before it is idle: as many as its ring has at first,
+	// so that all of that was touched.
 	idleBytes = 16 << 10
 	// idleMemory is the memory of the process for rings.
 	idleMemory = 256 << 20
-	// idleWarm and idleTime are how long connections are idle before processor time is counted, and while it is.
+	// idleWarm and idleTime are how long connections are idle before processor time is counted, and
+	// while it is.
 	idleWarm = time.Second
 	idleTime = 3 * time.Second
 )
@@ -84,7 +86,8 @@ func (o SocketOptions) openIdle(ctx context.Context, s *socket.Stack, f *Flags) 
 	b := make([]byte, idleBytes)
 	for end := time.Now().Add(f.Wait); len(conns) < o.Count; {
 		c, err := s.DialContext(ctx, socket.Network, fmt.Sprintf("1:%d", socketPort))
-		if err != nil && len(conns) == 0 && time.Now().Before(end) && ctx.Err() == nil { // the other node is not there yet
+		// the other node is not there yet
+		if err != nil && len(conns) == 0 && time.Now().Before(end) && ctx.Err() == nil {
 			pause(ctx, 10*time.Millisecond)
 			continue
 		}
@@ -137,7 +140,8 @@ func answer(c net.Conn, b []byte) error {
 	return err
 }
 
-// resident is how many bytes of memory the process has, with those it shares (proc_pid_statm(5)), without garbage.
+// resident is how many bytes of memory the process has, with those it shares (proc_pid_statm(5)),
+// without garbage.
 func resident() (int, error) {
 	runtime.GC()
 	debug.FreeOSMemory()

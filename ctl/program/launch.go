@@ -37,7 +37,8 @@ var RoleArgs = []string{"bench-role"}
 
 // MeasureMode replaces --xdp auto by the mode that is faster on the lab.
 func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
-	if f.Mode != "auto" || l.Options().Topology == lab.Router { // which frames that measure do not cross
+	// which frames that measure do not cross
+	if f.Mode != "auto" || l.Options().Topology == lab.Router {
 		return nil
 	}
 	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: RoleArgs, Jumbo: f.Jumbo})
@@ -73,8 +74,9 @@ func onLab[R any](ctx context.Context, f *Flags, program string, args []string) 
 	return RunNodes[R](ctx, f, l, program, args)
 }
 
-// RunNodes runs the program on all hosts of the lab, or with f.alone on host 0, and
-// decodes the JSON document of each node. With --card direct they are processes of an ordinary user on direct ports.
+// RunNodes runs the program on all hosts of the lab, or with f.alone on host 0, and decodes the
+// JSON document of each node. With --card direct they are processes of an ordinary user on direct
+// ports.
 func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
 	if f.card == cardDirect {
 		return RunDirect[R](ctx, f, l, len(l.Hosts()), len(l.Hosts()), program, args)

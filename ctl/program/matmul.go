@@ -29,8 +29,8 @@ type MatMulResult struct {
 // columnsResult holds what the program by columns has besides.
 type columnsResult struct {
 	Extensions bool `json:"extensions"`
-	// SpeedUp is by how much it was faster than one processor at its peak (thesis 6.2.2), and Virtual the same in virtual
-	// time; 0: no machine is modelled.
+	// SpeedUp is by how much it was faster than one processor at its peak (thesis 6.2.2), and
+	// Virtual the same in virtual time; 0: no machine is modelled.
 	SpeedUp float64 `json:"speed_up_to_peak"`
 	Virtual float64 `json:"virtual_speed_up_to_peak"`
 }

@@ -48,7 +48,8 @@ type Node struct {
 	Progress apps.Progress
 }
 
-// runOn opens the endpoint that the flags describe and runs a program of words on it. The error of the program is explained.
+// runOn opens the endpoint that the flags describe and runs a program of words on it. The error of
+// the program is explained.
 func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
 	return runPlace(c, f, noMemory, func(n *Node) (r R, err error) {
 		err = n.place.AM(func(e *am.Endpoint) error {
@@ -100,8 +101,8 @@ func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R,
 	return r, n.close(linger)
 }
 
-// describe says which place the flags describe, for a program whose one goroutine drives the card: it keeps this thread, on the flags'
-// processor if they say one.
+// describe says which place the flags describe, for a program whose one goroutine drives the card:
+// it keeps this thread, on the flags' processor if they say one.
 func (n *Node) describe(f *Flags, o *funet.Options) error {
 	if !f.attached() {
 		return n.describeOwn(f, o) // the card keeps the thread when it is opened

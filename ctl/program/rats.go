@@ -1,6 +1,7 @@
 package program
 
-// This file is a program that only measurements run: round trips between nodes 0 and 1 by the protocols of package rats.
+// This file is a program that only measurements run: round trips between nodes 0 and 1 by the
+// protocols of package rats.
 
 import (
 	"cmp"
@@ -101,8 +102,8 @@ func Rats() *cobra.Command {
 	return c
 }
 
-// RatsOnLab makes the round trips between the hosts of a lab of the flags' own and returns what node 0 found, of how well both hosts kept a
-// profile the worse, and the profile.
+// RatsOnLab makes the round trips between the hosts of a lab of the flags' own and returns what
+// node 0 found, of how well both hosts kept a profile the worse, and the profile.
 func RatsOnLab(ctx context.Context, f *Flags, o RatsOptions) (*RatsResult, *hwprofiles.Profile, error) {
 	if err := cmp.Or(o.check(), f.Check()); err != nil {
 		return nil, nil, err
@@ -288,7 +289,8 @@ func (n *ratsNode) rounds(h *hdrhistogram.Histogram, say, hear func(i uint32) er
 		}
 		end := n.now()
 		if int(i) >= n.WarmUp {
-			_ = h.RecordValue(end - begin) // longer than the histogram reaches is as good as its end
+			// longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(end - begin)
 		}
 		begin = end
 	}

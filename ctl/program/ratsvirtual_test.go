@@ -10,9 +10,11 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Rule (HPL-95-86, tables 1 and 3): a round trip of tagged writes on two modelled machines takes twice what the steps add up to: Rats of sender and
-// receiver, the card that sends, the switch, the card that receives, and the notification. The card counts the 8 bytes that say which tag it is,
-// which the paper does not, in what sending and arriving take for a byte; and a look that is just too early takes 4 instructions.
+// Rule (HPL-95-86, tables 1 and 3): a round trip of tagged writes on two modelled machines takes
+// twice what the steps add up to: Rats of sender and receiver, the card that sends, the switch, the
+// card that receives, and the notification. The card counts the 8 bytes that say which tag it is,
+// which the paper does not, in what sending and arriving take for a byte; and a look that is just
+// too early takes 4 instructions.
 func TestRoundTripFollowsFromSteps(t *testing.T) {
 	p, err := hwprofiles.Load("hamlyn")
 	if err != nil {
@@ -48,7 +50,8 @@ func TestRoundTripFollowsFromSteps(t *testing.T) {
 	}
 }
 
-// Rule: no total is an input: a step that takes longer makes the round trip longer by twice that, if somebody waits for it, and not at all if nobody does.
+// Rule: no total is an input: a step that takes longer makes the round trip longer by twice that,
+// if somebody waits for it, and not at all if nobody does.
 func TestStepsOnAndOffThePath(t *testing.T) {
 	base := roundTrip(t, func(hwprofiles.Step) hwprofiles.Share { return 0 })
 	for _, x := range []struct {
@@ -56,7 +59,8 @@ func TestStepsOnAndOffThePath(t *testing.T) {
 		ns                   float64 // that one more of its unit takes
 	}{
 		{"direct", "sender", "send packet", "on", 25}, {"direct", "switch", "switch", "on", 25}, {"direct", "receiver", "link to interface", "on", 25},
-		{"direct", "receiver", "notify host", "off", 25}, // which somebody waits for where a notification is asked for
+		// which somebody waits for where a notification is asked for
+		{"direct", "receiver", "notify host", "off", 25},
 		{"tagged-direct", "sender", "sendmsg", "on", 1.27 * 1000 / 120}, {"tagged", "receiver", "get_tag", "on", 1.27 * 1000 / 120},
 		{"direct", "sender", "notify host", "off", 0}, {"tagged-direct", "sender", "sendmsg", "off", 0}, {"tagged", "receiver", "get_tag", "off", 0},
 	} {
@@ -67,7 +71,8 @@ func TestStepsOnAndOffThePath(t *testing.T) {
 			}
 			return 0
 		})
-		if diff := got - base - 2*more*x.ns/1000; diff < -0.09 || diff > 0.09 { // a look at each end
+		// a look at each end
+		if diff := got - base - 2*more*x.ns/1000; diff < -0.09 || diff > 0.09 {
 			t.Errorf("%s of %s, %s: the round trip takes %v us instead of %v, want %v more", x.name, x.of, x.side, got, base, 2*more*x.ns/1000)
 		}
 	}
@@ -90,7 +95,8 @@ func roundTrip(t *testing.T, more func(hwprofiles.Step) hwprofiles.Share) float6
 	return r.P50
 }
 
-// Rule: a profile without the steps of a card and its library, and a write that no packet holds, are refused.
+// Rule: a profile without the steps of a card and its library, and a write that no packet holds,
+// are refused.
 func TestVirtualTimeRefuses(t *testing.T) {
 	for _, name := range []string{"native", "cm5", "hamlyn-statemachine"} {
 		p, err := hwprofiles.Load(name)

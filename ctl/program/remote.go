@@ -1,6 +1,7 @@
 package program
 
-// This file is a program that only measurements run: calls and messages of bytes between nodes 0 and 1, by package funet.
+// This file is a program that only measurements run: calls and messages of bytes between nodes 0
+// and 1, by package funet.
 
 import (
 	"bytes"
@@ -35,8 +36,8 @@ const (
 // remoteHandler is the handler of the calls and of either kind of messages.
 const remoteHandler = 0
 
-// RemoteResult is the JSON document of one node: of node 0 the times of calls in microseconds, of the node where the
-// messages arrive their rate. An answer is a message, too.
+// RemoteResult is the JSON document of one node: of node 0 the times of calls in microseconds, of
+// the node where the messages arrive their rate. An answer is a message, too.
 type RemoteResult struct {
 	P50  float64 `json:"call_p50_us"`
 	P99  float64 `json:"call_p99_us"`
@@ -157,7 +158,8 @@ func (o RemoteOptions) call(n *Node, count int, h *hdrhistogram.Histogram) (err 
 		}
 		if h != nil {
 			end := time.Now()
-			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+			// longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(int64(end.Sub(begin)))
 			begin = end
 		}
 	}
@@ -230,8 +232,8 @@ func (c *counter) take(right bool) {
 	}
 }
 
-// run has node 0 send and node 1 count. Nothing overtakes between two nodes that lose nothing; where something does, it
-// counts as wrong.
+// run has node 0 send and node 1 count. Nothing overtakes between two nodes that lose nothing;
+// where something does, it counts as wrong.
 func (c *counter) run(n *Node, r *RemoteResult, send func(context.Context) error) error {
 	e := n.place
 	err := e.Barrier(n.ctx)

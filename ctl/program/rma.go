@@ -1,7 +1,8 @@
 package program
 
-// This file is a program that only measurements run: writes from one node straight into the memory of the other. It stands on package funi
-// alone, so what is measured is the card, and no library above it.
+// This file is a program that only measurements run: writes from one node straight into the memory
+// of the other. It stands on package funi alone, so what is measured is the card, and no library
+// above it.
 
 import (
 	"bytes"
@@ -31,14 +32,18 @@ const RMAProgram = "bench-rma"
 
 // What it does.
 const (
-	RMAPut    = "put"    // node 0 writes 8 bytes, node 1 sees them in its memory and answers likewise; each round trip is timed
+	// node 0 writes 8 bytes, node 1 sees them in its memory and answers likewise; each round trip
+	// is timed
+	RMAPut    = "put"
 	RMANotify = "notify" // the same, but each hears of the write by a notification
-	RMARate   = "rate"   // node 1 writes 8 bytes at a time into the memory of node 0, as fast as it can
-	RMABulk   = "bulk"   // node 0 writes blocks into the memory of node 1, which checks each
-	RMAGet    = "get"    // node 0 reads 8 bytes of node 1, whose process has no part in it; each is timed
-	RMAAdd    = "add"    // the same with a fetch-and-add
-	RMASwap   = "swap"   // the same with a swap
-	RMAGets   = "gets"   // node 0 reads blocks of node 1, and checks each
+	// node 1 writes 8 bytes at a time into the memory of node 0, as fast as it can
+	RMARate = "rate"
+	RMABulk = "bulk" // node 0 writes blocks into the memory of node 1, which checks each
+	// node 0 reads 8 bytes of node 1, whose process has no part in it; each is timed
+	RMAGet  = "get"
+	RMAAdd  = "add"  // the same with a fetch-and-add
+	RMASwap = "swap" // the same with a swap
+	RMAGets = "gets" // node 0 reads blocks of node 1, and checks each
 )
 
 const (
@@ -46,18 +51,21 @@ const (
 	rmaBytes  = 8 // of a short write
 	rmaPlaces = 1024
 
-	// Memory of a node, by offset: who is there, the word of round trips, those of one-way writes, and blocks.
+	// Memory of a node, by offset: who is there, the word of round trips, those of one-way writes,
+	// and blocks.
 	rmaHello  = 0
 	rmaHeard  = 8
 	rmaWord   = 64
 	rmaTable  = 4096
 	rmaBlocks = rmaTable + rmaPlaces*rmaBytes
 
-	// rmaKey is the key of either node's memory, in key slot 0. It is no secret: both are alone on a lab.
+	// rmaKey is the key of either node's memory, in key slot 0. It is no secret: both are alone on
+	// a lab.
 	rmaKey = 0x5241_4d20_4142_0000
 	// rmaWindow is that of the same memory as a window, in key slot 1.
 	rmaWindow = 0x5241_4d20_4142_0001
-	// rmaDepth is how many blocks are under way at once. Each has an area for itself; area 0 is that of short writes.
+	// rmaDepth is how many blocks are under way at once. Each has an area for itself; area 0 is
+	// that of short writes.
 	rmaDepth  = 8
 	rmaCredit = 64
 	// rmaAgain is how long a node waits for an answer to its hello.
@@ -66,7 +74,8 @@ const (
 	rmaHelloCookie = 1
 )
 
-// RMAResult is the JSON document of one node. Node 0 has times of round trips in microseconds, the goodput of blocks, or how many writes came a second.
+// RMAResult is the JSON document of one node. Node 0 has times of round trips in microseconds, the
+// goodput of blocks, or how many writes came a second.
 type RMAResult struct {
 	P50     float64 `json:"rtt_p50_us"`
 	P99     float64 `json:"rtt_p99_us"`
@@ -210,8 +219,8 @@ func (n *rmaNode) put(p *funi.Put) error {
 	return n.commit(func(s *funi.Slot) { s.SetPut(n.peer, p) })
 }
 
-// meet opens this node's memory, and waits until the other has, too. Each says that it is there, and later that it has heard the other, until it hears
-// the latter.
+// meet opens this node's memory, and waits until the other has, too. Each says that it is there,
+// and later that it has heard the other, until it hears the latter.
 func (n *rmaNode) meet(end time.Time) error {
 	n.iface.Watch(true)
 	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
@@ -246,7 +255,8 @@ func (n *rmaNode) meet(end time.Time) error {
 	if err != nil {
 		return err
 	}
-	n.iface.Watch(n.Do == RMAPut || n.Do == RMARate) // the others hear of everything by notifications
+	// the others hear of everything by notifications
+	n.iface.Watch(n.Do == RMAPut || n.Do == RMARate)
 	return n.put(&funi.Put{Offset: rmaHeard, Data: one})
 }
 
@@ -285,7 +295,8 @@ func (n *rmaNode) roundTrips(r *RMAResult) error {
 		}
 		end := time.Now()
 		if i > uint64(n.WarmUp) {
-			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+			// longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(int64(end.Sub(begin)))
 		}
 		begin = end
 	}
@@ -296,7 +307,8 @@ func (n *rmaNode) roundTrips(r *RMAResult) error {
 	return nil
 }
 
-// rate writes one way. The area counts all of the writes, so that its one notification says that each came once.
+// rate writes one way. The area counts all of the writes, so that its one notification says that
+// each came once.
 func (n *rmaNode) rate(r *RMAResult) error {
 	if n.first {
 		var note funi.Notification
@@ -411,7 +423,8 @@ func (n *rmaNode) bulk(r *RMAResult) error {
 	return nil
 }
 
-// operations times operations on a word of the other node, one after the other; what each answers is checked.
+// operations times operations on a word of the other node, one after the other; what each answers
+// is checked.
 func (n *rmaNode) operations(r *RMAResult) error {
 	var note funi.Notification
 	if !n.first {

@@ -17,19 +17,22 @@ import (
 
 // Place says which node a result is of, and how its frames went.
 type Place struct {
-	Node     int     `json:"node"`
-	Carrier  string  `json:"card_of"` // "embedded": the process's own; "daemon"; "direct": the process's own, on a port of a daemon's
-	XDPMode  string  `json:"xdp_mode"`
-	BindMode string  `json:"bind_mode"`
-	Why      string  `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
-	Profile  string  `json:"profile"`
-	Shared   *Shared `json:"shared,omitempty"` // of a direct port with nodes of the same host that were spoken to; nil: there is none
-	Host     *host   `json:"host,omitempty"`   // nil: nothing is modelled
+	Node int `json:"node"`
+	// "embedded": the process's own; "daemon"; "direct": the process's own, on a port of a daemon's
+	Carrier  string `json:"card_of"`
+	XDPMode  string `json:"xdp_mode"`
+	BindMode string `json:"bind_mode"`
+	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
+	Profile  string `json:"profile"`
+	// of a direct port with nodes of the same host that were spoken to; nil: there is none
+	Shared *Shared `json:"shared,omitempty"`
+	Host   *host   `json:"host,omitempty"` // nil: nothing is modelled
 }
 
 func (p Place) where() Place { return p }
 
-// Shared says how many nodes of the host frames went to through memory, at the end, and what became of frames.
+// Shared says how many nodes of the host frames went to through memory, at the end, and what became
+// of frames.
 type Shared struct {
 	With int `json:"with"`
 	shared.Counters
@@ -81,7 +84,8 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 	return all[0], nil
 }
 
-// progress has the node's program tell how far it has come: to the command that made the lab, or to who waits for node 0.
+// progress has the node's program tell how far it has come: to the command that made the lab, or to
+// who waits for node 0.
 func (f *Flags) progress(what string, n *Node) (*output.Progress, error) {
 	var to io.Writer
 	g := new(output.Gauge)

@@ -32,8 +32,9 @@ type well struct{ funet.Carrier }
 
 func (well) Err() error { return nil }
 
-// Rule: the error that a node is silent, where a daemon has the card, names what the daemon has heard: other versions,
-// clusters and numbers, and who does not answer; and is as it was where there is nothing to say, or no daemon.
+// Rule: the error that a node is silent, where a daemon has the card, names what the daemon has
+// heard: other versions, clusters and numbers, and who does not answer; and is as it was where
+// there is nothing to say, or no daemon.
 func TestSilentCards(t *testing.T) {
 	silent := &am.Undelivered{Node: 1, Reason: arctic.ReasonSilent}
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package program
 
-// This file is a program that only measurements run: connections between nodes 0 and 1, of package socket or of TCP, with the same code.
+// This file is a program that only measurements run: connections between nodes 0 and 1, of package
+// socket or of TCP, with the same code.
 
 import (
 	"bytes"
@@ -33,13 +34,15 @@ const SocketProgram = "bench-socket"
 
 // What it does. Node 0 dials in all of these.
 const (
-	SocketRoundTrips  = "round-trips" // of one connection, one after the other
-	SocketBeside      = "beside"      // the same while another connection is full
-	SocketBulk        = "bulk"        // one connection, one way
-	SocketStreams     = "streams"     // many connections, one way, all at once
-	SocketConnections = "connections" // opened, used for one round trip and closed, one after the other
-	SocketDatagrams   = "datagrams"   // one way, as fast as they go
-	SocketIdle        = "idle"        // many connections, used once and then not any more; over FUNet alone
+	SocketRoundTrips = "round-trips" // of one connection, one after the other
+	SocketBeside     = "beside"      // the same while another connection is full
+	SocketBulk       = "bulk"        // one connection, one way
+	SocketStreams    = "streams"     // many connections, one way, all at once
+	// opened, used for one round trip and closed, one after the other
+	SocketConnections = "connections"
+	SocketDatagrams   = "datagrams" // one way, as fast as they go
+	// many connections, used once and then not any more; over FUNet alone
+	SocketIdle = "idle"
 )
 
 // What it does that over.
@@ -52,19 +55,22 @@ const (
 	socketPort = 7007
 	// socketWrite is how many bytes are written at once where many are.
 	socketWrite = 128 << 10
-	// socketWarm and socketTime are how long streams run before they are counted, and while they are.
+	// socketWarm and socketTime are how long streams run before they are counted, and while they
+	// are.
 	socketWarm = 300 * time.Millisecond
 	socketTime = time.Second
 )
 
-// SocketResult is the JSON document of one node. Node 0 has times and rates, the node where streams and datagrams end what they are.
+// SocketResult is the JSON document of one node. Node 0 has times and rates, the node where streams
+// and datagrams end what they are.
 type SocketResult struct {
 	P50  float64 `json:"rtt_p50_us"`
 	P99  float64 `json:"rtt_p99_us"`
 	Rate float64 `json:"per_s"` // connections, or datagrams that arrived
 	Gbit float64 `json:"gbit_per_s"`
 	Jain float64 `json:"jain"`
-	// Of connections that are not used: memory of the process for each, and its share of a processor.
+	// Of connections that are not used: memory of the process for each, and its share of a
+	// processor.
 	BytesEach float64 `json:"bytes_per_connection"`
 	CPU       float64 `json:"cpu_percent"`
 	Place
@@ -143,7 +149,8 @@ func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err 
 		}
 		return o.idle(ctx, f)
 	}
-	// As bench calls has gRPC: what the runtime spreads over the processors of both ends is in the way of the other end.
+	// As bench calls has gRPC: what the runtime spreads over the processors of both ends is in the
+	// way of the other end.
 	if f.CPU >= 0 {
 		runtime.GOMAXPROCS(1)
 		if err := pin.Process(f.CPU); err != nil {
@@ -421,8 +428,8 @@ func (s *shares) counts(n int) (all []int64) {
 	return all
 }
 
-// measure says how evenly streams share the way here: Jain's index (RFC 5166, section 2.3.2), the square of the sum by the sum of the squares
-// and by their number.
+// measure says how evenly streams share the way here: Jain's index (RFC 5166, section 2.3.2), the
+// square of the sum by the sum of the squares and by their number.
 func (s *shares) measure(ctx context.Context, n int, r *SocketResult) {
 	for s.counts(n) == nil && ctx.Err() == nil {
 		pause(ctx, 10*time.Millisecond)
@@ -440,7 +447,8 @@ func (s *shares) measure(ctx context.Context, n int, r *SocketResult) {
 		sum, squares = sum+x, squares+x*x
 	}
 	r.Gbit = sum * 8 / float64(took.Nanoseconds())
-	if squares > 0 { // else nothing has come, as on a machine that runs others, and nobody has a share
+	// else nothing has come, as on a machine that runs others, and nobody has a share
+	if squares > 0 {
 		r.Jain = sum * sum / squares / float64(n)
 	}
 }
@@ -471,7 +479,8 @@ func (o SocketOptions) roundTrips(ctx context.Context, n *network, r *SocketResu
 			return fmt.Errorf("%w: message %d came back as another", apps.ErrVerify, i)
 		}
 		if i >= o.WarmUp {
-			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+			// longer than the histogram reaches is as good as its end
+			_ = h.RecordValue(int64(end.Sub(begin)))
 		}
 		begin = end
 	}
@@ -600,7 +609,8 @@ func (o SocketOptions) connections(ctx context.Context, n *network, r *SocketRes
 	return nil
 }
 
-// datagrams sends datagrams until the server has counted for long enough. Those of UDP may be lost; the server counts what arrives.
+// datagrams sends datagrams until the server has counted for long enough. Those of UDP may be lost;
+// the server counts what arrives.
 func (o SocketOptions) datagrams(ctx context.Context, n *network, r *SocketResult) error {
 	p, err := n.packets(false)
 	if err != nil {

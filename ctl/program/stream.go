@@ -61,7 +61,8 @@ func Stream() *cobra.Command {
 	return c
 }
 
-// check refuses options that a group of that number of nodes cannot run; 0: the number is not known yet.
+// check refuses options that a group of that number of nodes cannot run; 0: the number is not known
+// yet.
 func (o StreamOptions) check(nodes int) error {
 	if nodes == 0 {
 		nodes = cluster.MaxNodes

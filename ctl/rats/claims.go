@@ -1,6 +1,7 @@
 package rats
 
-// This file is `funet sim rats --claims`: what the text of the paper concludes, beside what the steps say.
+// This file is `funet sim rats --claims`: what the text of the paper concludes, beside what the
+// steps say.
 
 import (
 	"errors"

@@ -1,7 +1,8 @@
 package rats
 
-// This file is `funet sim rats --plot`: the curves behind what the text of the paper concludes (HPL-95-86, 4.1 and 4.2), out of the same
-// steps as its tables, with marks where it prints a figure. The paper draws none of them.
+// This file is `funet sim rats --plot`: the curves behind what the text of the paper concludes
+// (HPL-95-86, 4.1 and 4.2), out of the same steps as its tables, with marks where it prints a
+// figure. The paper draws none of them.
 
 import (
 	"fmt"
@@ -49,7 +50,8 @@ type curvesReport struct {
 	Panels  []panel `json:"panels"`
 }
 
-// Sizes in bytes. A packet that the host writes to the card has at most 64, one that the card fetches 512.
+// Sizes in bytes. A packet that the host writes to the card has at most 64, one that the card
+// fetches 512.
 const (
 	mostDirect = 64
 	mostPacket = 512
@@ -95,7 +97,8 @@ func (m *model) curves() (*curvesReport, error) {
 	return r, x.wrong
 }
 
-// cardsDMA is what the cards take for a message that they fetch, in packets of 512 bytes or in one that is shorter, in nanoseconds.
+// cardsDMA is what the cards take for a message that they fetch, in packets of 512 bytes or in one
+// that is shorter, in nanoseconds.
 func (x *machine) cardsDMA(d float64) float64 {
 	_, c, err := x.m.dma(min(d, mostPacket), max(d/mostPacket, 1))
 	return x.take(c.all(), err) * x.m.cycle

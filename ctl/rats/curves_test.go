@@ -12,8 +12,8 @@ import (
 	"github.com/funet/funet/ctl/figure"
 )
 
-// Rule: where the paper prints a figure on a curve, the steps have it within 2 % (4.2); but where DMA breaks even, which no
-// reading gives more exactly than to its one digit.
+// Rule: where the paper prints a figure on a curve, the steps have it within 2 % (4.2); but where
+// DMA breaks even, which no reading gives more exactly than to its one digit.
 func TestCurvesMeetWhatIsPrinted(t *testing.T) {
 	for profile, marks := range map[string]int{"hamlyn": 5, "hamlyn-statemachine": 3} {
 		r, err := load(t, profile).curves()
@@ -34,8 +34,8 @@ func TestCurvesMeetWhatIsPrinted(t *testing.T) {
 	}
 }
 
-// Rule: bandwidth grows with size up to the bus's, 71.1 of 10^6 byte/s. Direct I/O is faster for what one packet of it holds, and takes the
-// library fewer instructions only below 30 bytes.
+// Rule: bandwidth grows with size up to the bus's, 71.1 of 10^6 byte/s. Direct I/O is faster for
+// what one packet of it holds, and takes the library fewer instructions only below 30 bytes.
 func TestCurvesAgree(t *testing.T) {
 	r, err := load(t, "hamlyn").curves()
 	if err != nil || len(r.Panels) != 3 {

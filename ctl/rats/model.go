@@ -31,7 +31,8 @@ func newModel(p *hwprofiles.Profile) (*model, error) {
 	return m, err
 }
 
-// sum adds up the steps of one side that somebody waits for, or nobody, for d bytes of data and m of metadata; those named alone, if any are.
+// sum adds up the steps of one side that somebody waits for, or nobody, for d bytes of data and m
+// of metadata; those named alone, if any are.
 func (m *model) sum(of, side, path string, d, metadata float64, names ...string) (total float64, err error) {
 	found := 0
 	for _, s := range m.p.Steps {
@@ -48,7 +49,8 @@ func (m *model) sum(of, side, path string, d, metadata float64, names ...string)
 
 func share(v hwprofiles.Share) float64 { return float64(v) / float64(hwprofiles.One) }
 
-// bus is how many cycles d bytes take over the bus: in bursts of 8 words from 32 bytes on, and below in bursts of 4 (Table 3, note a).
+// bus is how many cycles d bytes take over the bus: in bursts of 8 words from 32 bytes on, and
+// below in bursts of 4 (Table 3, note a).
 func (m *model) bus(d float64) float64 {
 	words := 4
 	if d >= 32 {
@@ -71,8 +73,9 @@ func (s *steps) one(side, path, name string) float64 {
 	return v
 }
 
-// arrive is how long the card takes to take a packet off the link: its processor shares the memory with the link's DMA, which takes
-// every fourth cycle at least and no more than every other (Table 4, note c).
+// arrive is how long the card takes to take a packet off the link: its processor shares the memory
+// with the link's DMA, which takes every fourth cycle at least and no more than every other (Table
+// 4, note c).
 func (s *steps) arrive() float64 {
 	whole := s.one("receiver", "on", "link to interface")
 	at0 := *s
@@ -93,8 +96,8 @@ func (m *model) direct(d float64) (card, error) {
 	return c, s.wrong
 }
 
-// dma is a message of n packets that the card fetches (Tables 4 and 5). The bus is the narrowest way: while a packet is sent the next is
-// loaded, and while one is written the next arrives.
+// dma is a message of n packets that the card fetches (Tables 4 and 5). The bus is the narrowest
+// way: while a packet is sent the next is loaded, and while one is written the next arrives.
 func (m *model) dma(d, n float64) (sender float64, c card, err error) {
 	s := steps{m: m, of: "dma", d: d}
 	last := s.one("sender", "on", "send packet")
@@ -103,7 +106,8 @@ func (m *model) dma(d, n float64) (sender float64, c card, err error) {
 	return sender, c, s.wrong
 }
 
-// receiver is what the receiver alone takes for n packets: the first, and then one behind the other over the bus.
+// receiver is what the receiver alone takes for n packets: the first, and then one behind the other
+// over the bus.
 func (m *model) receiver(d, n float64) (float64, error) {
 	_, c, err := m.dma(d, n)
 	return c.receiver + c.notify + (n-1)*m.bus(d), err
@@ -117,7 +121,8 @@ func (m *model) software(of, mode, side, path string, d, metadata float64) (floa
 	return m.sum(of, side, path, d, metadata)
 }
 
-// best is the state machines' cycles for one packet of d bytes, with the switch or without, as packets that follow each other have it (4.2).
+// best is the state machines' cycles for one packet of d bytes, with the switch or without, as
+// packets that follow each other have it (4.2).
 func (m *model) best(d float64, withSwitch bool) (float64, error) {
 	s := steps{m: m, of: "statemachine", d: d}
 	total := s.one("both", "on", "request, header out and in") + m.bus(max(d, 32))/max(d, 32)*d

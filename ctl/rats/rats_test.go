@@ -1,6 +1,7 @@
 package rats
 
-// This file holds how near the tables of the Hamlyn paper are (HPL-95-86; designs/hamlyn.md, "Done when").
+// This file holds how near the tables of the Hamlyn paper are (HPL-95-86; designs/hamlyn.md, "Done
+// when").
 
 import (
 	"errors"
@@ -24,7 +25,8 @@ func load(t *testing.T, name string) *model {
 	return m
 }
 
-// Rule: counts are within 1 % of the paper's, and the times of tables 1 and 2 are theirs to one of the last digit; but for slips, which are these.
+// Rule: counts are within 1 % of the paper's, and the times of tables 1 and 2 are theirs to one of
+// the last digit; but for slips, which are these.
 func TestTablesAreMet(t *testing.T) {
 	m := load(t, "hamlyn")
 	slips := map[string]bool{}
@@ -78,7 +80,8 @@ func TestStepsMakeTheTables(t *testing.T) {
 	}
 }
 
-// Rule: what the messages of tables 3 to 5 take that are sent in virtual time is what the steps add up to, within 1 %; tables 1 and 2 are of no message.
+// Rule: what the messages of tables 3 to 5 take that are sent in virtual time is what the steps add
+// up to, within 1 %; tables 1 and 2 are of no message.
 func TestTrafficTakesWhatStepsAddUpTo(t *testing.T) {
 	m := load(t, "hamlyn")
 	for table := 1; table <= tables; table++ {
@@ -96,8 +99,9 @@ func TestTrafficTakesWhatStepsAddUpTo(t *testing.T) {
 	}
 }
 
-// Rule: traffic is made of each unit's own time, not of the sums: what is cut into packets of 64 bytes is slower than blocks, which the sums do not know,
-// and a step that somebody waits for shows as often as there are packets that nothing hides.
+// Rule: traffic is made of each unit's own time, not of the sums: what is cut into packets of 64
+// bytes is slower than blocks, which the sums do not know, and a step that somebody waits for shows
+// as often as there are packets that nothing hides.
 func TestTrafficIsSent(t *testing.T) {
 	long := message{bytes: 64 << 10, dma: true, notify: true}
 	took := func(change func(*hwprofiles.Profile)) float64 {
@@ -129,7 +133,8 @@ func TestTrafficIsSent(t *testing.T) {
 	if got := step("start data to card", "sender", 50); math.Abs(got-50) > 0.1 {
 		t.Errorf("starting takes 50 cycles more, the message %v", got)
 	}
-	if got := step("send packet", "sender", 50); got < 50+127*(277+50-288) || got > 50+128*(277+50-288) { // the link is the narrowest way now
+	// the link is the narrowest way now
+	if got := step("send packet", "sender", 50); got < 50+127*(277+50-288) || got > 50+128*(277+50-288) {
 		t.Errorf("sending takes 50 cycles more, the message %v", got)
 	}
 	if got := step("notify host", "sender", 50); math.Abs(got) > 0.1 {
@@ -137,8 +142,9 @@ func TestTrafficIsSent(t *testing.T) {
 	}
 }
 
-// Rule: of what the text concludes all holds but the round trips, which the paper rounds before it doubles them, the bandwidth of pipelined messages,
-// which no reading of Table 4 gives, and that of 4 Kbyte.
+// Rule: of what the text concludes all holds but the round trips, which the paper rounds before it
+// doubles them, the bandwidth of pipelined messages, which no reading of Table 4 gives, and that of
+// 4 Kbyte.
 func TestClaims(t *testing.T) {
 	for profile, want := range map[string]int{"hamlyn": 4, "hamlyn-statemachine": 2} {
 		r, err := load(t, profile).claims()

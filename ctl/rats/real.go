@@ -1,6 +1,7 @@
 package rats
 
-// This file is `funet rats`: round trips of tagged writes in real time, on machines as slow as a profile beside virtual time.
+// This file is `funet rats`: round trips of tagged writes in real time, on machines as slow as a
+// profile beside virtual time.
 
 import (
 	"errors"
@@ -19,8 +20,9 @@ import (
 // realResult is the JSON document. Microseconds are round trips.
 type realResult struct {
 	program.RatsResult
-	Bytes   int      `json:"bytes"`
-	Virtual *float64 `json:"virtual_rtt_p50_us"`      // nil: the profile models no machine, or not package rats
+	Bytes int `json:"bytes"`
+	// nil: the profile models no machine, or not package rats
+	Virtual *float64 `json:"virtual_rtt_p50_us"`
 	Diff    *float64 `json:"diff_to_virtual_percent"` // of the medians
 }
 

@@ -36,11 +36,13 @@ type cell struct {
 	Printed float64 `json:"printed"`
 	Model   float64 `json:"model"`
 	Diff    float64 `json:"diff_percent"`
-	// LastDigit says that a time is the model's to one of the last digit that is printed: times were cut off here and rounded there.
+	// LastDigit says that a time is the model's to one of the last digit that is printed: times
+	// were cut off here and rounded there.
 	LastDigit bool   `json:"to_last_digit"`
 	Slip      string `json:"slip"`
-	// Traffic is what the message took that the table is of, sent in virtual time; nil in tables 1 and 2, which are of no message, and where the
-	// profile has not the steps of a card and its library.
+	// Traffic is what the message took that the table is of, sent in virtual time; nil in tables 1
+	// and 2, which are of no message, and where the profile has not the steps of a card and its
+	// library.
 	Traffic     *float64 `json:"traffic"`
 	TrafficDiff *float64 `json:"traffic_to_model_percent"`
 	text        string
@@ -57,10 +59,11 @@ type step struct {
 
 // report is the JSON document.
 type report struct {
-	Table   int     `json:"table"`
-	Profile string  `json:"profile"`
-	Cells   []cell  `json:"cells"`
-	Worst   float64 `json:"worst_percent"` // of the cells in instructions or cycles that have no slip
+	Table   int    `json:"table"`
+	Profile string `json:"profile"`
+	Cells   []cell `json:"cells"`
+	// of the cells in instructions or cycles that have no slip
+	Worst   float64 `json:"worst_percent"`
 	WorstUs float64 `json:"worst_us_percent"`
 	// WorstTraffic is of the cells that have traffic, to the model.
 	WorstTraffic float64 `json:"worst_traffic_to_model_percent"`

@@ -1,7 +1,8 @@
 package rats
 
-// This file sends the messages of tables 3 to 5: between two machines of the profile, in virtual time, through the engine's units as any traffic. A
-// program that takes no time by itself puts the request into its send queue, and looks at what the card has made of it at the other end.
+// This file sends the messages of tables 3 to 5: between two machines of the profile, in virtual
+// time, through the engine's units as any traffic. A program that takes no time by itself puts the
+// request into its send queue, and looks at what the card has made of it at the other end.
 
 import (
 	"errors"
@@ -36,8 +37,9 @@ type message struct {
 
 // sent is what a message took, in cycles.
 type sent struct {
-	sender   float64 // from the request until its last packet has left
-	receiver float64 // from the arrival of its first packet until the record is there, or without one the data
+	sender float64 // from the request until its last packet has left
+	// from the arrival of its first packet until the record is there, or without one the data
+	receiver float64
 	all      float64 // from the request until then
 }
 
@@ -63,7 +65,8 @@ func (s *sent) of(side string) float64 {
 	return s.all
 }
 
-// send sends a message, and another before it so that the cards have met. Errors are machine.ErrParts, and others of package sim.
+// send sends a message, and another before it so that the cards have met. Errors are
+// machine.ErrParts, and others of package sim.
 func (m *model) send(x message) (*sent, error) {
 	var begin, first, last int64 // of the message, and when its first and last packets leave
 	opened, ready := false, false

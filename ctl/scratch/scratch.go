@@ -108,7 +108,8 @@ func take(path string) (*os.File, error) {
 		}
 		return nil, err
 	}
-	// The process that had the lock before may have removed the folder, and another may be in its place.
+	// The process that had the lock before may have removed the folder, and another may be in its
+	// place.
 	if err := unix.Lstat(path, &now); err != nil || now.Ino != ours.Ino || now.Dev != ours.Dev {
 		f.Close()
 		return nil, nil

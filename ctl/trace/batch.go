@@ -19,8 +19,8 @@ const (
 // ErrMalformed: what was read is no trace.
 var ErrMalformed = errors.New("not a trace; run the same version of FUNet on both sides")
 
-// Request is the JSON that asks for a trace. The first answer is Begin, and those after it are batches, until the process sends
-// anything more, or one of the two sides closes the connection.
+// Request is the JSON that asks for a trace. The first answer is Begin, and those after it are
+// batches, until the process sends anything more, or one of the two sides closes the connection.
 type Request struct {
 	Every int    `json:"every"`         // one packet in Every is traced
 	GID   uint16 `json:"gid,omitempty"` // of this group; 0: of all that the user may trace
@@ -30,10 +30,11 @@ type Request struct {
 type Begin struct {
 	attach.Info
 	Every    int   `json:"every"`
-	Clock    int64 `json:"clock_unix_ns"`          // when the records' time was 0
-	Contexts int   `json:"contexts"`               // that are followed, at the beginning
-	Others   int   `json:"others"`                 // that are not, because somebody else's trace follows them
-	Ports    int   `json:"direct_ports,omitempty"` // whose packets the card does not see
+	Clock    int64 `json:"clock_unix_ns"` // when the records' time was 0
+	Contexts int   `json:"contexts"`      // that are followed, at the beginning
+	// that are not, because somebody else's trace follows them
+	Others int `json:"others"`
+	Ports  int `json:"direct_ports,omitempty"` // whose packets the card does not see
 }
 
 // Batch is the JSON of an answer after the first.

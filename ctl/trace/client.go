@@ -23,9 +23,10 @@ const (
 // ErrEnough is returned by see when it wants no more.
 var ErrEnough = errors.New("enough")
 
-// Follow traces at the socket until the context ends, after which see still gets the records of packets that are under way, or see returns
-// ErrEnough: neither is an error. begin is called first. It returns how many records were lost. Errors besides:
-// attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and those of a refusal and of begin and see.
+// Follow traces at the socket until the context ends, after which see still gets the records of
+// packets that are under way, or see returns ErrEnough: neither is an error. begin is called first.
+// It returns how many records were lost. Errors besides: attach.ErrNoDaemon, attach.ErrLost,
+// ErrMalformed, and those of a refusal and of begin and see.
 func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*engine.Trace) error) (lost uint64, err error) {
 	failed := func(err error) error { return fmt.Errorf("tracing at %s: %w", socket, err) }
 	c, err := attach.Converse(ctx, socket, attach.KindTrace, patience)

@@ -22,8 +22,8 @@ func placeOf(r *engine.Trace) place {
 	return place{r.FromCard, r.ToCard, r.Session, r.Sequence, uint8(r.Level), r.Index}
 }
 
-// Merge aligns the clocks of the hosts with the first one's, by setting Shift, and returns a table with the stages that take
-// two hosts. Each card may be there once: ErrMalformed.
+// Merge aligns the clocks of the hosts with the first one's, by setting Shift, and returns a table
+// with the stages that take two hosts. Each card may be there once: ErrMalformed.
 func Merge(hosts []Host) (*Table, error) {
 	cards := map[uint16]bool{}
 	var all []engine.Trace
@@ -84,10 +84,12 @@ func Merge(hosts []Host) (*Table, error) {
 	return t, nil
 }
 
-// align returns what to add to the times of b, besides its clock, to have them on a's, and how far that may be off. With the usual
-// way from a to b, ab, and that from b to a, ba, both measured on two clocks, b is ahead by (ab-ba)/2, if the ways
-// are as long as each other; it cannot be off by more than (ab+ba)/2 (RFC 5905 section 8). The usual one is the median: a card's thread that
-// is kept from its processor within a step has read the clock too early, so that the shortest way may be none at all.
+// align returns what to add to the times of b, besides its clock, to have them on a's, and how far
+// that may be off. With the usual way from a to b, ab, and that from b to a, ba, both measured on
+// two clocks, b is ahead by (ab-ba)/2, if the ways are as long as each other; it cannot be off by
+// more than (ab+ba)/2 (RFC 5905 section 8). The usual one is the median: a card's thread that is
+// kept from its processor within a step has read the clock too early, so that the shortest way may
+// be none at all.
 func align(a, b *Host) (shift, within int64, aligned bool) {
 	ab, there := usual(a, b)
 	ba, back := usual(b, a)
@@ -97,7 +99,8 @@ func align(a, b *Host) (shift, within int64, aligned bool) {
 	return -(ab - ba) / 2, max(ab+ba, 0) / 2, true
 }
 
-// usual is the median time from the sending of a packet at a to its arrival at b, each on its own clock.
+// usual is the median time from the sending of a packet at a to its arrival at b, each on its own
+// clock.
 func usual(a, b *Host) (ns int64, some bool) {
 	sent := map[place]int64{}
 	for i := range a.Records {

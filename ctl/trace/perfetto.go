@@ -1,14 +1,17 @@
 package trace
 
-// This file is the file for ui.perfetto.dev: JSON of the Trace Event Format of Chrome, which Perfetto reads, too.
+// This file is the file for ui.perfetto.dev: JSON of the Trace Event Format of Chrome, which
+// Perfetto reads, too.
 //
-// A card is a process, a context a thread. A packet is a slice (phase X) from the moment its slot was seen to that of its answer, with
-// a slice for each stage in it. Slices of a thread must lie within each other or apart, and packets overlap: so a context has as many
-// threads as packets are under way at a time, its lanes. An arrow (phases s and f) leads from the slice in which a packet was sent to that of its
-// arrival, with a number that both hosts derive from the packet's identity. Times are microseconds since the first
-// record's.
+// A card is a process, a context a thread. A packet is a slice (phase X) from the moment its slot
+// was seen to that of its answer, with a slice for each stage in it. Slices of a thread must lie
+// within each other or apart, and packets overlap: so a context has as many threads as packets are
+// under way at a time, its lanes. An arrow (phases s and f) leads from the slice in which a packet
+// was sent to that of its arrival, with a number that both hosts derive from the packet's identity.
+// Times are microseconds since the first record's.
 //
-// The records themselves are in the arguments of the slices, and Begin in those of an instant event: so Read finds them again.
+// The records themselves are in the arguments of the slices, and Begin in those of an instant
+// event: so Read finds them again.
 
 import (
 	"bufio"
@@ -29,7 +32,8 @@ import (
 type Host struct {
 	Begin   Begin
 	Records []engine.Trace
-	// Shift is added to the times of the records to have them on the clock of the first host, besides Begin.Clock.
+	// Shift is added to the times of the records to have them on the clock of the first host,
+	// besides Begin.Clock.
 	Shift int64
 }
 
@@ -51,7 +55,8 @@ type event struct {
 	Args  any     `json:"args,omitempty"`
 }
 
-// micros is a time in nanoseconds, written in microseconds with three digits behind the point: all of it.
+// micros is a time in nanoseconds, written in microseconds with three digits behind the point: all
+// of it.
 type micros int64
 
 // MarshalJSON writes it.
@@ -81,7 +86,8 @@ const (
 	nameBegin = "trace"
 	// least is the shortest slice of an arrival, in nanoseconds, so that one can see it.
 	least = 100
-	// lanes is the most threads of a context; packets for which there is none lie in the last, over each other.
+	// lanes is the most threads of a context; packets for which there is none lie in the last, over
+	// each other.
 	lanes = 4096
 )
 
@@ -94,7 +100,8 @@ func (h *Host) span(r *engine.Trace) (from, to int64) {
 	return from, max(from, h.at(max(r.Answered, r.SentLast, r.Sent, r.Dispatched, r.Retrieved)))
 }
 
-// flow is the number of the arrow of a packet: what both hosts know of it. JSON's numbers are exact to 53 bits.
+// flow is the number of the arrow of a packet: what both hosts know of it. JSON's numbers are exact
+// to 53 bits.
 func flow(r *engine.Trace) uint64 {
 	f := fnv.New64a()
 	fmt.Fprint(f, r.FromCard, r.ToCard, r.Session, r.Level, r.Sequence, r.Index)
@@ -244,7 +251,8 @@ func (w *fileWriter) packet(h *Host, r *engine.Trace, pid, tid int) {
 // maxFile is the largest file that is read.
 const maxFile = 1 << 30
 
-// Read reads a file that WriteFile wrote: what each host traced. Errors are ErrMalformed, and those of reading.
+// Read reads a file that WriteFile wrote: what each host traced. Errors are ErrMalformed, and those
+// of reading.
 func Read(in io.Reader) ([]Host, error) {
 	var file struct {
 		Events []struct {

@@ -21,17 +21,18 @@ type Stage struct {
 
 // Table is the finding: the JSON document of `funet trace`.
 type Table struct {
-	Records      int            `json:"records"`
-	Lost         uint64         `json:"lost"`
-	Ends         map[string]int `json:"ends"`
-	Retried      int            `json:"retried"` // packets that were rejected and tried again
-	Resent       int            `json:"resent"`  // packets that were sent more than once
-	Stages       []Stage        `json:"stages"`
-	File         string         `json:"file,omitempty"`
-	ClocksOff    int64          `json:"clock_offset_ns,omitempty"`    // of a merge: what was added to the second host's times
-	ClocksWithin int64          `json:"clock_alignment_ns,omitempty"` // and how far that may be off
-	Aligned      bool           `json:"clocks_aligned"`
-	Both         int            `json:"packets_at_both_ends,omitempty"`
+	Records int            `json:"records"`
+	Lost    uint64         `json:"lost"`
+	Ends    map[string]int `json:"ends"`
+	Retried int            `json:"retried"` // packets that were rejected and tried again
+	Resent  int            `json:"resent"`  // packets that were sent more than once
+	Stages  []Stage        `json:"stages"`
+	File    string         `json:"file,omitempty"`
+	// of a merge: what was added to the second host's times
+	ClocksOff    int64 `json:"clock_offset_ns,omitempty"`
+	ClocksWithin int64 `json:"clock_alignment_ns,omitempty"` // and how far that may be off
+	Aligned      bool  `json:"clocks_aligned"`
+	Both         int   `json:"packets_at_both_ends,omitempty"`
 }
 
 // stages are the stages of a sender's record, in the order in which packets reach them.

@@ -57,7 +57,8 @@ func hostOf(t *rapid.T, card uint16) Host {
 	return h
 }
 
-// parsed is an event as the format has it (Trace Event Format, "Event Descriptions"), read by another parser than Read.
+// parsed is an event as the format has it (Trace Event Format, "Event Descriptions"), read by
+// another parser than Read.
 type parsed struct {
 	Name string
 	Ph   string
@@ -72,9 +73,10 @@ type parsed struct {
 	Args map[string]any
 }
 
-// Rule: the file follows the format: each event has the fields of its phase, the slices of a thread lie within each other or apart
-// and no time is negative, each arrow begins or ends in a slice of its thread, and every process and thread that has slices has a name;
-// and Read finds every record again (perfetto.go).
+// Rule: the file follows the format: each event has the fields of its phase, the slices of a thread
+// lie within each other or apart and no time is negative, each arrow begins or ends in a slice of
+// its thread, and every process and thread that has slices has a name; and Read finds every record
+// again (perfetto.go).
 func TestFileIsOfTheFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []Host{hostOf(t, 0)}
@@ -164,7 +166,8 @@ func TestFileIsOfTheFormat(t *testing.T) {
 	})
 }
 
-// Rule: two clocks are aligned from packets in both directions, whatever they are apart, and not from packets in one (Merge).
+// Rule: two clocks are aligned from packets in both directions, whatever they are apart, and not
+// from packets in one (Merge).
 func TestClocksAreAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		apart, wire := rapid.Int64Range(-1e12, 1e12).Draw(t, "apart"), rapid.Int64Range(1, 1e6).Draw(t, "wire")
@@ -256,7 +259,8 @@ func TestBatchFits(t *testing.T) {
 	}
 }
 
-// Rule: each stage has the packets that got there, and quantiles are values that there were (Stages).
+// Rule: each stage has the packets that got there, and quantiles are values that there were
+// (Stages).
 func TestStages(t *testing.T) {
 	var all []engine.Trace
 	for i := range int64(100) {
@@ -275,7 +279,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// Rule: times are written in microseconds with three digits behind the point, negative ones too (JSON, RFC 8259, 6), and read again.
+// Rule: times are written in microseconds with three digits behind the point, negative ones too
+// (JSON, RFC 8259, 6), and read again.
 func TestMicros(t *testing.T) {
 	for ns, want := range map[micros]string{0: "0.000", 1: "0.001", 12345: "12.345", -1: "-0.001", -12345: "-12.345", math.MinInt64: "-9223372036854775.808"} {
 		text, err := json.Marshal(ns)
@@ -289,7 +294,8 @@ func TestMicros(t *testing.T) {
 	}
 }
 
-// FuzzRead: no file makes Read fail in another way than with an error, and what it read can be merged and written.
+// FuzzRead: no file makes Read fail in another way than with an error, and what it read can be
+// merged and written.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := WriteFile(&b, []Host{{Begin: Begin{Every: 1}, Records: []engine.Trace{{Seen: 1, Retrieved: 2, Sent: 3, SentLast: 3, End: engine.Acknowledged, Answered: 9}, {Arrived: 5, End: engine.Held}}}}); err != nil {

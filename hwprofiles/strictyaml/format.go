@@ -35,8 +35,8 @@ type Format struct {
 	Invalid error
 }
 
-// ReadFile reads the file at path. Of a file that is longer than the format allows it reads one byte
-// more than that, for Parse to refuse. Errors are those of package os.
+// ReadFile reads the file at path. Of a file that is longer than the format allows it reads one
+// byte more than that, for Parse to refuse. Errors are those of package os.
 func (f *Format) ReadFile(path string) ([]byte, error) {
 	r, err := os.Open(path)
 	if err != nil {

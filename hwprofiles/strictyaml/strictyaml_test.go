@@ -182,8 +182,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Rule: what editors and tools put around a document is no part of it, and places in errors do not count it: a byte order mark, and the line that names
-// the version of YAML.
+// Rule: what editors and tools put around a document is no part of it, and places in errors do not
+// count it: a byte order mark, and the line that names the version of YAML.
 func TestMarks(t *testing.T) {
 	for _, data := range []string{
 		"name: a\n", "---\nname: a\n...\n", "\xef\xbb\xbfname: a\n", "\xef\xbb\xbf# made by an editor\r\nname: a\r\n", "%YAML 1.2\n---\nname: a\n",

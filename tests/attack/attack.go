@@ -54,8 +54,10 @@ type Attack struct {
 	// then Dead nodes on card 0 and on card 1, which nobody attaches.
 	Groups, Contexts, Dead int
 	Sleepers               int // users of SleeperContexts quiet contexts on each host
-	Idle                   int // threads that run when nothing else wants the processor (SCHED_IDLE)
-	// Waits: its cards try again and again what its processes have sent at first, so that these have nothing more to do. Any other attack goes on.
+	// threads that run when nothing else wants the processor (SCHED_IDLE)
+	Idle int
+	// Waits: its cards try again and again what its processes have sent at first, so that these
+	// have nothing more to do. Any other attack goes on.
 	Waits bool
 	// Direct: its groups are direct, and its processes have ports instead of contexts.
 	Direct bool
@@ -164,8 +166,9 @@ const lookEvery = 5 * time.Millisecond
 // tellEvery is how often a process says what it has done.
 const tellEvery = 100 * time.Millisecond
 
-// Play is an attacking process. It writes "ready" when the attack begins, then "did N" ten times a second,
-// with all that was done so far in units of the attack's own. It returns only if it cannot begin.
+// Play is an attacking process. It writes "ready" when the attack begins, then "did N" ten times a
+// second, with all that was done so far in units of the attack's own. It returns only if it cannot
+// begin.
 func Play(c Config, out io.Writer) error {
 	a, err := find(c.Attack)
 	if err != nil {
@@ -277,7 +280,8 @@ func (p *player) twin(s *seat) uint16 { return uint16((1-p.c.Host)*p.Contexts + 
 // messageType is the type of all messages and notices.
 const messageType = 7
 
-// send commits messages as long as possible to the node, until there is no room; at most the given number.
+// send commits messages as long as possible to the node, until there is no room; at most the given
+// number.
 func (s *seat) send(level funi.Level, node uint16, most int) (sent int) {
 	for ; sent < most; sent++ {
 		slot := s.k.Iface.Reserve(level)

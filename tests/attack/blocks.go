@@ -40,7 +40,8 @@ func (p *player) transfer(to func(*seat) uint16) (sent int) {
 	return sent
 }
 
-// transfer commits transfers from the first half of the segment to a node's second, at most the given number.
+// transfer commits transfers from the first half of the segment to a node's second, at most the
+// given number.
 func (s *seat) transfer(node uint16, bytes, most int) (sent int) {
 	for ; sent < most; sent++ {
 		slot := s.k.Iface.Reserve(funi.Request)

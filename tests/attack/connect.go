@@ -74,9 +74,10 @@ func lingeringConnections() Attack {
 type lingerer struct {
 	listener int
 	address  unix.Sockaddr
-	socket   int   // to be passed next; -1: none yet
-	ends     []int // the other ends of those that were passed: as long as they are open these linger
-	message  []byte
+	socket   int // to be passed next; -1: none yet
+	// the other ends of those that were passed: as long as they are open these linger
+	ends    []int
+	message []byte
 }
 
 // newLingerer opens the other end, on loopback.
@@ -117,7 +118,8 @@ func (l *lingerer) make() (err error) {
 			break // full
 		}
 	}
-	err = errors.Join(err, unix.SetNonblock(fd, false), // a socket that does not block does not linger
+	// a socket that does not block does not linger
+	err = errors.Join(err, unix.SetNonblock(fd, false),
 		unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: lingerTime}))
 	l.socket, l.ends = fd, append(l.ends, end)
 	if len(l.ends) > lingering {

@@ -1,7 +1,8 @@
 package attack
 
-// This file is initial requests (package rats), by which connections are dialed (package socket): from each context to those of the other
-// host, as many at once as it can have open. Half of these answer; the others have a server and never look at it.
+// This file is initial requests (package rats), by which connections are dialed (package socket):
+// from each context to those of the other host, as many at once as it can have open. Half of these
+// answer; the others have a server and never look at it.
 
 import (
 	"crypto/rand"

@@ -1,6 +1,7 @@
 package attack
 
-// This file is what a user does to others with direct ports: the links, the guard, the NIC, and the helper that makes ports are shared.
+// This file is what a user does to others with direct ports: the links, the guard, the NIC, and the
+// helper that makes ports are shared.
 
 import (
 	"encoding/binary"
@@ -34,7 +35,8 @@ func Direct() []Attack {
 			round: func(p *player) int { return p.flood(p.greet) }},
 		{Name: "ports_scribbled", Does: "rings and frames of ports, written over at random", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openRings, round: (*player).scribble},
 		{Name: "ports_loop", Does: "ports, made and ended", Groups: 1, Contexts: 1, Direct: true,
-			take: func(*player, *seat) error { return nil }, round: (*player).remake}, // it takes them all the time
+			// it takes them all the time
+			take: func(*player, *seat) error { return nil }, round: (*player).remake},
 		{Name: "ports_table", Does: "direct jobs of long node lists, made until they are refused", Direct: true, round: (*player).fill},
 	}
 }
@@ -74,7 +76,8 @@ func (p *player) openGate(s *seat) error {
 	return nil
 }
 
-// openLarge is openGate with the largest send buffer that the kernel gives to anybody (net.core.wmem_max of socket(7)).
+// openLarge is openGate with the largest send buffer that the kernel gives to anybody
+// (net.core.wmem_max of socket(7)).
 func (p *player) openLarge(s *seat) error {
 	if err := p.openGate(s); err != nil {
 		return err
@@ -160,7 +163,8 @@ func (p *player) forge(b []byte) int {
 	return floodFrame
 }
 
-// remake makes a port and ends it, its descriptors in any order. Its memory cannot be taken away under it.
+// remake makes a port and ends it, its descriptors in any order. Its memory cannot be taken away
+// under it.
 func (p *player) remake() int {
 	place, _, err := p.askPort(p.seats[0])
 	if err != nil { // the one before is not gone yet

@@ -1,8 +1,8 @@
 package attack
 
 // This file takes memory away from the card: it punches holes into all memory that the process
-// shares with the card, so that each of the card's accesses is a page fault. It also does so from threads that
-// the kernel runs last, so that a fault waits for a hole whose thread does not run.
+// shares with the card, so that each of the card's accesses is a page fault. It also does so from
+// threads that the kernel runs last, so that a fault waits for a hole whose thread does not run.
 
 import (
 	"fmt"
@@ -126,8 +126,8 @@ func (p *player) punchIdly() error {
 	return nil
 }
 
-// punchFiles makes a hole of each file that is published, or tries to. One may be closed meanwhile, and its
-// number be another's: also the process's own.
+// punchFiles makes a hole of each file that is published, or tries to. One may be closed meanwhile,
+// and its number be another's: also the process's own.
 func (p *player) punchFiles() {
 	fds := p.published.Load()
 	if fds == nil {

@@ -1,7 +1,9 @@
 package attack
 
-// This file is a process that writes over the memory which it shares with nodes of the same job, user and host, its neighbours (package port/shared). It has a real card, which they
-// meet and send messages to, so that they take the memory into use. Every neighbour copies out of it and checks, and talks to others meanwhile.
+// This file is a process that writes over the memory which it shares with nodes of the same job,
+// user and host, its neighbours (package port/shared). It has a real card, which they meet and send
+// messages to, so that they take the memory into use. Every neighbour copies out of it and checks,
+// and talks to others meanwhile.
 
 import (
 	"encoding/binary"
@@ -72,7 +74,8 @@ func (p *player) openNear(s *seat) error {
 	return err
 }
 
-// smear lets the card run, takes what came, asks for memory that is not there yet, and writes over what there is.
+// smear lets the card run, takes what came, asks for memory that is not there yet, and writes over
+// what there is.
 func (p *player) smear() (did int) {
 	n := p.near
 	n.card.Look()
@@ -108,7 +111,8 @@ func (n *near) share() {
 	}
 }
 
-// write writes over memory with a neighbour: whole laps of frames in others' names, and words and lengths that cannot be.
+// write writes over memory with a neighbour: whole laps of frames in others' names, and words and
+// lengths that cannot be.
 func (n *near) write(m []byte, node uint16) (did int) {
 	le := binary.LittleEndian
 	ring := m[rand.IntN(2)*ringBytes:][:ringBytes]
@@ -119,7 +123,8 @@ func (n *near) write(m []byte, node uint16) (did int) {
 			le.PutUint32(ring[at:], floodFrame)
 			did++
 		}
-		le.PutUint32(ring[readerAt:], 0) // nobody has read it: so a neighbour that has let go of it takes it again
+		// nobody has read it: so a neighbour that has let go of it takes it again
+		le.PutUint32(ring[readerAt:], 0)
 	}
 	for range burst {
 		line := ring[recordsAt+rand.IntN((ringBytes-recordsAt)/recordLine)*recordLine:]
@@ -140,7 +145,8 @@ func (n *near) write(m []byte, node uint16) (did int) {
 	return did
 }
 
-// forge composes a frame as another node's, or its own for others, or of another job, version or length.
+// forge composes a frame as another node's, or its own for others, or of another job, version or
+// length.
 func (n *near) forge(b []byte, node uint16) {
 	others := slices.DeleteFunc([]uint16{0, 1, 2, 3}, func(o uint16) bool { return o == n.seat.node })
 	h := arctic.Header{Direct: true, GID: n.seat.group.GID, Tag: n.tag, SourceCard: n.seat.node, DestinationCard: node, Epoch: rand.Uint64()}

@@ -1,7 +1,9 @@
 package attack
 
-// This file is memory of other processes (package funi, remote.go and operation.go): long writes with keys that are right, half of them to readers
-// that never read; keys that are guessed, beside key slots that open and close; operations that all meet at one word, beside long reads; and operations on windows that are away.
+// This file is memory of other processes (package funi, remote.go and operation.go): long writes
+// with keys that are right, half of them to readers that never read; keys that are guessed, beside
+// key slots that open and close; operations that all meet at one word, beside long reads; and
+// operations on windows that are away.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -11,10 +13,12 @@ import (
 const (
 	// remoteContexts is how many contexts each attack has on each host.
 	remoteContexts = 8
-	// windowKey and fleetingKey are keys of all contexts: of key slot 0, which stays open, and of key slot 1, which opens and closes.
+	// windowKey and fleetingKey are keys of all contexts: of key slot 0, which stays open, and of
+	// key slot 1, which opens and closes.
 	windowKey   = 0x5eed << 16
 	fleetingKey = 0x5eed<<16 | 1
-	// remoteBurst is how many short requests a context commits in a round, and operationBytes how much a get reads.
+	// remoteBurst is how many short requests a context commits in a round, and operationBytes how
+	// much a get reads.
 	remoteBurst    = 32
 	operationBytes = 1 << 18
 )
@@ -57,7 +61,8 @@ func remoteMisses() Attack {
 	}
 }
 
-// open opens the second half of a context's segment to all, as a window with an area that has one credit, which is never given back.
+// open opens the second half of a context's segment to all, as a window with an area that has one
+// credit, which is never given back.
 func (p *player) open(s *seat) error {
 	s.commit(func(w *funi.Slot) {
 		w.SetOpenWindow(&funi.Window{Key: windowKey, Base: segmentBase + blockBytes, Bytes: blockBytes, Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}, 0)
@@ -77,7 +82,8 @@ func (s *seat) commit(compose func(*funi.Slot)) bool {
 	return true
 }
 
-// write keeps the send queue of each context full of long writes. The reader's card counts those of half of the contexts, for a record that finds no room.
+// write keeps the send queue of each context full of long writes. The reader's card counts those of
+// half of the contexts, for a record that finds no room.
 func (p *player) write() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -93,9 +99,10 @@ func (p *player) write() (sent int) {
 	return sent
 }
 
-// guess has each context guess keys of one node after the other, as many as there is room for, and open and close a key slot. Only the first context of
-// a host tries nodes that nobody attaches: what is sent there waits at its sender, in lines of the cache, until ConnectTimeout, and a context whose lines all
-// wait attacks nobody any more.
+// guess has each context guess keys of one node after the other, as many as there is room for, and
+// open and close a key slot. Only the first context of a host tries nodes that nobody attaches:
+// what is sent there waits at its sender, in lines of the cache, until ConnectTimeout, and a
+// context whose lines all wait attacks nobody any more.
 func (p *player) guess() (sent int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -122,7 +129,8 @@ func (p *player) guess() (sent int) {
 	return sent
 }
 
-// operate has each context add to the first word of the first context of the other host, and read at length what its twin has.
+// operate has each context add to the first word of the first context of the other host, and read
+// at length what its twin has.
 func (p *player) operate() (sent int) {
 	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
 	for _, s := range p.seats {
@@ -148,7 +156,8 @@ func (p *player) operate() (sent int) {
 // missRounds is for how many rounds a window is away, and there again.
 const missRounds = 512
 
-// miss has each context add to what its twin has, as often as there is room for, and take its own window away or bring it back now and then.
+// miss has each context add to what its twin has, as often as there is room for, and take its own
+// window away or bring it back now and then.
 func (p *player) miss() (sent int) {
 	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
 	for _, s := range p.seats {

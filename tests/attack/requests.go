@@ -1,7 +1,8 @@
 package attack
 
-// This file is requests at a daemon's socket, without end and over many connections at once: they aim at the turns of requests, and at
-// what the daemon makes for each. `make share` measures beside them how long others' requests take.
+// This file is requests at a daemon's socket, without end and over many connections at once: they
+// aim at the turns of requests, and at what the daemon makes for each. `make share` measures beside
+// them how long others' requests take.
 
 import (
 	"encoding/binary"
@@ -13,12 +14,14 @@ import (
 )
 
 const (
-	// requesters is how many connections ask at once, and tableRequesters the same where each has large tables.
+	// requesters is how many connections ask at once, and tableRequesters the same where each has
+	// large tables.
 	requesters      = 32
 	tableRequesters = 8
 	// requestedSegment is the length of a segment in bytes.
 	requestedSegment = 2 << 20
-	// requesterSlots is the length of a context's queues, and requesterNodes how many nodes there are by turns: what has ended may not be free yet.
+	// requesterSlots is the length of a context's queues, and requesterNodes how many nodes there
+	// are by turns: what has ended may not be free yet.
 	requesterSlots = 16
 	requesterNodes = 64
 )
@@ -52,7 +55,8 @@ func requests(name, does string, connections int, round func(*requester) error) 
 				}
 				go func() {
 					for {
-						_ = round(r) // what is refused is asked for again, and has cost the daemon something
+						// what is refused is asked for again, and has cost the daemon something
+						_ = round(r)
 						p.requested <- struct{}{}
 					}
 				}()

@@ -30,7 +30,8 @@ type ring struct {
 // Places of rings.
 const sendRing, fillRing = 1, 2
 
-// openRings takes the port of a seat, and maps what there is of it. Every frame is one that may be sent.
+// openRings takes the port of a seat, and maps what there is of it. Every frame is one that may be
+// sent.
 func (p *player) openRings(s *seat) error {
 	place, token, err := p.askPort(s)
 	if err != nil {
@@ -69,9 +70,10 @@ func (p *player) openRings(s *seat) error {
 
 // scribble writes over indices, descriptors and frames, and has the kernel look at them.
 //
-// Most slots keep what the kernel takes, which matters in the fill ring: for a frame that comes the kernel goes through it from the consumer to the first
-// valid address, as far as the producer says (__xp_alloc), in whoever sends, with softirqs off. Without a valid one that is 2.6 ns for each of up to 2^32
-// on Linux 6.18, and only the kernel can bound it.
+// Most slots keep what the kernel takes, which matters in the fill ring: for a frame that comes the
+// kernel goes through it from the consumer to the first valid address, as far as the producer says
+// (__xp_alloc), in whoever sends, with softirqs off. Without a valid one that is 2.6 ns for each of
+// up to 2^32 on Linux 6.18, and only the kernel can bound it.
 func (p *player) scribble() (did int) {
 	le := binary.LittleEndian
 	for _, r := range p.rings {

@@ -1,6 +1,7 @@
 package attack
 
-// This file is a user who fills the switch's table, which all users' direct jobs share, with node lists.
+// This file is a user who fills the switch's table, which all users' direct jobs share, with node
+// lists.
 
 import (
 	"errors"
@@ -12,8 +13,9 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// fill makes one more direct job, of as many nodes as a request has room for, all of them on the other host. When it is refused the oldest one ends. A refusal that is not
-// the user's quota's, in one line, ends the process.
+// fill makes one more direct job, of as many nodes as a request has room for, all of them on the
+// other host. When it is refused the oldest one ends. A refusal that is not the user's quota's, in
+// one line, ends the process.
 func (p *player) fill() int {
 	k, err := client.Dial(p.c.Socket)
 	if err == nil {

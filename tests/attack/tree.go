@@ -1,6 +1,7 @@
 package attack
 
-// This file is multicasts along a tree of all contexts of both hosts, from each of them at once: each copy has a member's card deliver, send on and report.
+// This file is multicasts along a tree of all contexts of both hosts, from each of them at once:
+// each copy has a member's card deliver, send on and report.
 
 import "github.com/funet/funet/uspace/funi"
 

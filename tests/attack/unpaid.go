@@ -1,7 +1,8 @@
 package attack
 
-// This file is work for the card that makes no frame: request blocks that open, close and set, those that are refused, messages to nodes that no route leads to, the
-// modes of CNTL, and operations of each context on its own window.
+// This file is work for the card that makes no frame: request blocks that open, close and set,
+// those that are refused, messages to nodes that no route leads to, the modes of CNTL, and
+// operations of each context on its own window.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -11,7 +12,8 @@ import (
 // unpaidBurst is how many blocks a context commits in a round.
 const unpaidBurst = 64
 
-// blocks is an attack of each context with slots that compose makes of a number and the context's node.
+// blocks is an attack of each context with slots that compose makes of a number and the context's
+// node.
 func blocks(name, does string, compose func(w *funi.Slot, n int, node uint16)) Attack {
 	return Attack{
 		Name: name, Does: does,

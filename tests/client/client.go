@@ -36,9 +36,9 @@ type Connection struct {
 	Answer attach.AttachAnswer
 	Memory *funi.Memory
 	Iface  *funi.Interface
-	// FDs are the descriptors that came, in their order: those of the context (attach.MemoryDescriptor and so
-	// on), then one for each segment; Maps are the context's memory, the doorbells, and
-	// the segments.
+	// FDs are the descriptors that came, in their order: those of the context
+	// (attach.MemoryDescriptor and so on), then one for each segment; Maps are the context's
+	// memory, the doorbells, and the segments.
 	FDs  []int
 	Maps [][]byte
 
@@ -73,8 +73,8 @@ func (k *Connection) Close() {
 	k.FDs, k.Maps, k.Iface, k.Memory = nil, nil, nil, nil
 }
 
-// Ask sends a message and returns the answer, valid until the next, which may have the given number of
-// descriptors.
+// Ask sends a message and returns the answer, valid until the next, which may have the given number
+// of descriptors.
 func (k *Connection) Ask(message []byte, descriptors int) ([]byte, []int, error) {
 	if err := k.Conn.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, nil, err

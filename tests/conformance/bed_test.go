@@ -84,7 +84,8 @@ func newBed(t testing.TB, kind string) *bed {
 	return b
 }
 
-// emptyBed makes the hosts, and the daemons if there are any, for nodes that are opened later or are other processes.
+// emptyBed makes the hosts, and the daemons if there are any, for nodes that are opened later or
+// are other processes.
 func emptyBed(t testing.TB, kind string) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
@@ -153,7 +154,8 @@ type way struct {
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// funet is FUNet's way. Whatever network a client says, as those do that know of "tcp" only, it is FUNet's.
+// funet is FUNet's way. Whatever network a client says, as those do that know of "tcp" only, it is
+// FUNet's.
 func (b *bed) funet() way {
 	return way{"funet", "", func() (net.Listener, error) { return b.stacks[1].Listen(socket.Network, ":0") },
 		func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -161,7 +163,8 @@ func (b *bed) funet() way {
 		}}
 }
 
-// tcp is TCP's between the same hosts. Sockets belong to the namespace of the thread that makes them.
+// tcp is TCP's between the same hosts. Sockets belong to the namespace of the thread that makes
+// them.
 func (b *bed) tcp() way {
 	address := net.JoinHostPort(b.lab.Hosts()[1].Interfaces[0].Addr.Addr().String(), "0")
 	return way{"tcp", address, func() (l net.Listener, err error) {

@@ -1,7 +1,8 @@
 package conformance
 
-// This file runs gRPC's benchmark as the programs that its authors ship, a server and a client, neither of which knows of FUNet: the client
-// dials only localhost. `funet forward` takes it from there to the other host, unprivileged through the daemons.
+// This file runs gRPC's benchmark as the programs that its authors ship, a server and a client,
+// neither of which knows of FUNet: the client dials only localhost. `funet forward` takes it from
+// there to the other host, unprivileged through the daemons.
 
 import (
 	"bytes"
@@ -33,8 +34,9 @@ const (
 	interrupted = 130
 )
 
-// Rule (designs/hamlyn.md, "Done when"): gRPC's client binary, which dials only localhost, runs over FUNet by funet forward, and so does its server; no call
-// fails, in any of its forms; Ctrl-C ends all.
+// Rule (designs/hamlyn.md, "Done when"): gRPC's client binary, which dials only localhost, runs
+// over FUNet by funet forward, and so does its server; no call fails, in any of its forms; Ctrl-C
+// ends all.
 func TestForwardedGRPC(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -45,7 +47,8 @@ func TestForwardedGRPC(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// The programs write their profiles to "/tmp/" + -test_name + ".cpu", wherever temporary files go.
+	// The programs write their profiles to "/tmp/" + -test_name + ".cpu", wherever temporary files
+	// go.
 	dir, err := os.MkdirTemp("/tmp", "funet")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package conformance
 
-// This file runs the service and the client of gRPC's own benchmarks (google.golang.org/grpc/benchmark) over FUNet and over TCP. The services are
-// processes of their own, as on two hosts: in one process the goroutines of both ends would share the processors of one Go runtime.
+// This file runs the service and the client of gRPC's own benchmarks
+// (google.golang.org/grpc/benchmark) over FUNet and over TCP. The services are processes of their
+// own, as on two hosts: in one process the goroutines of both ends would share the processors of
+// one Go runtime.
 
 import (
 	"context"
@@ -35,7 +37,8 @@ type grpcFigures struct {
 	rate   []float64 // calls a second
 }
 
-// Rule: gRPC's benchmark runs over our listener and dialer without an error (designs/hamlyn.md, "Done when"). How it compares with TCP is printed.
+// Rule: gRPC's benchmark runs over our listener and dialer without an error (designs/hamlyn.md,
+// "Done when"). How it compares with TCP is printed.
 func TestGRPC(t *testing.T) {
 	b := emptyBed(t, veth)
 	b.open(0)

@@ -22,10 +22,12 @@ const (
 	httpLong = 1 << 20
 )
 
-// handler echoes, and has something long. It reads everything before it answers, as HTTP/1 has it (http.ResponseWriter).
+// handler echoes, and has something long. It reads everything before it answers, as HTTP/1 has it
+// (http.ResponseWriter).
 func handler(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/long" {
-		_, _ = io.Copy(w, strings.NewReader(strings.Repeat("funet\r\n\x00", httpLong/8))) // the client counts what comes
+		// the client counts what comes
+		_, _ = io.Copy(w, strings.NewReader(strings.Repeat("funet\r\n\x00", httpLong/8)))
 		return
 	}
 	b, err := io.ReadAll(r.Body)
@@ -36,7 +38,8 @@ func handler(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b) // vegeta counts what comes
 }
 
-// Rule: HTTP/1.1, HTTP/2 without TLS (h2c, RFC 9113 section 3.3) and HTTPS run over our listener and dialer, under load and without an error.
+// Rule: HTTP/1.1, HTTP/2 without TLS (h2c, RFC 9113 section 3.3) and HTTPS run over our listener
+// and dialer, under load and without an error.
 func TestHTTP(t *testing.T) {
 	for _, kind := range []string{veth, daemons} {
 		b := newBed(t, kind)
@@ -74,7 +77,8 @@ func attack(t *testing.T, w way, kind, form string) {
 		transport.Protocols.SetHTTP2(true)
 		s.StartTLS()
 		roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots, ServerName: "example.com"} // httptest's certificate is for that name
+		// httptest's certificate is for that name
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, ServerName: "example.com"}
 	}
 	defer s.Close()
 

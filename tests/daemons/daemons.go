@@ -1,5 +1,6 @@
-// Package daemons runs a daemon on each host of a lab, in the process of a test or as a user has them, and a job on all of them. Processes of the
-// test, or the test itself, attach to them as to any other.
+// Package daemons runs a daemon on each host of a lab, in the process of a test or as a user has
+// them, and a job on all of them. Processes of the test, or the test itself, attach to them as to
+// any other.
 package daemons
 
 import (
@@ -22,9 +23,10 @@ import (
 // patience bounds every wait: far more than anything takes.
 const patience = time.Minute
 
-// Run starts the daemons in this process and has them admit the nodes of a job, one on each host, until the test ends. It returns how each node attaches. It
-// belongs to the goroutine of the test. They share the processors of the Go runtime with the test, which takes a processor from a goroutine that looks at a
-// ring only after 10 ms: what is measured wants Start.
+// Run starts the daemons in this process and has them admit the nodes of a job, one on each host,
+// until the test ends. It returns how each node attaches. It belongs to the goroutine of the test.
+// They share the processors of the Go runtime with the test, which takes a processor from a
+// goroutine that looks at a ring only after 10 ms: what is measured wants Start.
 func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "funet")

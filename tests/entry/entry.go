@@ -1,6 +1,6 @@
-// Package entry is how the commands among the tests run (tests/qemu, tests/share): SIGINT, SIGTERM and SIGHUP
-// end the command's context, so that it takes down what it has made, and the exit code is then 128
-// and the signal's number.
+// Package entry is how the commands among the tests run (tests/qemu, tests/share): SIGINT, SIGTERM
+// and SIGHUP end the command's context, so that it takes down what it has made, and the exit code
+// is then 128 and the signal's number.
 package entry
 
 import (

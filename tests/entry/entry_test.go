@@ -54,7 +54,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Rule: each of the signals ends the context; the command takes down what it has made, and the exit code says which it was.
+// Rule: each of the signals ends the context; the command takes down what it has made, and the exit
+// code says which it was.
 func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(s) {

@@ -10,9 +10,10 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Daemon listens in a folder and returns the path of its socket. It gives the first message of each connection to answer, each
-// connection on a goroutine of its own, and closes the connection when answer returns. All of them have ended when the test has:
-// an answer that never comes waits for t.Context.
+// Daemon listens in a folder and returns the path of its socket. It gives the first message of each
+// connection to answer, each connection on a goroutine of its own, and closes the connection when
+// answer returns. All of them have ended when the test has: an answer that never comes waits for
+// t.Context.
 func Daemon(t testing.TB, dir string, answer func(c *net.UnixConn, request []byte)) (socket string) {
 	t.Helper()
 	socket = filepath.Join(dir, "funid.sock")

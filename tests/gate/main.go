@@ -1,15 +1,17 @@
-// Command gate reads `go test -json` from standard input and prints what a person
-// wants to see of it: a line for each package, everything about failures, and a
-// closing line with the totals. It fails when a test failed, when a package did not
-// build, when nothing ran, and when a test was skipped for any reason other than a
-// missing kernel feature, which the reason must name.
+// Command gate reads `go test -json` from standard input and prints what a person wants to see of
+// it: a line for each package, everything about failures, the tests that took longest, and a
+// closing line with the totals. It fails when a test failed, when a package did not build, when
+// nothing ran, and when a test was skipped for any reason other than a missing kernel feature,
+// which the reason must name.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 )
@@ -28,6 +30,9 @@ type event struct {
 // kernelLacks starts the reason of a skip that is allowed.
 const kernelLacks = "the kernel "
 
+// mostSlow is how many tests are named that took longest.
+const mostSlow = 10
+
 func main() {
 	output := map[[2]string]*strings.Builder{}
 	text := func(p, t string) *strings.Builder {
@@ -39,6 +44,7 @@ func main() {
 	}
 	running := map[string][]string{} // tests by package
 	var passed, failed, skipped, refused int
+	var took []event // tests that have ended, without those within others
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -51,6 +57,9 @@ func main() {
 		case "run":
 			running[e.Package] = append(running[e.Package], e.Test)
 		case "pass", "fail", "skip":
+			if e.Test != "" && !strings.Contains(e.Test, "/") {
+				took = append(took, e)
+			}
 			running[e.Package] = slices.DeleteFunc(running[e.Package], func(t string) bool { return t == e.Test })
 		}
 		switch {
@@ -81,6 +90,13 @@ func main() {
 				refused++
 			}
 		}
+	}
+	slices.SortStableFunc(took, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for i, e := range took[:min(len(took), mostSlow)] {
+		if i == 0 {
+			fmt.Println("the slowest:")
+		}
+		fmt.Printf("      %-50s %6.1f s\n", path.Base(e.Package)+" "+e.Test, e.Elapsed)
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	switch {

@@ -65,7 +65,8 @@ func TestMakeGo(t *testing.T) {
 	if out, err := run(t, "", "golang", "GO=/nosuch/go"); err == nil || !strings.Contains(out, "Go is missing; install Go 1.21 or later") {
 		t.Errorf("%v: %s", err, out)
 	}
-	// The version of go.mod is fetched also where the distribution's Go fetches nothing by itself, unless the caller says otherwise.
+	// The version of go.mod is fetched also where the distribution's Go fetches nothing by itself,
+	// unless the caller says otherwise.
 	t.Setenv("GOTOOLCHAIN", "")
 	os.Unsetenv("GOTOOLCHAIN")
 	if out, err := run(t, `[ "$1" = version ] && echo go version go1.21.3 || echo "toolchain $GOTOOLCHAIN"`, "mutants"); err != nil || !strings.Contains(out, "toolchain auto") {

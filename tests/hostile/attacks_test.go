@@ -121,7 +121,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// withstand lets each attack go on for a time beside the traffic of others, and then more, if that is not nil.
+// withstand lets each attack go on for a time beside the traffic of others, and then more, if that
+// is not nil.
 func (b *bed) withstand(t *testing.T, attacks []attack.Attack, each time.Duration, more func(goOn func(when string), nextGID *uint16)) {
 	t.Helper()
 	l := newLedger()

@@ -1,8 +1,10 @@
 package hostile
 
-// This file is chains (package rma): members of a job, one of whom lies about who comes after it, sends where it is not the parent, guesses keys, changes
-// the blocks that it has committed, or never reads, and a process of another job that names the same chain. What each does comes back to it, or ends at it;
-// nobody has a message twice, and along a chain without it every message comes (designs/remote-memory.md, section 5, hostile).
+// This file is chains (package rma): members of a job, one of whom lies about who comes after it,
+// sends where it is not the parent, guesses keys, changes the blocks that it has committed, or
+// never reads, and a process of another job that names the same chain. What each does comes back to
+// it, or ends at it; nobody has a message twice, and along a chain without it every message comes
+// (designs/remote-memory.md, section 5, hostile).
 
 import (
 	"bytes"
@@ -239,7 +241,8 @@ func (b *bed) chainsOf(gid, node uint16) *engine.RemoteUse {
 	return nil
 }
 
-// raceChains commits blocks of the thief's and changes them while the card reads them, whatever comes back.
+// raceChains commits blocks of the thief's and changes them while the card reads them, whatever
+// comes back.
 func raceChains(m *chainMember, others func()) {
 	m.t.Helper()
 	r := mathrand.New(mathrand.NewPCG(4, 4))

@@ -1,8 +1,10 @@
 package hostile
 
-// This file is floods of dials (package socket): a member of a job asks the job's server to make connections, packets' ways and calls' links as fast as it can,
-// with seeds that lead nowhere, with words that are none, with keys that it guesses; or it dials properly and hangs up. The
-// server keeps answering the other members, whose every byte is verified, keeps nothing of what the flood made, and two other users' verified traffic goes on.
+// This file is floods of dials (package socket): a member of a job asks the job's server to make
+// connections, packets' ways and calls' links as fast as it can, with seeds that lead nowhere, with
+// words that are none, with keys that it guesses; or it dials properly and hangs up. The server
+// keeps answering the other members, whose every byte is verified, keeps nothing of what the flood
+// made, and two other users' verified traffic goes on.
 
 import (
 	"bytes"
@@ -32,7 +34,8 @@ const (
 	dialGID = 17 // of the members
 	// echoPort has a listener that accepts, and deafPort one that never does.
 	echoPort, deafPort = 80, 81
-	// flood is how many dials of each form there are at least, many times what the server has room for.
+	// flood is how many dials of each form there are at least, many times what the server has room
+	// for.
 	flood = 1000
 )
 
@@ -126,7 +129,8 @@ func (b *bed) newFlooder(t *testing.T, g *group, node uint16) *flooder {
 	return f
 }
 
-// ask asks the server with a key, many requests open at once, until enough have been answered or refused; and then as long as the other members have not done theirs.
+// ask asks the server with a key, many requests open at once, until enough have been answered or
+// refused; and then as long as the other members have not done theirs.
 func (f *flooder) ask(key rats.Key, enough int, others func() bool, words func() []uint32) (answered, refused int) {
 	var open []*rats.Inquiry
 	for end := time.Now().Add(patience); answered+refused < enough || !others(); {
@@ -165,7 +169,8 @@ func (f *flooder) ask(key rats.Key, enough int, others func() bool, words func()
 	return
 }
 
-// spray sends messages as fast as the card takes them, until done, and reads nothing of what comes back.
+// spray sends messages as fast as the card takes them, until done, and reads nothing of what comes
+// back.
 func (f *flooder) spray(done func() bool, message func() (rats.Ticket, []uint32)) (sent int) {
 	for end := time.Now().Add(patience); !done() || sent < flood; {
 		if f.client.Drive(); f.client.Err() != nil || time.Now().After(end) {
@@ -256,7 +261,8 @@ func TestFloodsOfDials(t *testing.T) {
 			}
 		})
 	}
-	// Without package rats, which holds itself back: to the entries of all nodes, with answers that nobody wants.
+	// Without package rats, which holds itself back: to the entries of all nodes, with answers that
+	// nobody wants.
 	t.Run("requests of no protocol", func(t *testing.T) {
 		var done atomic.Bool
 		sprayed := make(chan int, 1)
@@ -316,7 +322,8 @@ func TestFloodsOfDials(t *testing.T) {
 		t.Logf("%d dialed, %d found the queue full", dialed.Load(), full.Load())
 	})
 
-	// Nothing of all that is left: there is room for as many connections as ever, and for calls and packets.
+	// Nothing of all that is left: there is room for as many connections as ever, and for calls and
+	// packets.
 	if err := deaf.Close(); err != nil {
 		t.Error(err)
 	}

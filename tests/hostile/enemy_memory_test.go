@@ -141,7 +141,8 @@ func (e *enemy) slot(s *funi.Slot) {
 	}
 }
 
-// block forges a request block for remote memory: a few keys and areas, so that some of it is in order.
+// block forges a request block for remote memory: a few keys and areas, so that some of it is in
+// order.
 func (e *enemy) block(s *funi.Slot, node uint16) {
 	key, area := uint64(e.r.IntN(4))<<16|uint64(e.r.IntN(4)), uint16(e.r.IntN(4))
 	switch e.r.IntN(8) {

@@ -1,10 +1,10 @@
-// Package hostile attacks the daemon: while two groups of ordinary users exchange
-// messages and blocks, every word of them verified (victim_test.go), another user does
-// to the card what he can (enemy_*_test.go) or one thing as fast as he can (attacks_test.go,
-// package attack), and then processes and daemons are killed in the middle of their work
-// (storm_test.go). Nothing of the others may be lost, damaged,
-// delivered to somebody else or slowed below half, and the daemon may neither end nor grow
-// (issue "The card as a service", 3, 5 and 7). The same holds for users with direct ports, and the program funid, which gives them (ports_test.go).
+// Package hostile attacks the daemon: while two groups of ordinary users exchange messages and
+// blocks, every word of them verified (victim_test.go), another user does to the card what he can
+// (enemy_*_test.go) or one thing as fast as he can (attacks_test.go, package attack), and then
+// processes and daemons are killed in the middle of their work (storm_test.go). Nothing of the
+// others may be lost, damaged, delivered to somebody else or slowed below half, and the daemon may
+// neither end nor grow (issue "The card as a service", 3, 5 and 7). The same holds for users with
+// direct ports, and the program funid, which gives them (ports_test.go).
 //
 // Everybody is a process of its own: the test binary executes itself again, in the role
 // that roleEnv says. Daemons are root's, in the hosts of a lab; the users are numbers that

@@ -1,7 +1,9 @@
 package hostile
 
-// This file is misses (engine, fault.go): a member of a job wants windows that their owner has taken away, as much of them as it can, and again when it has been refused. It
-// waits, and loses only its own lines; the owner is told of each window once, other members use another window of his, and two other users' verified traffic goes on.
+// This file is misses (engine, fault.go): a member of a job wants windows that their owner has
+// taken away, as much of them as it can, and again when it has been refused. It waits, and loses
+// only its own lines; the owner is told of each window once, other members use another window of
+// his, and two other users' verified traffic goes on.
 
 import (
 	"bytes"
@@ -15,10 +17,12 @@ import (
 
 const (
 	missGID = 14 // of the members
-	// absentWindows is how many windows are away, and misses how many operations on them are under way at once.
+	// absentWindows is how many windows are away, and misses how many operations on them are under
+	// way at once.
 	absentWindows = 4
 	misses        = 200
-	// missPatience is the daemons' connect_timeout, after which windows are withheld, and peer_timeout: longer than a busy machine keeps one from running.
+	// missPatience is the daemons' connect_timeout, after which windows are withheld, and
+	// peer_timeout: longer than a busy machine keeps one from running.
 	missPatience = 8 * time.Second
 )
 
@@ -98,7 +102,8 @@ func TestMissesEnMasse(t *testing.T) {
 		t.Errorf("%d of %d additions were carried out", n, misses)
 	}
 
-	// The owner does not answer: what waits is refused when its time is over, and what comes then at once.
+	// The owner does not answer: what waits is refused when its time is over, and what comes then
+	// at once.
 	for _, w := range windows {
 		if err := owner.Suspend(w); err != nil {
 			t.Fatal(err)

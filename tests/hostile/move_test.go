@@ -1,8 +1,9 @@
 package hostile
 
-// This file is moves between cards (attach.Client.Move): a member of a job that begins moves and leaves them, hands scribbled images on, arrives in another's
-// place, or at a card where its job is not. It loses its own context at most; the process in whose name it lies, and two other users, notice nothing
-// (uspace/engine/move.go, ctl/daemon/move.go).
+// This file is moves between cards (attach.Client.Move): a member of a job that begins moves and
+// leaves them, hands scribbled images on, arrives in another's place, or at a card where its job is
+// not. It loses its own context at most; the process in whose name it lies, and two other users,
+// notice nothing (uspace/engine/move.go, ctl/daemon/move.go).
 
 import (
 	"bytes"
@@ -117,8 +118,8 @@ func TestMoves(t *testing.T) {
 		}
 		honest.adds(forHonest, 20)
 	}
-	// gone waits until what is sent to the thief's node comes back: nobody waits for what has no process. One that had not left may be there until the
-	// daemon has seen its end.
+	// gone waits until what is sent to the thief's node comes back: nobody waits for what has no
+	// process. One that had not left may be there until the daemon has seen its end.
 	gone := func(what string, left bool) {
 		t.Helper()
 		until(t, what+": the thief's node is nobody", func() bool {

@@ -1,7 +1,8 @@
 package hostile
 
-// This file is attacks on direct ports, beside others' ports whose traffic is verified. Package bpf tests each branch of the switch, ctl/ports frames of
-// every wrong kind and a host without a free port, ctl/daemon what counts for whom, and tests the death of everybody.
+// This file is attacks on direct ports, beside others' ports whose traffic is verified. Package bpf
+// tests each branch of the switch, ctl/ports frames of every wrong kind and a host without a free
+// port, ctl/daemon what counts for whom, and tests the death of everybody.
 
 import (
 	"errors"
@@ -29,7 +30,8 @@ const (
 	// loopers is how many users make and end ports at a time, and firstLooper the first of them.
 	loopers     = 10
 	firstLooper = 52800
-	// tableUser and the one after him may have tableBytes, which is room for some of the longest node lists.
+	// tableUser and the one after him may have tableBytes, which is room for some of the longest
+	// node lists.
 	tableUser  = 52900
 	tableBytes = 16 << 20
 )
@@ -50,7 +52,8 @@ func funid(t testing.TB) string {
 	return path
 }
 
-// newDirectBed makes a lab of two hosts with the program funid on each, whose jobs have direct ports.
+// newDirectBed makes a lab of two hosts with the program funid on each, whose jobs have direct
+// ports.
 func newDirectBed(t testing.TB) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
@@ -72,8 +75,9 @@ func newDirectBed(t testing.TB) *bed {
 	return b
 }
 
-// TestPorts: beside each attack on direct ports the others' go on, and when it is over nothing of it is left: no port, no memory, no link. So do
-// they while ten users make and end ports, while others fill the table with node lists, and when the NIC is down for a time while all send.
+// TestPorts: beside each attack on direct ports the others' go on, and when it is over nothing of
+// it is left: no port, no memory, no link. So do they while ten users make and end ports, while
+// others fill the table with node lists, and when the NIC is down for a time while all send.
 func TestPorts(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
 	b := newDirectBed(t)
@@ -96,7 +100,8 @@ func TestPorts(t *testing.T) {
 			s.end()
 		}
 
-		// Who fills the table with node lists is refused, and others have room for theirs, for ports of new jobs, and for what they do.
+		// Who fills the table with node lists is refused, and others have room for theirs, for
+		// ports of new jobs, and for what they do.
 		lists := int64(tableBytes / (attach.MaxNodes * bpf.PlaceSize))
 		filled := b.besiege(named(t, "ports_table"), tableUser, nextGID)
 		until(t, "who makes jobs of many nodes is refused", func() bool { return filled.did.Load() > 8*lists }, func() string { return fmt.Sprintf("%d done", filled.did.Load()) })
@@ -185,14 +190,16 @@ type unableConfig struct {
 
 // unable is the role.
 func unable(c unableConfig) error {
-	runtime.LockOSThread() // the bounding set is a thread's, and of what it executes (capabilities(7))
+	// the bounding set is a thread's, and of what it executes (capabilities(7))
+	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_CAPBSET_DROP, c.Drop, 0, 0, 0); err != nil {
 		return err
 	}
 	return syscall.Exec(c.Args[0], c.Args, os.Environ())
 }
 
-// TestPortsNeedPrivileges: a funid that is to give direct ports and lacks what they take says what and what to do, and ends.
+// TestPortsNeedPrivileges: a funid that is to give direct ports and lacks what they take says what
+// and what to do, and ends.
 func TestPortsNeedPrivileges(t *testing.T) {
 	b := newDirectBed(t)
 	if err := b.lab.StopDaemons(); err != nil {
@@ -209,7 +216,8 @@ func TestPortsNeedPrivileges(t *testing.T) {
 			p := start(t, "unable", unableConfig{[]string{funid(t), "--config", dir + "/config"}, missing}, options{name: "funid without " + name,
 				by: func(c *exec.Cmd) error { return b.lab.Start(0, c) }})
 			err = p.wait()
-			said := strings.TrimSpace(p.complaints()) // funid's, also for the process that makes ports
+			// funid's, also for the process that makes ports
+			said := strings.TrimSpace(p.complaints())
 			if err == nil || !strings.HasPrefix(said, "funid: ") || strings.Contains(said, "\n") || !strings.Contains(said, name) {
 				t.Errorf("%v: %s", err, said)
 			} else {

@@ -1,8 +1,9 @@
 package hostile
 
-// This file is remote memory (package rats): members of a job, one of whom holds keys that it should not use so, or none, or lies, or
-// changes what it shares with its card, or never reads. What it does comes back to it, changes no byte of others, and stops nobody: beside it
-// the other members' messages and two other users' verified traffic go on.
+// This file is remote memory (package rats): members of a job, one of whom holds keys that it
+// should not use so, or none, or lies, or changes what it shares with its card, or never reads.
+// What it does comes back to it, changes no byte of others, and stops nobody: beside it the other
+// members' messages and two other users' verified traffic go on.
 
 import (
 	"bytes"
@@ -29,7 +30,8 @@ const (
 
 var remoteSizes = funi.RemoteSizes{KeySlots: 16, Areas: 16, Notifications: 32}
 
-// remoteMember is a node of the job with remote memory: a source and memory that it can give keys to.
+// remoteMember is a node of the job with remote memory: a source and memory that it can give keys
+// to.
 type remoteMember struct {
 	t      *testing.T
 	name   string
@@ -124,7 +126,8 @@ func (m *remoteMember) gives(at, size, credit int) (rats.Seed, rats.Key) {
 	return m.end.Seed(k, area, uint32(size), 0), k
 }
 
-// writes sends a message with a seed that is as it should be, which arrives whole; nobody else's comes before it.
+// writes sends a message with a seed that is as it should be, which arrives whole; nobody else's
+// comes before it.
 func (m *remoteMember) writes(to *remoteMember, s rats.Seed, at, size int) {
 	m.t.Helper()
 	if why := m.ends(m.end.SendMsg(s.Ticket, m.source[:size], uint32(size))); why != arctic.ReasonNone {
@@ -144,8 +147,8 @@ func (b *bed) traffic(t *testing.T, l *ledger) (goOn func(when string), end func
 	return goOn, end
 }
 
-// trafficBeside is traffic of groups that have more nodes, on the cards of these hosts. Those on host 0 lure the first of them from lure on. shared takes what
-// they say of it.
+// trafficBeside is traffic of groups that have more nodes, on the cards of these hosts. Those on
+// host 0 lure the first of them from lure on. shared takes what they say of it.
 func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*group, shared <-chan string, lure func(), goOn func(when string), end func()) {
 	t.Helper()
 	counts := make(chan string, 4)
@@ -327,7 +330,8 @@ func TestRemoteMemory(t *testing.T) {
 	unchanged("many guesses")
 	goOn("beside many guesses")
 
-	// A reader that stalls for ever, and one that scribbles its ring and says that it has read what there is not.
+	// A reader that stalls for ever, and one that scribbles its ring and says that it has read what
+	// there is not.
 	stalled := b.newScribbler(t, g, 4)
 	for range 100 {
 		if _, err := honest.end.SendMsg(stalled.seed.Ticket, honest.source[:60]); err != nil {
@@ -364,7 +368,8 @@ func TestRemoteMemory(t *testing.T) {
 	b.alive()
 }
 
-// race commits requests of the thief's and changes them while the card reads them, whatever comes back.
+// race commits requests of the thief's and changes them while the card reads them, whatever comes
+// back.
 func race(m *remoteMember, s rats.Seed) {
 	m.t.Helper()
 	r := mathrand.New(mathrand.NewPCG(1, 1))
@@ -387,7 +392,8 @@ func race(m *remoteMember, s rats.Seed) {
 	m.until("all is taken", func() bool { m.iface.NextReturn(); return m.iface.Unsent(funi.Request) == 0 })
 }
 
-// scribbler is a member that opens memory with an area of credit 1, never reads a record, and writes anything over its notification ring.
+// scribbler is a member that opens memory with an area of credit 1, never reads a record, and
+// writes anything over its notification ring.
 type scribbler struct {
 	k     *client.Connection
 	words []uint32
@@ -424,7 +430,8 @@ func (b *bed) newScribbler(t *testing.T, g *group, node uint16) *scribbler {
 	return &scribbler{k: k, words: wordsOf(k.Maps[0]), seed: rats.Seed{Ticket: rats.Ticket{Node: node, Key: key, Size: ownedSize}}}
 }
 
-// scribble writes over the indices and the sizes, and over the ring and what the card keeps behind it.
+// scribble writes over the indices and the sizes, and over the ring and what the card keeps behind
+// it.
 func (s *scribbler) scribble() {
 	r := mathrand.New(mathrand.NewPCG(2, 2))
 	ring := remoteSizes.Bytes() / 4

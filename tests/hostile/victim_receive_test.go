@@ -19,7 +19,8 @@ func (v *victim) look() error {
 			return err
 		}
 	}
-	if n := v.iface.ReturnsLost(); n != 0 && !v.c.Storm && v.c.Lure == 0 { // what a lure gets back at once may be more than there is room for
+	// what a lure gets back at once may be more than there is room for
+	if n := v.iface.ReturnsLost(); n != 0 && !v.c.Storm && v.c.Lure == 0 {
 		return v.bad("%d returns lost", n)
 	}
 	if v.iface.Status()&funi.MERR != 0 && !v.c.Storm {

@@ -38,8 +38,9 @@ type victimConfig struct {
 	Token     string
 	Key, Life uint32
 	Storm     bool
-	// Lure is a node of the same host that gets a message now and then, which nobody answers, once the victim is told to: messages for a node that is not
-	// there yet would stay in the queue, before others. 0: none.
+	// Lure is a node of the same host that gets a message now and then, which nobody answers, once
+	// the victim is told to: messages for a node that is not there yet would stay in the queue,
+	// before others. 0: none.
 	Lure uint16
 }
 

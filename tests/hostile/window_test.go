@@ -1,8 +1,9 @@
 package hostile
 
-// This file is windows (package rma): members of a job, one of whom holds a key that it uses for what it does not permit, guesses others, changes
-// what it has committed, floods the owner with gets, or never reads what it is notified of. What it does comes back to it, changes no byte
-// of others, and stops nobody (designs/remote-memory.md, section 5, hostile).
+// This file is windows (package rma): members of a job, one of whom holds a key that it uses for
+// what it does not permit, guesses others, changes what it has committed, floods the owner with
+// gets, or never reads what it is notified of. What it does comes back to it, changes no byte of
+// others, and stops nobody (designs/remote-memory.md, section 5, hostile).
 
 import (
 	"bytes"
@@ -70,7 +71,8 @@ func (b *bed) newWindowMember(t *testing.T, g *group, name string, node uint16) 
 	return m
 }
 
-// exposes opens a window over part of the member's memory, and returns the target of its first byte.
+// exposes opens a window over part of the member's memory, and returns the target of its first
+// byte.
 func (m *windowMember) exposes(at, size int, o rma.Options) (*rma.Window, rma.Target) {
 	m.t.Helper()
 	o.Address = windowAddress
@@ -254,8 +256,8 @@ func TestWindows(t *testing.T) {
 
 func word64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
-// raceOperations commits operations of the thief's and changes them while the card reads them, whatever comes back. All name a window that it may only
-// read, so nothing of the owner's changes.
+// raceOperations commits operations of the thief's and changes them while the card reads them,
+// whatever comes back. All name a window that it may only read, so nothing of the owner's changes.
 func raceOperations(m *windowMember, to rma.Target) {
 	m.t.Helper()
 	r := mathrand.New(mathrand.NewPCG(3, 3))

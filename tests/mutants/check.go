@@ -38,7 +38,8 @@ func (c check) String() string {
 	return c.test
 }
 
-// limit bounds one run; on an idle machine each takes a few seconds at most, and a busy one is no verdict.
+// limit bounds one run; on an idle machine each takes a few seconds at most, and a busy one is no
+// verdict.
 const limit = 4 * time.Minute
 
 var (
@@ -138,7 +139,8 @@ func (b *bench) build(ctx context.Context, c check, folder string, flags ...stri
 func (b *bench) run(ctx context.Context, c check, binary string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	// The same every time, and rapid must not write what it finds into the tree. That it finds something is enough: it need not make it small.
+	// The same every time, and rapid must not write what it finds into the tree. That it finds
+	// something is enough: it need not make it small.
 	args := []string{"-test.run", "^" + c.test + "$", "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1s"}
 	if c.test == "" {
 		args = append(strings.Fields(chaosRun), c.faults)

@@ -7,7 +7,8 @@
 //
 // The mutations, in the order of mutations.go:
 //
-//	incarnation        frames are taken whatever epoch, and so whatever lives of the cards, they are of
+//	incarnation        frames are taken whatever epoch, and so whatever lives of the cards, they
+//	                   are of
 //	nonce              a greeting is believed that echoes no nonce
 //	spent              a nonce that has begun an epoch begins another
 //	redrawn            a greeting that is overtaken gets another nonce
@@ -41,7 +42,8 @@
 //	forged             the table of routes does not say which card a node is on
 //	reserved           requests take the lines that are reserved for replies (thesis 2.10)
 //	cumulative         a frame beyond a gap moves the acknowledgment over the gap
-//	foreseen           a frame like the one before is taken whatever groups and peers the card has by now
+//	foreseen           a frame like the one before is taken whatever groups and peers the card has
+//	                   by now
 //	series             a frame like the one before is taken whatever its epoch
 //	inorder            every frame counts as the next one while no rejects are remembered
 //	only               an acknowledgment of one frame of several ends the watch over all
@@ -59,7 +61,8 @@
 //	source             a transfer reads memory that its process did not register to be read
 //	destination        a transfer writes memory that its receiver did not register to be written
 //	unchecked          a transfer to memory that is not there is acknowledged
-//	life               a notice comes to a process that got the end of a transfer, whoever got the rest
+//	life               a notice comes to a process that got the end of a transfer, whoever got the
+//	                   rest
 //	age                a sender may have more frames unanswered than the window
 //	window             a sender has more frames unanswered than the window
 //	overtaken          two later frames that overtake one are enough to send it again
@@ -71,7 +74,8 @@
 //	mode               a context in context-switch mode goes on sending
 //	called             a step forgets whom to wake for what was published before it
 //	committed          a context that is out is idle whatever it has committed
-//	void               the receiver of a void frame says of the first packet only that it did not come
+//	void               the receiver of a void frame says of the first packet only that it did not
+//	                   come
 //	piece              the second piece of a block that became shorter goes where the first went
 //	silent             frames that the way drops without a word are never suspected
 //	awaited            a node that does not come is expected for ever
@@ -86,7 +90,8 @@
 //	sleepless          while an account rests the card goes on without a pause
 //	restless           the card serves the processes of an account that rests
 //	uncharged          what arrives is charged to nobody
-//	orphan             the account that pays for a group's absent nodes is forgotten with its last context
+//	orphan             the account that pays for a group's absent nodes is forgotten with its last
+//	                   context
 //	unbounded          the last step before a sleep does all that there is
 //	bytes              blocks within the card cost nothing of what a step may copy
 //	jump               collective calls go on with a number of a call before Agree
@@ -124,18 +129,22 @@
 //	costly             an operation that is refused takes the time of one that is not
 //	holds              a frame is judged however long ago its peer was lost
 //	asleep             a flow is put away while a frame of it waits to be judged
-//	retimed            a card that is about to sleep forgets when an unanswered frame is to be sent again
+//	retimed            a card that is about to sleep forgets when an unanswered frame is to be
+//	                   sent again
 //	alternate          packets for the card itself are always before those of others
 //	calm               an answer to a context of the same card waits until something else happens
 //	swaps              who may only write learns what was there
 //	keyed              any key opens a key slot that is open
 //	limit              a remote write may end beyond its key slot
 //	binding            an area counts for every key slot
-//	delta              the last packet of a remote write does not take back what the others have counted
+//	delta              the last packet of a remote write does not take back what the others have
+//	                   counted
 //	zeroing            an area that is reset goes on counting where it was
 //	credit             an area is notified of more than it has credit for
-//	ahead              notifications that wait for a modelled machine's unit have no part in the credit
-//	behind             closing a key slot comes before writes that were accepted and wait for a modelled machine's unit
+//	ahead              notifications that wait for a modelled machine's unit have no part in the
+//	                   credit
+//	behind             closing a key slot comes before writes that were accepted and wait for a
+//	                   modelled machine's unit
 //	started            starting DMA takes no time
 //	bussed             direct I/O is fetched over the bus, and started as DMA is
 //	sent               a message's host is told of each packet that has left
@@ -143,15 +152,19 @@
 //	unhosted           the card's processor does nothing for a block but take it off the link
 //	unwaited           a block is written as soon as it is accepted, whatever the bus has moved
 //	leftover           a packet takes as long as the write that had its line before
-//	forgot             of the nodes that returns were lost for, and the process has not heard of, the last alone is under suspicion
+//	forgot             of the nodes that returns were lost for, and the process has not heard of,
+//	                   the last alone is under suspicion
 //	again              now and then an operation on elements is carried out twice
 //	apart              operations whose returns are lost are not counted
-//	suspected          of the messages that may have come back, those that are not retired are forgotten
+//	suspected          of the messages that may have come back, those that are not retired are
+//	                   forgotten
 //	another            a block of a chain that came back is taken for one of package rats
 //	pending            operations whose returns were lost are under way for ever
 //	doomed             operations that the card has are given up when others came back
-//	unheard            a return that is lost while the ring is read is not told before another comes
-//	everybody          all nodes are under suspicion whose numbers are like that of one that a return was lost for
+//	unheard            a return that is lost while the ring is read is not told before another
+//	                   comes
+//	everybody          all nodes are under suspicion whose numbers are like that of one that a
+//	                   return was lost for
 //	closed             a key slot that is closed stays open
 //	within             the key slots in a segment outlive it
 //	counted            each piece of a block counts
@@ -164,7 +177,8 @@
 //	aside              one remote write takes all lines
 //	unresumed          a remote write that was set aside never goes on
 //	unshared           remote writes to each of many silent cards take half of all lines
-//	replaced           a write that was copied because it is late goes back among the records that are free
+//	replaced           a write that was copied because it is late goes back among the records that
+//	                   are free
 //	repaid             what late writes had of an account is not given back
 //	page               a get asks for more than the rest of a page
 //	withheld           others wait for ever for a window that its owner never brings back
@@ -173,7 +187,8 @@
 //	routed             a packet waits on when its node has a route
 //	fault              the owner of a window is told of each miss
 //	chain              a member of a chain sends on before it delivers
-//	loop               a member takes a multicast that is to reach another number of members than are behind it
+//	loop               a member takes a multicast that is to reach another number of members than
+//	                   are behind it
 //	diamond            a member takes a multicast from another node than its parent
 //	crossing           what waits on one chain stops others
 //	impatient          a multicast is given up while members on its way are full
@@ -191,14 +206,17 @@
 //	home               any card says where a node is
 //	handed             areas do not move with their context
 //	unlisted           a card that gets its first node of a group hears of no earlier moves
-//	whole              a block that was to go in pieces goes to its new home in one, and does not count
+//	whole              a block that was to go in pieces goes to its new home in one, and does not
+//	                   count
 //	stale              old news of another node, which is about to arrive itself, is believed
 //	hops               a card that has missed several moves is told of one after the other
-//	return             a context that is back takes what began before a peer's restart for what its former life had
+//	return             a context that is back takes what began before a peer's restart for what
+//	                   its former life had
 //	unreported         nobody hears where a chain is broken
 //	ring               a stream's sender writes more than its ring has room for
 //	parts              a part of a stream that has overtaken another is read before it
-//	boasted            a message of a stream is as long as whoever sent it says, also beyond the ring
+//	boasted            a message of a stream is as long as whoever sent it says, also beyond the
+//	                   ring
 //	release            a stream's reader gives back what it has not read
 //	halfclose          the end of a stream overtakes what was written before
 //	turns              a stream sends long messages without waiting for its turn
@@ -228,12 +246,12 @@
 //	freeacknowledgment frames that only acknowledge count for nobody
 //	freerepeat         frames that are sent again count for nobody
 //
-// Each replaces one snippet of one file, which must be there exactly once: where the
-// engine changes, its mutation is written anew. The mutant is a file in a temporary
-// folder that the compiler is told to use instead (go help build, -overlay), so the
-// tree is never written to and there is nothing to restore, even if this program is
-// killed; all that may be left then is that folder. A mutant that does not compile, and a check that runs into its time limit, is
-// an error. In the end the unchanged engine must pass every check.
+// Each replaces one snippet of one file, which must be there exactly once: where the engine
+// changes, its mutation is written anew. The mutant is a file in a temporary folder that the
+// compiler is told to use instead (go help build, -overlay), so the tree is never written to and
+// there is nothing to restore, even if this program is killed; all that may be left then is that
+// folder. A mutant that does not compile, and a check that runs into its time limit, is an error.
+// In the end the unchanged engine must pass every check.
 //
 // The exit status is 0 if every mutant was caught.
 package main

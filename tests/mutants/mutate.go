@@ -23,7 +23,8 @@ type mutation struct {
 const (
 	engineFolder = "uspace/engine"
 	linkFolder   = engineFolder + "/link"
-	// These are the folders of packages am, rats, rma and funi, whose files mutations name from engineFolder.
+	// These are the folders of packages am, rats, rma and funi, whose files mutations name from
+	// engineFolder.
 	libraryFolder = "uspace/am"
 	ratsFolder    = "uspace/rats"
 	rmaFolder     = "uspace/rma"

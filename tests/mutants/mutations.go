@@ -2,7 +2,8 @@ package main
 
 // This file is the mutations. main.go says what each one breaks.
 
-// The links' are caught by tests of package link; some of them by chaos, too, so that chaos is known to notice such.
+// The links' are caught by tests of package link; some of them by chaos, too, so that chaos is
+// known to notice such.
 
 func unit(test string) []check    { return []check{{folder: engineFolder, test: test}} }
 func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
@@ -785,7 +786,7 @@ var mutations = []mutation{
 `, ``,
 		unit("TestModesAreDear")},
 	{"freebell", "wake.go",
-		`.works(bellBytes) // the page's user`, `.works(0) // the page's user`,
+		`bits.TrailingZeros64(b.own[w])].works(bellBytes)`, `bits.TrailingZeros64(b.own[w])].works(0)`,
 		unit("TestAllWorkIsPaid")},
 	{"freetry", "retrieval.go",
 		`			c.link.Uses(&a.Account, triedBytes)

@@ -1,8 +1,9 @@
 //go:build ignore
 
-/* alltoall: in every round each node of a job sends each other node a block of bytes, whose length and content
- * depend on the round and on both nodes. The receiver checks every byte and answers with a checksum, which the
- * sender checks. At the end node 0 prints what every node has received, and how fast.
+/* alltoall: in every round each node of a job sends each other node a block of bytes, whose length
+ * and content depend on the round and on both nodes. The receiver checks every byte and answers
+ * with a checksum, which the sender checks. At the end node 0 prints what every node has received,
+ * and how fast.
  *
  *	cc -O2 -I uspace/funi -o alltoall alltoall.c
  *	funet run -n 4 --lab -- ./alltoall BYTES ROUNDS SEED */
@@ -12,7 +13,8 @@
 #include "funet.h"
 
 enum { BLOCK, CHECK }; /* handlers; the first word of a message is the round */
-enum { AHEAD = 2 };    /* rounds that a node begins before all have checked its blocks of the first of them */
+/* rounds that a node begins before all have checked its blocks of the first of them */
+enum { AHEAD = 2 };
 
 static struct options {
 	uint32_t most, rounds; /* bytes of a block */
@@ -50,7 +52,8 @@ static uint32_t checksum(const uint8_t *b, size_t n)
 	return (uint32_t)(h >> 32 ^ h) | 1;
 }
 
-/* Makes a block of a round, and returns its length: from half of the most up to the most, and the round. */
+/* Makes a block of a round, and returns its length: from half of the most up to the most, and the
+ * round. */
 static uint32_t fill(uint8_t *b, uint32_t round, uint32_t from, uint32_t to)
 {
 	uint64_t x = o.seed + ((uint64_t)round << 32) + ((uint64_t)from << 16) + to + 1;
@@ -154,7 +157,8 @@ static int run(void)
 	if (code != 0 || (code = funet_wait(&f, all_done, places, -1)) != 0)
 		return code;
 	total.nanoseconds = (uint64_t)(funet_now() - begin);
-	return (code = report()) != 0 ? code : funet_barrier(&f, -1); /* nobody leaves while another needs it */
+	/* nobody leaves while another needs it */
+	return (code = report()) != 0 ? code : funet_barrier(&f, -1);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* windows: what funi.h has for windows and chains, between nodes 0 (the owner) and 1 of a job: puts, gets, notifications, signals, locks, a window that is
- * suspended and one that is revoked, and what is refused. Each line that fails is named. */
+/* windows: what funi.h has for windows and chains, between nodes 0 (the owner) and 1 of a job:
+ * puts, gets, notifications, signals, locks, a window that is suspended and one that is revoked,
+ * and what is refused. Each line that fails is named. */
 #define _POSIX_C_SOURCE 200809L
 #include "funi.h"
 
@@ -56,7 +57,8 @@ static int owner(void)
 	CHECK(funi_expose_window(&card, memory + HALF, 64, 0, FUNI_MAY_READ, 0, &narrow, NULL) == 0);
 	CHECK(tell(1, key) == 0 && tell(2, narrow) == 0);
 
-	for (uint64_t tag = 0; tag < 5; tag++) { /* more than may be unread: they come in as they are taken */
+	/* more than may be unread: they come in as they are taken */
+	for (uint64_t tag = 0; tag < 5; tag++) {
 		while (!funi_notified(&card, &n))
 			CHECK(funi_wait(&card, WAIT) > 0);
 		CHECK(n.kind == FUNI_NOTE_WINDOW && n.source == 1 && n.key_slot == (uint16_t)key && n.tag == tag + (UINT64_C(1) << 40));
@@ -119,7 +121,8 @@ static int user(void)
 		for (int i = 0; i < 10000; i++)
 			data[i] = (uint8_t)(i + (int)tag);
 	}
-	/* A put of many packets, with a notification and a signal behind its data; the next when that has been looked at. */
+	/* A put of many packets, with a notification and a signal behind its data; the next when that
+	 * has been looked at. */
 	t.address = at + 1024;
 	for (tag = 0; tag < 5; tag++) {
 		both.tag = tag + (UINT64_C(1) << 40);
@@ -197,7 +200,8 @@ static int user(void)
 	both.signal = 3;
 	CHECK(funi_put(&card, &t, own, 8, &both, &h) == -EINVAL);
 
-	/* Chains: what is refused here, by this card, and by the other node, which is a member of none. */
+	/* Chains: what is refused here, by this card, and by the other node, which is a member of none.
+	 */
 	const struct funi_chain beyond = { FUNI_MAX_CHAINS, 1, 0, 0, { { 0, 0 } } }, wide = { 5, 1, 0, FUNI_MAX_NEXT + 1, { { 0, 0 } } };
 	const struct funi_chain twice = { 5, 1, 0, 2, { { 0, 1 }, { 0, 1 } } };
 	struct funi_delivery d;

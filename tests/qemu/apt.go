@@ -116,8 +116,8 @@ func (a *apt) sources(name string, releases []string) error {
 	return os.WriteFile(a.path(name), []byte(b.String()), 0o644)
 }
 
-// all and hosts are options that say which releases count. What bare plans is whole, as if nothing were
-// installed: it goes into guests.
+// all and hosts are options that say which releases count. What bare plans is whole, as if nothing
+// were installed: it goes into guests.
 func (a *apt) all() []string   { return a.options("all.list", "status") }
 func (a *apt) hosts() []string { return a.options("host.list", "status") }
 func (a *apt) bare() []string  { return a.options("host.list", "empty") }

@@ -50,10 +50,10 @@ func (p pair) ping(ctx context.Context) (*guest.Pings, error) {
 	return measure[guest.Pings](ctx, p, measureDeadline, "ping", fmt.Sprint(manyPings), pingEvery.String())
 }
 
-// besideDaemons measures the kernel's own traffic without daemons, while they start and stop, beside
-// idle ones and beside a job, and without them again; and beside an XDP program that does nothing, in
-// the mode that FUNet's programs got. It also runs ping-pong through the daemons, a row that is nil if
-// they did not start.
+// besideDaemons measures the kernel's own traffic without daemons, while they start and stop,
+// beside idle ones and beside a job, and without them again; and beside an XDP program that does
+// nothing, in the mode that FUNet's programs got. It also runs ping-pong through the daemons, a row
+// that is nil if they did not start.
 func (p pair) besideDaemons(ctx context.Context, mode string, scale float64) (b *beside, r *row, err error) {
 	b = &beside{}
 	// What a daemon fails to do is a result, and what the rig fails to do is an error.
@@ -92,8 +92,8 @@ func (p pair) besideDaemons(ctx context.Context, mode string, scale float64) (b 
 	return b, r, nil
 }
 
-// besideBare measures TCP beside XDP programs that do nothing, on both hosts: what is lost there is the price of
-// the driver's XDP mode, whoever uses it.
+// besideBare measures TCP beside XDP programs that do nothing, on both hosts: what is lost there is
+// the price of the driver's XDP mode, whoever uses it.
 func (p pair) besideBare(ctx context.Context, b *beside, mode string) error {
 	if err := p.both(ctx, "pass", mode); err != nil {
 		b.BareError = err.Error()

@@ -1,7 +1,7 @@
 package main
 
-// This file is a QEMU that executes nothing: the test program under its name, which answers as a guest
-// would. With it the rig runs as a whole, in a second and on any machine.
+// This file is a QEMU that executes nothing: the test program under its name, which answers as a
+// guest would. With it the rig runs as a whole, in a second and on any machine.
 
 import (
 	"bufio"
@@ -70,7 +70,8 @@ type fakeProcess struct{ stop chan int }
 
 // fake is the guest.
 func fake(args []string) {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT) // only SIGKILL ends it, as nothing else must be needed
+	// only SIGKILL ends it, as nothing else must be needed
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
 	wrong := os.Getenv(wrongVariable)
 	if wrong == kvmOnly && args[slices.Index(args, "-accel")+1] == "kvm" {
 		fmt.Fprintln(os.Stderr, kvmError)
@@ -196,7 +197,8 @@ func errorText(err error) string {
 	return ""
 }
 
-// job is `funet run` until it is interrupted, something happens to the NIC, or the other guest is gone: then the rig has one child.
+// job is `funet run` until it is interrupted, something happens to the NIC, or the other guest is
+// gone: then the rig has one child.
 func (p *fakeProcess) job() guest.Ended {
 	for {
 		select {
@@ -215,7 +217,8 @@ func (p *fakeProcess) job() guest.Ended {
 
 // children lists those of a process.
 func children(pid int) (all []string) {
-	tasks, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/*/children")) // the pattern is good
+	// the pattern is good
+	tasks, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/*/children"))
 	for _, path := range tasks {
 		if text, err := os.ReadFile(path); err == nil {
 			all = append(all, strings.Fields(string(text))...)

@@ -1,7 +1,8 @@
 package main
 
-// This file injects faults into a host while its daemon runs: the link goes down and comes back; rings, queues and
-// MTU change; the driver goes and comes back, from the device or from the kernel; and the whole host is gone.
+// This file injects faults into a host while its daemon runs: the link goes down and comes back;
+// rings, queues and MTU change; the driver goes and comes back, from the device or from the kernel;
+// and the whole host is gone.
 
 import (
 	"context"
@@ -25,13 +26,14 @@ type fault struct {
 	name string
 	// queues is how many the NIC must have at least.
 	queues int
-	// before, do and undo are arguments; the interface comes second. undo may be missing, and before, which
-	// happens before the daemons start.
+	// before, do and undo are arguments; the interface comes second. undo may be missing, and
+	// before, which happens before the daemons start.
 	before, do, undo []string
 	// said is in the daemon's log afterwards.
 	said []string
-	// ends are lines: when the fault ends the job, its runner prints one of them; nil: the job goes on, for as long as peers are
-	// waited for. Without the NIC there is no ssh either, and host 1 may be all that can be named.
+	// ends are lines: when the fault ends the job, its runner prints one of them; nil: the job goes
+	// on, for as long as peers are waited for. Without the NIC there is no ssh either, and host 1
+	// may be all that can be named.
 	ends []string
 }
 
@@ -48,8 +50,8 @@ var faults = []fault{
 	{name: "mtu_change", do: []string{"mtu", "600"}, undo: []string{"mtu", "1500"}, said: []string{"has MTU 600", jobsEnded}, ends: []string{"has MTU 600"}},
 	{name: "driver_reload", do: []string{"reload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
 	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
-	// After the others: where virtio had zero-copy sockets while queues came, Linux 7.3 was seen to wait without
-	// end for the interface when the driver was taken away then; why is not known.
+	// After the others: where virtio had zero-copy sockets while queues came, Linux 7.3 was seen to
+	// wait without end for the interface when the driver was taken away then; why is not known.
 	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"}, said: []string{"number of receive queues was 1 and is 2"}},
 }
 
@@ -68,7 +70,8 @@ func faultNames() (names []string) {
 	return append(names, guestKilled)
 }
 
-// besideFaults has the faults happen to a NIC while daemons run, and runs ping-pong through these after each.
+// besideFaults has the faults happen to a NIC while daemons run, and runs ping-pong through these
+// after each.
 func (p pair) besideFaults(ctx context.Context, n nic, scale float64, wanted func(string) bool, enter func(row)) error {
 	var log string
 	d, err := p.startDaemons(ctx)
@@ -110,7 +113,8 @@ func (p pair) change(ctx context.Context, args []string) (guest.Ended, error) {
 	return p[1].run(ctx, measureDeadline, slices.Concat([]string{guest.Program, args[0], p[1].hello.Interface}, args[1:])...)
 }
 
-// befall has a fault happen, in the middle of a job if it ends jobs, and runs ping-pong until it passes.
+// befall has a fault happen, in the middle of a job if it ends jobs, and runs ping-pong until it
+// passes.
 func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err error) {
 	r.Program = f.name
 	var job *running
@@ -156,8 +160,8 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 	return p.recovered(ctx, f.name, begin, scale)
 }
 
-// beginJob begins a job without end and returns it when it runs. It returns nil if that failed, which is an error of
-// the rig or, judged in the row, FUNet's.
+// beginJob begins a job without end and returns it when it runs. It returns nil if that failed,
+// which is an error of the rig or, judged in the row, FUNet's.
 func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
 	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
 	if err != nil {
@@ -174,7 +178,8 @@ func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
 	return job, nil
 }
 
-// recovered runs ping-pong through the daemons until it passes, and says how long that took from begin on.
+// recovered runs ping-pong through the daemons until it passes, and says how long that took from
+// begin on.
 func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale float64) (r row, err error) {
 	for {
 		r, err = p.attached(ctx, scale)

@@ -34,8 +34,8 @@ type image struct {
 // applets are busybox's under their own names.
 var applets = []string{"sh", "dmesg", "cat", "ls", "ps", "ip", "mkdir", "mount", "true"}
 
-// build writes the archive into memory, which has no name in any file system, and returns it open for
-// reading. Both guests of a pair use the same.
+// build writes the archive into memory, which has no name in any file system, and returns it open
+// for reading. Both guests of a pair use the same.
 func (i *image) build() (_ *os.File, err error) {
 	fd, err := unix.MemfdCreate("initramfs", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -128,8 +128,8 @@ func (i *image) addTools(w *cpio.Writer) error {
 	})
 }
 
-// sshConfiguration and sshdConfiguration are those of guests, whose key is the host's and the user's.
-// Ciphers that cost little: the guests have no network that anybody else hears.
+// sshConfiguration and sshdConfiguration are those of guests, whose key is the host's and the
+// user's. Ciphers that cost little: the guests have no network that anybody else hears.
 const (
 	sshConfiguration = `StrictHostKeyChecking no
 UserKnownHostsFile /dev/null

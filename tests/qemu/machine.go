@@ -3,8 +3,8 @@ package main
 // This file is a virtual machine: the QEMU process of a guest and the talk with what runs in it.
 //
 // Everything that it has without a name goes with it: its root file system is in memory, its
-// network is a pair of datagram sockets or of taps (network.go), its serial ports are pipes. QEMU ends with the rig
-// (keeper.go). So nothing is left over, however the rig ends.
+// network is a pair of datagram sockets or of taps (network.go), its serial ports are pipes. QEMU
+// ends with the rig (keeper.go). So nothing is left over, however the rig ends.
 
 import (
 	"bufio"
@@ -132,7 +132,8 @@ func (e *emulation) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// arguments are QEMU's for a guest; what it inherits has numbers 3 (archive) and from 4 on (network).
+// arguments are QEMU's for a guest; what it inherits has numbers 3 (archive) and from 4 on
+// (network).
 func (e *emulation) arguments(host int, kernel string, n nic) []string {
 	return []string{
 		"-L", filepath.Join(e.dir, "usr/share/qemu"), "-L", filepath.Join(e.dir, "usr/share/seabios"),
@@ -212,7 +213,8 @@ func (m *machine) listen(out io.Reader) {
 			m.deliver(*w.Ended)
 		}
 	}
-	_, _ = io.Copy(io.Discard, out) // a line that was too long: the guest is of no use, but must not block
+	// a line that was too long: the guest is of no use, but must not block
+	_, _ = io.Copy(io.Discard, out)
 	m.err = m.cmd.Wait()
 	close(m.ended)
 }
@@ -284,7 +286,8 @@ func (m *machine) send(o guest.Order) error {
 // within is how long something may take that takes that long at most on an idle machine.
 func (m *machine) within(d time.Duration) time.Duration { return d * time.Duration(m.patience) }
 
-// begin starts a program, which is killed after timeout, or as often that as the machine is patient.
+// begin starts a program, which is killed after timeout, or as often that as the machine is
+// patient.
 func (m *machine) begin(timeout time.Duration, args ...string) (*running, error) {
 	timeout = m.within(timeout)
 	r := &running{m: m, ended: make(chan guest.Ended, 1), timeout: timeout}

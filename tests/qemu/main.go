@@ -1,13 +1,13 @@
 // Command qemu tries FUNet on drivers of real NICs: two guests under QEMU, joined by nothing but
-// that NIC, run each of its programs between them, beside the kernel's own traffic. It installs nothing and
-// needs no privilege. `make qemu` runs it.
+// that NIC, run each of its programs between them, beside the kernel's own traffic. It installs
+// nothing and needs no privilege. `make qemu` runs it.
 //
-// The journey of a run: the cache is filled with QEMU and kernels, out of the
-// distribution's packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and
-// each NIC (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
-// programs and, as their first process, this one (package guest). They are told what to do over a serial port
-// (machine.go, on a network of network.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
-// NIC and kernel.
+// The journey of a run: the cache is filled with QEMU and kernels, out of the distribution's
+// packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and each NIC
+// (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
+// programs and, as their first process, this one (package guest). They are told what to do over a
+// serial port (machine.go, on a network of network.go), and do it (scenario.go, shells.go,
+// beside.go, faults.go). The report (report.go) has a row for each NIC and kernel.
 //
 // At most two guests run at a time. All that the rig starts ends with it, however that is
 // (keeper.go).
@@ -271,8 +271,8 @@ const (
 	ciPatience = 5
 	// ciScale is how much they do.
 	ciScale = 0.2
-	// ciBoot is how long guests may take to boot on a machine on which anything can be judged; an idle one
-	// takes seven seconds without kvm.
+	// ciBoot is how long guests may take to boot on a machine on which anything can be judged; an
+	// idle one takes seven seconds without kvm.
 	ciBoot = 45 * time.Second
 )
 

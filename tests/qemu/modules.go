@@ -1,8 +1,8 @@
 package main
 
-// This file finds the kernel modules that a guest needs, and those that these need. A package has no
-// modules.dep, which depmod(8) makes on the machine where it is installed; but each module says what
-// it depends on, in its section .modinfo.
+// This file finds the kernel modules that a guest needs, and those that these need. A package has
+// no modules.dep, which depmod(8) makes on the machine where it is installed; but each module says
+// what it depends on, in its section .modinfo.
 
 import (
 	"bytes"
@@ -64,8 +64,8 @@ type module struct {
 	data []byte
 }
 
-// closure returns the modules that were named and all that they depend on, in the order in which they
-// can be loaded.
+// closure returns the modules that were named and all that they depend on, in the order in which
+// they can be loaded.
 func (t *moduleTree) closure(names []string) (all []module, err error) {
 	seen := map[string]bool{}
 	var add func(name, by string) error

@@ -1,6 +1,7 @@
 package main
 
-// This file states what a guest's modules must be: all that is needed, each after what it depends on.
+// This file states what a guest's modules must be: all that is needed, each after what it depends
+// on.
 
 import (
 	"bytes"
@@ -59,8 +60,8 @@ func tree(t *testing.T, builtIn string, modules map[string]string) *moduleTree {
 	return m
 }
 
-// A module comes after those that it depends on, once, whatever way there are to it; what the kernel
-// has built in is none; dashes and underscores are the same.
+// A module comes after those that it depends on, once, whatever way there are to it; what the
+// kernel has built in is none; dashes and underscores are the same.
 func TestModulesInOrder(t *testing.T) {
 	m := tree(t, "kernel/drivers/virtio/virtio-pci.ko\n", map[string]string{
 		"kernel/drivers/net/igb/igb.ko.xz": "i2c-algo-bit,dca,ptp", "kernel/drivers/i2c/algos/i2c-algo-bit.ko.xz": "",
@@ -80,7 +81,8 @@ func TestModulesInOrder(t *testing.T) {
 	}
 }
 
-// A driver that a kernel does not have is named, with what needs it; a file that is no module is an error.
+// A driver that a kernel does not have is named, with what needs it; a file that is no module is an
+// error.
 func TestModulesRefused(t *testing.T) {
 	m := tree(t, "", map[string]string{"igb.ko": "dca"})
 	for want, name := range map[string]string{"dca, needed by igb": "igb", "vmxnet3, needed by the guests": "vmxnet3"} {

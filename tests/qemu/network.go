@@ -1,12 +1,13 @@
 package main
 
-// This file is the network of guests whose NICs have several queues. A pair of datagram sockets has one;
-// several need taps (Linux, Documentation/networking/tuntap.rst), and these a network namespace, where a
-// bridge joins them.
+// This file is the network of guests whose NICs have several queues. A pair of datagram sockets has
+// one; several need taps (Linux, Documentation/networking/tuntap.rst), and these a network
+// namespace, where a bridge joins them.
 //
-// A process of its own makes them, in namespaces that begin and end with it, and hands the taps over; it needs no
-// privilege where the kernel lets everybody have a user namespace, and /dev/net/tun be opened. The
-// network namespace lives for as long as one of the taps is open, so nothing is left over.
+// A process of its own makes them, in namespaces that begin and end with it, and hands the taps
+// over; it needs no privilege where the kernel lets everybody have a user namespace, and
+// /dev/net/tun be opened. The network namespace lives for as long as one of the taps is open, so
+// nothing is left over.
 
 import (
 	"context"
@@ -94,7 +95,8 @@ func pairOfSockets() (n network, err error) {
 	return n, nil
 }
 
-// makeNetwork is the whole life of the process of a network, if this is one. It does not return then.
+// makeNetwork is the whole life of the process of a network, if this is one. It does not return
+// then.
 func makeNetwork() {
 	if os.Args[0] != networkName {
 		return
@@ -114,7 +116,8 @@ func makeNetwork() {
 // handOver makes a bridge with two taps and sends the descriptors of each through a socket.
 func handOver(queues, to int) error {
 	// The bridge has no business with what the guests say to each other.
-	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) // else it says a few words itself
+	// else it says a few words itself
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 	snooping := false
 	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "bridge"}, MulticastSnooping: &snooping}
 	if err := netlink.LinkAdd(bridge); err != nil {

@@ -1,6 +1,7 @@
 package main
 
-// This file tests the network of guests with several queues: that of taps, in namespaces of its own.
+// This file tests the network of guests with several queues: that of taps, in namespaces of its
+// own.
 
 import (
 	"bytes"
@@ -10,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// vnetHeader is the size of the header before a frame on these taps, in bytes (struct virtio_net_hdr).
+// vnetHeader is the size of the header before a frame on these taps, in bytes (struct
+// virtio_net_hdr).
 const vnetHeader = 10
 
-// What one guest sends on any of its queues arrives at the other, on one of his, and nothing of the network is left in the
-// machine's own namespace.
+// What one guest sends on any of its queues arrives at the other, on one of his, and nothing of the
+// network is left in the machine's own namespace.
 func TestNetworkOfTaps(t *testing.T) {
 	const queues = 2
 	n, err := newNetwork(t.Context(), newKeeper(), queues)

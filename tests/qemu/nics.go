@@ -32,8 +32,8 @@ func (n *nic) backend() string {
 }
 
 // nics are all. iommu_platform makes virtio's driver map what it gives to the device, which its
-// zero-copy needs (drivers/net/virtio_net.c, virtnet_xsk_pool_enable). A queue takes two interrupt vectors
-// there, and the device two.
+// zero-copy needs (drivers/net/virtio_net.c, virtnet_xsk_pool_enable). A queue takes two interrupt
+// vectors there, and the device two.
 var nics = []nic{
 	{"virtio-zc", "virtio-net-pci,disable-legacy=on,iommu_platform=on", "virtio_net", "auto", "auto", 1, true},
 	{"virtio-zc-2q", "virtio-net-pci,disable-legacy=on,iommu_platform=on,mq=on,vectors=6", "virtio_net", "auto", "auto", 2, false},

@@ -26,8 +26,8 @@ type kernelPackage struct {
 	Version string `json:"version"` // of the package
 }
 
-// imagePrefix begins the name of the package that has the kernel itself, or depends on those that have
-// its parts.
+// imagePrefix begins the name of the package that has the kernel itself, or depends on those that
+// have its parts.
 const imagePrefix = "linux-image-"
 
 // parts begin the names of the packages that a kernel may be split into.
@@ -35,8 +35,8 @@ var parts = []string{"linux-base-", "linux-binary-", "linux-modules-"}
 
 var inRelease = regexp.MustCompile(`(?m)^'(\S+)/dists/([a-z]+)/InRelease' `)
 
-// baseURL returns where the distribution's release is, from what `apt-get update --print-uris` prints:
-// the machine's own configuration says it, in whatever form.
+// baseURL returns where the distribution's release is, from what `apt-get update --print-uris`
+// prints: the machine's own configuration says it, in whatever form.
 func baseURL(printed, codename string) (string, error) {
 	for _, m := range inRelease.FindAllStringSubmatch(printed, -1) {
 		if m[2] == codename {
@@ -56,7 +56,8 @@ func field(text, name string) string {
 	return ""
 }
 
-// paragraph is one of a package list: fields by name (deb-control(5)). Continuation lines are joined.
+// paragraph is one of a package list: fields by name (deb-control(5)). Continuation lines are
+// joined.
 type paragraph map[string]string
 
 // paragraphs parses a package list.
@@ -88,7 +89,8 @@ func paragraphs(text string) (all []paragraph) {
 	return all
 }
 
-// dependencies returns the names of the packages that a Depends field names, of alternatives the first.
+// dependencies returns the names of the packages that a Depends field names, of alternatives the
+// first.
 func dependencies(depends string) (names []string) {
 	for d := range strings.SplitSeq(depends, ",") {
 		if f := strings.Fields(d); len(f) > 0 {
@@ -98,7 +100,8 @@ func dependencies(depends string) (names []string) {
 	return names
 }
 
-// kernels returns the kernels that `apt-cache show` of the package that depends on the kernel lists.
+// kernels returns the kernels that `apt-cache show` of the package that depends on the kernel
+// lists.
 func kernels(text string) (all []kernelPackage) {
 	for _, p := range paragraphs(text) {
 		for _, d := range dependencies(p["Depends"]) {
@@ -111,8 +114,8 @@ func kernels(text string) (all []kernelPackage) {
 	return all
 }
 
-// choose returns the kernel that somebody named: "newest", or the beginning of a version such as 6.12,
-// and the newest is taken.
+// choose returns the kernel that somebody named: "newest", or the beginning of a version such as
+// 6.12, and the newest is taken.
 func choose(all []kernelPackage, name string) (best kernelPackage, err error) {
 	for _, k := range all {
 		if name != newest && !begins(numbers(k.Version), numbers(name)) {
@@ -159,8 +162,8 @@ func begins(version, with []int) bool {
 	return len(with) > 0 && len(version) >= len(with) && slices.Equal(version[:len(with)], with)
 }
 
-// parcels returns the packages that have a kernel's parts, as NAME=VERSION, from `apt-cache show` of
-// its image package: that one alone unless it is split.
+// parcels returns the packages that have a kernel's parts, as NAME=VERSION, from `apt-cache show`
+// of its image package: that one alone unless it is split.
 func parcels(text string, k kernelPackage) []string {
 	spec := func(name string) string { return name + "=" + k.Version }
 	for _, p := range paragraphs(text) {
@@ -186,8 +189,8 @@ type planned struct {
 	bytes int64
 }
 
-// split returns the package's name and its version without epoch: the file is NAME_VERSION_ARCH.deb,
-// with %3a for a colon.
+// split returns the package's name and its version without epoch: the file is
+// NAME_VERSION_ARCH.deb, with %3a for a colon.
 func (p planned) split() (name, version string) {
 	name, rest, _ := strings.Cut(filepath.Base(p.name), "_")
 	version, _, _ = strings.Cut(rest, "_")
@@ -211,7 +214,8 @@ func plan(printed string) (all []planned) {
 	return all
 }
 
-// without leaves the paragraphs out of a package list whose package begins with one of the prefixes.
+// without leaves the paragraphs out of a package list whose package begins with one of the
+// prefixes.
 func without(status string, prefixes ...string) string {
 	var b strings.Builder
 	for p := range strings.SplitSeq(status, "\n\n") {

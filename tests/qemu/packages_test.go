@@ -32,8 +32,8 @@ Version: 6.1.176-1
 Depends: linux-image-6.1.0-50-amd64 (= 6.1.176-1)
 `
 
-// The newest kernel is that with the highest number, not the last one of a text's order; a beginning of a
-// version is a beginning of its numbers.
+// The newest kernel is that with the highest number, not the last one of a text's order; a
+// beginning of a version is a beginning of its numbers.
 func TestChooseKernel(t *testing.T) {
 	all := kernels(shownKernels)
 	if len(all) != 4 {
@@ -63,8 +63,8 @@ func TestChooseKernel(t *testing.T) {
 	}
 }
 
-// A kernel that is split comes in its parts, and an undivided one whole, each in the version that was
-// chosen.
+// A kernel that is split comes in its parts, and an undivided one whole, each in the version that
+// was chosen.
 func TestParcels(t *testing.T) {
 	split := `Package: linux-image-7.3.4+deb13-amd64
 Version: 7.3.4-1~bpo13+1
@@ -81,8 +81,8 @@ Depends: dracut | initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool, linu
 	}
 }
 
-// The machine's own apt says where packages come from, with the other release in the place of its own; another
-// distribution, and a release that only has updates, are refused.
+// The machine's own apt says where packages come from, with the other release in the place of its
+// own; another distribution, and a release that only has updates, are refused.
 func TestBaseURL(t *testing.T) {
 	printed := `'http://mirror.example/debian/dists/bookworm-updates/InRelease' mirror.example_debian_dists_bookworm-updates_InRelease 0 
 'http://mirror.example/security/dists/bookworm-security/InRelease' x 0 
@@ -99,8 +99,8 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
-// What an installation would fetch is read with names, sizes and versions; lines of another form are
-// not taken for files.
+// What an installation would fetch is read with names, sizes and versions; lines of another form
+// are not taken for files.
 func TestPlan(t *testing.T) {
 	printed := `Reading package lists...
 'http://mirror.example/pool/main/q/qemu/qemu-system-x86_10.0.2%2bds-2.deb' qemu-system-x86_1%3a10.0.2+ds-2+deb13u1~bpo12+1_amd64.deb 10176912 SHA256:00

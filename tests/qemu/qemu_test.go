@@ -59,8 +59,8 @@ func rig(t *testing.T, cache string, args ...string) (cmd *exec.Cmd, out, compla
 	return cmd, out, complaints
 }
 
-// A run has a row for every program of every NIC and kernel, with figures and the kernel's own traffic,
-// and says that all passed.
+// A run has a row for every program of every NIC and kernel, with figures and the kernel's own
+// traffic, and says that all passed.
 func TestEverythingPasses(t *testing.T) {
 	cmd, out, complaints := rig(t, fakeCache(t), "--json")
 	if err := cmd.Run(); err != nil {
@@ -92,7 +92,8 @@ func TestEverythingPasses(t *testing.T) {
 	}
 }
 
-// What fails is a row that says so, with the program's last line, and the others go on; the command fails.
+// What fails is a row that says so, with the program's last line, and the others go on; the command
+// fails.
 func TestFailureIsARow(t *testing.T) {
 	for program, want := range map[string]string{"stream": "virtio-zc, 7.3-a, stream: host 0: code 1: some words; funet: node 1 is silent", "run": "virtio-zc, 7.3-a, daemons: host 0: code 1: some words; funet: node 1 is silent"} {
 		cmd, out, complaints := rig(t, fakeCache(t), "--short", "--nics", "virtio-zc")
@@ -116,7 +117,8 @@ func TestRefusedChange(t *testing.T) {
 	}
 }
 
-// When a guest dies, or says nonsense, the report has that for its configuration, and the next one is tried.
+// When a guest dies, or says nonsense, the report has that for its configuration, and the next one
+// is tried.
 func TestGuestThatFails(t *testing.T) {
 	for wrong, want := range map[string]string{dies: "QEMU has ended (exit status 4)", garbage: "its document"} {
 		cmd, out, complaints := rig(t, fakeCache(t), "--short", "--json")
@@ -144,7 +146,8 @@ func TestWithoutKVM(t *testing.T) {
 	}
 }
 
-// However the rig ends, its machines end: by Ctrl-C within a second, and by SIGKILL. It leaves no file.
+// However the rig ends, its machines end: by Ctrl-C within a second, and by SIGKILL. It leaves no
+// file.
 func TestNothingIsLeft(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		for _, wrong := range []string{mute, hangs} {
@@ -258,8 +261,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Without apt, and on another distribution, the command says what it needs; two at a time do not share a
-// cache.
+// Without apt, and on another distribution, the command says what it needs; two at a time do not
+// share a cache.
 func TestRefusalsOfTheMachine(t *testing.T) {
 	run := func(cache string, env ...string) string {
 		cmd, _, complaints := rig(t, cache)
@@ -283,8 +286,8 @@ func TestRefusalsOfTheMachine(t *testing.T) {
 	s.close()
 }
 
-// In continuous integration a line says what the machine lacks, and nothing fails: apt, the network, the cache
-// that another has; but not what is wrong with the command.
+// In continuous integration a line says what the machine lacks, and nothing fails: apt, the
+// network, the cache that another has; but not what is wrong with the command.
 func TestNotRun(t *testing.T) {
 	run := func(cache, path string, more ...string) (string, error) {
 		cmd, out, complaints := rig(t, cache, append([]string{"--ci"}, more...)...)

@@ -25,18 +25,19 @@ type report struct {
 
 // configuration is the outcome of one NIC on one kernel.
 type configuration struct {
-	NIC     string   `json:"nic"`
-	Kernel  string   `json:"kernel"`
-	Driver  string   `json:"driver"`
-	XDP     string   `json:"xdp"` // that was asked for
-	Bind    string   `json:"bind"`
-	Rows    []row    `json:"programs"`
-	Beside  *beside  `json:"kernel_traffic,omitempty"`
-	Kmsg    []string `json:"kernel_complaints,omitempty"` // of both kernels, the first of them
-	LinkUps int      `json:"link_ups"`                    // how often links came up, of both hosts together
-	Error   string   `json:"error,omitempty"`             // it went no further
-	NotRun  string   `json:"not_run,omitempty"`           // why nothing was tried
-	Seconds float64  `json:"seconds"`
+	NIC    string   `json:"nic"`
+	Kernel string   `json:"kernel"`
+	Driver string   `json:"driver"`
+	XDP    string   `json:"xdp"` // that was asked for
+	Bind   string   `json:"bind"`
+	Rows   []row    `json:"programs"`
+	Beside *beside  `json:"kernel_traffic,omitempty"`
+	Kmsg   []string `json:"kernel_complaints,omitempty"` // of both kernels, the first of them
+	// how often links came up, of both hosts together
+	LinkUps int     `json:"link_ups"`
+	Error   string  `json:"error,omitempty"`   // it went no further
+	NotRun  string  `json:"not_run,omitempty"` // why nothing was tried
+	Seconds float64 `json:"seconds"`
 	// First says why it was tried a second time.
 	First []string `json:"first_try,omitempty"`
 
@@ -94,16 +95,18 @@ type beside struct {
 	PingStarts *guest.Pings `json:"ping_funid_starts_and_stops"`
 	PingIdle   *guest.Pings `json:"ping_funid_idle"`
 	PingJob    *guest.Pings `json:"ping_funid_job"`
-	StartsLog  []string     `json:"starts_and_stops_log,omitempty"` // of both daemons, the first lines
-	Error      string       `json:"error,omitempty"`                // of a daemon
-	Log        []string     `json:"funid_log,omitempty"`            // of both daemons, the first lines
+	// of both daemons, the first lines
+	StartsLog []string `json:"starts_and_stops_log,omitempty"`
+	Error     string   `json:"error,omitempty"` // of a daemon
+	// of both daemons, the first lines
+	Log []string `json:"funid_log,omitempty"`
 }
 
 // leastIdle is the part of its rate that TCP must keep beside an idle funid.
 const leastIdle = 0.8
 
-// least is leastIdle of the rate without daemons, or of that beside an XDP program that does nothing, where that is less:
-// the driver's XDP mode costs that much, whoever uses it.
+// least is leastIdle of the rate without daemons, or of that beside an XDP program that does
+// nothing, where that is less: the driver's XDP mode costs that much, whoever uses it.
 func (b *beside) least() float64 {
 	if b.Bare == nil {
 		return leastIdle
@@ -242,11 +245,13 @@ const meanings = "`TCP bare`, `TCP idle` and `TCP job` are the rate of a TCP str
 	"link then, and funid's log says so). Times in the columns of faults are from the fault until ping-pong through the\n" +
 	"daemons passed again, or, for `guest_killed`, until `funet run` said that a host had died.\n"
 
-// writeMarkdown prints the table for a page, without spaces that only a terminal needs, and what its columns mean.
+// writeMarkdown prints the table for a page, without spaces that only a terminal needs, and what
+// its columns mean.
 func (r *report) writeMarkdown(out io.Writer) error {
 	lines, notes := r.table()
 	var b strings.Builder
-	first := len(lines[0]) - len(besideColumns) - len(faultNames()) // of the faults, which have a table of their own
+	// of the faults, which have a table of their own
+	first := len(lines[0]) - len(besideColumns) - len(faultNames())
 	writePage(&b, lines, func(column int) bool { return column < first || column >= first+len(faultNames()) })
 	b.WriteString("\n")
 	writePage(&b, lines, func(column int) bool {
@@ -303,7 +308,8 @@ func (r *report) how() string {
 	return how
 }
 
-// configurationColumns are the first columns, and besideColumns the last: the kernel's own traffic (cells).
+// configurationColumns are the first columns, and besideColumns the last: the kernel's own traffic
+// (cells).
 const configurationColumns = 3
 
 var besideColumns = []string{"TCP bare", "TCP idle", "TCP job", "pings idle", "job", "start, stop"}

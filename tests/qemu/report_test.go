@@ -21,9 +21,9 @@ func good() *configuration {
 			PingStarts: &guest.Pings{Sent: 100, Received: 60}, StartsLog: []string{"funid: interface eth0: its driver resets the link when the NIC program comes or goes; this time it was back after 2.0 s"}}}
 }
 
-// A run passed if every program did, the kernel's TCP kept 0.8 of its rate beside an idle funid, or of what the driver's XDP mode leaves of it, and no
-// ping was lost while funid was there; nor while it starts and stops, unless its log says that the driver
-// resets its link.
+// A run passed if every program did, the kernel's TCP kept 0.8 of its rate beside an idle funid, or
+// of what the driver's XDP mode leaves of it, and no ping was lost while funid was there; nor while
+// it starts and stops, unless its log says that the driver resets its link.
 func TestVerdict(t *testing.T) {
 	c := good()
 	c.Beside.ratio()
@@ -62,8 +62,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// The table is one of Markdown: a column for each program, a line for each NIC and kernel, and below it why
-// something failed.
+// The table is one of Markdown: a column for each program, a line for each NIC and kernel, and
+// below it why something failed.
 func TestTable(t *testing.T) {
 	bad := good()
 	bad.NIC, bad.Rows[0] = "virtio", row{Program: "pingpong", Error: "host 0: peer silent"}
@@ -101,8 +101,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A configuration that was not run because the machine is too busy has passed, and the table says that it was not run;
-// where the speed of TCP is not judged it may be slow, but must get through.
+// A configuration that was not run because the machine is too busy has passed, and the table says
+// that it was not run; where the speed of TCP is not judged it may be slow, but must get through.
 func TestVerdictInCI(t *testing.T) {
 	c := &configuration{NIC: "igb", Kernel: "7.3.4+deb13-amd64", NotRun: "guests took 50 s to boot"}
 	if lines := c.notes(); !c.passed() || len(lines) != 1 || lines[0] != "igb, 7.3.4: not run: guests took 50 s to boot" {
@@ -120,8 +120,8 @@ func TestVerdictInCI(t *testing.T) {
 	}
 }
 
-// The form for a page has each configuration on a line and says what the columns mean; it is made from the documents
-// of earlier runs, too, of one QEMU.
+// The form for a page has each configuration on a line and says what the columns mean; it is made
+// from the documents of earlier runs, too, of one QEMU.
 func TestMarkdown(t *testing.T) {
 	write := func(r *report) string {
 		path := filepath.Join(t.TempDir(), "run.json")

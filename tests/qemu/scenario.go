@@ -58,7 +58,7 @@ const (
 	transferBlock  = 256 << 10
 )
 
-// programs are the README's.
+// programs are those of funet.
 var programs = []program{
 	{"pingpong", pingpongArguments, roundTrips},
 	{"stream", func(scale float64) []string {
@@ -261,8 +261,8 @@ func (d daemons) stop(ctx context.Context) (log string, err error) {
 	return log, nil
 }
 
-// daemonShare is how many times fewer exchanges go through daemons: a guest has one processor, which
-// daemon and process pass to each other for each of them.
+// daemonShare is how many times fewer exchanges go through daemons: a guest has one processor,
+// which daemon and process pass to each other for each of them.
 const daemonShare = 10
 
 // attached runs ping-pong through daemons, from host 0 and by ssh on host 1.

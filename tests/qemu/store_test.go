@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What the distribution still has stays, whatever run it was fetched for; older versions, and kernels
-// with another list of drivers, go; what is not the cache's is left alone.
+// What the distribution still has stays, whatever run it was fetched for; older versions, and
+// kernels with another list of drivers, go; what is not the cache's is left alone.
 func TestPrune(t *testing.T) {
 	cache := fakeCache(t)
 	for _, dir := range []string{"kernel-7.2-a-00000000", "qemu-0", "tools-0", "precious", "kernel-7.3-a-00000000"} {

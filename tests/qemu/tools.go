@@ -92,7 +92,8 @@ func fillTools(dir, tree string) error {
 	for _, name := range append([]string{busybox}, linked...) {
 		path := filepath.Join(tree, name)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			path = filepath.Join(tree, strings.TrimPrefix(name, "usr/")) // before /bin was merged into /usr/bin
+			// before /bin was merged into /usr/bin
+			path = filepath.Join(tree, strings.TrimPrefix(name, "usr/"))
 		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && strings.Contains(name, "sshd-") {
 			continue

@@ -1,6 +1,7 @@
 package main
 
-// This file states that nothing of a package comes to lie outside of the folder it is unpacked into.
+// This file states that nothing of a package comes to lie outside of the folder it is unpacked
+// into.
 
 import (
 	"archive/tar"

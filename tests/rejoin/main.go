@@ -1,10 +1,12 @@
-// Rejoin is a program of a job whose nodes are killed and started again (funet run --restart), and which verifies every
-// message. tests/rejoin_test.go runs it.
+// Rejoin is a program of a job whose nodes are killed and started again (funet run --restart), and
+// which verifies every message. tests/rejoin_test.go runs it.
 //
-// The journey: each node calls all others in turn and sends them messages, whose numbers and bytes the receiver verifies, and
-// prints what happens to the others as it learns of it. A life that has exchanged calls with all others prints "up". When
-// there is a file with the name of the argument, all agree on who is there, ask each other how many messages have
-// arrived, say how long the longest call took, and end. What a node finds wrong ends it with exit code 3, and it prints a line that begins with "wrong".
+// The journey: each node calls all others in turn and sends them messages, whose numbers and bytes
+// the receiver verifies, and prints what happens to the others as it learns of it. A life that has
+// exchanged calls with all others prints "up". When there is a file with the name of the argument,
+// all agree on who is there, ask each other how many messages have arrived, say how long the
+// longest call took, and end. What a node finds wrong ends it with exit code 3, and it prints a
+// line that begins with "wrong".
 package main
 
 import (
@@ -27,9 +29,11 @@ import (
 
 // Handlers.
 const (
-	echo  = 1 // call: a block; answered by its bytes in reverse order
-	take  = 2 // message: a block
-	count = 3 // call: the caller's life; answered by the own one, and how many messages of that life have come
+	echo = 1 // call: a block; answered by its bytes in reverse order
+	take = 2 // message: a block
+	// call: the caller's life; answered by the own one, and how many messages of that life have
+	// come
+	count = 3
 )
 
 // longest is the most bytes of a block's contents.
@@ -58,7 +62,8 @@ type lifeOf struct {
 	life uint32
 }
 
-// tally is how many messages this life has sent to a life of a node, and how many perhaps to another life.
+// tally is how many messages this life has sent to a life of a node, and how many perhaps to
+// another life.
 type tally struct{ sent, perhaps int }
 
 func main() {
@@ -160,7 +165,8 @@ func check(m *funet.Message) (life, number uint32, err error) {
 	return life, number, nil
 }
 
-// echo answers a call. A life calls with one number after the other, and each call is executed once.
+// echo answers a call. A life calls with one number after the other, and each call is executed
+// once.
 func (p *program) echo(m *funet.Message) ([]byte, error) {
 	life, number, err := check(m)
 	if err != nil {
@@ -241,7 +247,8 @@ func (p *program) talk(end string, wrong <-chan error) (map[lifeOf]tally, error)
 			fmt.Println("up life", p.life)
 		}
 		p.mu.Unlock()
-		time.Sleep(time.Millisecond) // else four nodes and two daemons leave nobody else a processor
+		// else four nodes and two daemons leave nobody else a processor
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -277,7 +284,8 @@ func (p *program) exchange(node int, number uint32, sent map[lifeOf]tally) error
 	return nil
 }
 
-// compare ends: when nobody sends any more, all that was sent to the lives that are there now has come.
+// compare ends: when nobody sends any more, all that was sent to the lives that are there now has
+// come.
 func (p *program) compare(sent map[lifeOf]tally) error {
 	if err := p.together(); err != nil {
 		return err

@@ -1,7 +1,8 @@
 package sampled_test
 
-// This file tests the committed profiles: that the compiler can read them, and that the functions that they name
-// are still there. Of a function that is gone the compiler knows nothing, and says nothing.
+// This file tests the committed profiles: that the compiler can read them, and that the functions
+// that they name are still there. Of a function that is gone the compiler knows nothing, and says
+// nothing.
 
 import (
 	"fmt"
@@ -23,13 +24,14 @@ const (
 	root   = "../.."
 	// most is how long a committed profile may be, in bytes.
 	most = 400 << 10
-	// fresh is the part of the samples' frames in this module, by weight, whose functions have to exist.
+	// fresh is the part of the samples' frames in this module, by weight, whose functions have to
+	// exist.
 	fresh = 0.9
 )
 
-// Rule (Makefile, profile): each program has a profile beside its main function, where `go build` looks for one. It
-// has samples of the functions that a message meets, and at least nine in ten frames of this module are in functions
-// that exist. Who moves functions runs make profile.
+// Rule (Makefile, profile): each program has a profile beside its main function, where `go build`
+// looks for one. It has samples of the functions that a message meets, and at least nine in ten
+// frames of this module are in functions that exist. Who moves functions runs make profile.
 func TestProfiles(t *testing.T) {
 	for program, functions := range map[string][]string{
 		"funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll", "uspace/attach.(*Client).Drive"},
@@ -79,12 +81,13 @@ func read(t *testing.T, name string) (*profile.Profile, int) {
 	return p, len(b)
 }
 
-// closure matches what the compiler puts behind the name of the function that a closure is in, and behind a method that is
-// called through a value; instance matches what it puts where the types of a generic function stand.
+// closure matches what the compiler puts behind the name of the function that a closure is in, and
+// behind a method that is called through a value; instance matches what it puts where the types of
+// a generic function stand.
 var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`), regexp.MustCompile(`\[[^\]]*\]`)
 
-// weigh returns how many samples have a frame in each function of this module, whose path is left out. The benchmarks' own, which are
-// in tests, do not count.
+// weigh returns how many samples have a frame in each function of this module, whose path is left
+// out. The benchmarks' own, which are in tests, do not count.
 func weigh(p *profile.Profile) map[string]int64 {
 	weights := map[string]int64{}
 	for _, s := range p.Sample {
@@ -99,7 +102,8 @@ func weigh(p *profile.Profile) map[string]int64 {
 	return weights
 }
 
-// declared returns the functions of this module as the runtime names them, without the module's path.
+// declared returns the functions of this module as the runtime names them, without the module's
+// path.
 func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

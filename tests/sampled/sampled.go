@@ -1,10 +1,10 @@
-// Package sampled makes a program write down where it spends its time, for the profiles that funet and
-// funid are built with (make profile). A program has it only if it is built with the tag of the same
-// name; then it does nothing unless FUNET_SAMPLES names a folder.
+// Package sampled makes a program write down where it spends its time, for the profiles that funet
+// and funid are built with (make profile). A program has it only if it is built with the tag of the
+// same name; then it does nothing unless FUNET_SAMPLES names a folder.
 //
 // A profile is written once a second, and begun anew, because a program may end at any time, by a
-// signal too: what is lost is less than a second. The files are PROGRAM-PROCESS-NUMBER.pb.gz, in the
-// format of pprof, and appear when they are whole; make profile merges them.
+// signal too: what is lost is less than a second. The files are PROGRAM-PROCESS-NUMBER.pb.gz, in
+// the format of pprof, and appear when they are whole; make profile merges them.
 package sampled
 
 import (

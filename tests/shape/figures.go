@@ -58,11 +58,12 @@ func (f *figures) addGo(name string, text []byte) error {
 	}
 	in := map[int]bool{} // lines that have a comment
 	for _, group := range tree.Comments {
-		from, to := files.Position(group.Pos()).Line, files.Position(group.End()).Line
-		for line := from; line <= to; line++ {
-			in[line] = true
+		for _, c := range group.List {
+			for line := files.Position(c.Pos()).Line; line <= files.Position(c.End()).Line && !strings.HasPrefix(c.Text, "//go:"); line++ {
+				in[line] = true
+			}
 		}
-		f.addProse(name, from, group.Text())
+		f.addProse(name, files.Position(group.Pos()).Line, group.Text())
 	}
 	f.addLines(name, text, in)
 	isTest := strings.HasSuffix(name, "_test.go")
@@ -113,8 +114,8 @@ func receiver(t ast.Expr) string {
 	return ""
 }
 
-// addC adds a C file or header. Comments are found as C finds them, but for those within strings, of which there are
-// none.
+// addC adds a C file or header. Comments are found as C finds them, but for those within strings,
+// of which there are none.
 func (f *figures) addC(name string, text []byte) {
 	in := map[int]bool{}
 	inside := false
@@ -147,7 +148,8 @@ func (f *figures) addC(name string, text []byte) {
 	f.addLines(name, text, in)
 }
 
-// addLines counts lines that are not empty, and judges their widths. in tells which of them have a comment.
+// addLines counts lines that are not empty, and judges their widths. in tells which of them have a
+// comment.
 func (f *figures) addLines(name string, text []byte, in map[int]bool) {
 	kind := f.code
 	if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "tests/") {

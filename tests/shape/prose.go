@@ -1,7 +1,8 @@
 package main
 
-// This file finds the sentences of a comment. A paragraph ends at an empty line, and before an item of a list; lines that
-// are indented are code or tables, which have no sentences (go.dev/doc/comment).
+// This file finds the sentences of a comment. A paragraph ends at an empty line, and before an item
+// of a list; lines that are indented are code or tables, which have no sentences
+// (go.dev/doc/comment).
 
 import (
 	"regexp"

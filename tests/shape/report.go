@@ -23,6 +23,7 @@ type report struct {
 	Code     int           `json:"code_lines"` // without tests and empty lines
 	Tests    int           `json:"test_lines"`
 	Met      bool          `json:"met"`
+	alone    bool          // one figure is left, whose places are printed
 }
 
 // figure is one of them, with the places that it counts, as far as it counts places.
@@ -65,6 +66,18 @@ func (f *figures) report() *report {
 	return r
 }
 
+// keep leaves one figure in the report.
+func (r *report) keep(name string) error {
+	at := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Name == name })
+	if at < 0 {
+		return fmt.Errorf("--only %s: there is no such figure; see --json", name)
+	}
+	r.Figures = r.Figures[at : at+1]
+	r.Met = r.Figures[0].Met
+	r.alone = true
+	return nil
+}
+
 // merged has the keys of both.
 func merged(a, b map[string]int) map[string]int {
 	all := maps.Clone(a)
@@ -87,6 +100,17 @@ func (r *report) print(w io.Writer, asJSON bool) error {
 		if _, err := fmt.Fprintf(w, "%-38s %8.4g  at most %6.4g  %s\n", f.Name, f.Value, f.Limit, verdict); err != nil {
 			return err
 		}
+		for _, p := range f.Places {
+			if !r.alone || f.Met {
+				break
+			}
+			if _, err := fmt.Fprintf(w, "%s:%d: %d\n", p.File, p.Line, p.Size); err != nil {
+				return err
+			}
+		}
+	}
+	if r.alone {
+		return nil
 	}
 	_, err := fmt.Fprintf(w, "%-38s %8d\n%-38s %8d\n", "code_lines", r.Code, "test_lines", r.Tests)
 	return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,7 @@ func TestFigures(t *testing.T) {
 		"generic receiver":   {map[string]string{"uspace/am/a.go": "package am\ntype Endpoint[T any] struct{}\nfunc (e *Endpoint[T]) A() {}\n"}, "endpoint_methods", 1},
 		"a long function":    {map[string]string{"a/a.go": "package a\nfunc f() {" + strings.Repeat("\n", 100) + "}\nfunc g() {" + strings.Repeat("\n", 99) + "}\n"}, "functions_over_100_lines", 1},
 		"wide comments":      {map[string]string{"a/a.go": "// " + strings.Repeat("a", 98) + "\npackage a\n// " + strings.Repeat("a", 97) + "\n", "a/b.c": "/* " + strings.Repeat("b", 98) + " */\n"}, "comment_lines_over_100_columns", 2},
+		"a directive":        {map[string]string{"a/a.go": "package a\n//go:generate " + strings.Repeat("a", 98) + "\n"}, "comment_lines_over_100_columns", 0},
 		"an address":         {map[string]string{"a/a.go": "package a\n// See https://" + strings.Repeat("a", 98) + "\n"}, "comment_lines_over_100_columns", 0},
 		"wide code":          {map[string]string{"a/a.go": "package a\n\t\tvar a = `" + strings.Repeat("a", 112) + "`\n"}, "code_lines_over_120_columns_percent", 50},
 		"long sentences":     {map[string]string{"a/a.go": "package a\n// " + words(20) + "\n// " + words(21) + ". " + words(40) + ".\n"}, "sentences_over_40_words", 1},
@@ -70,7 +72,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Rule: generated files and test data count for nothing; the document says whether all limits are kept.
+// Rule: generated files and test data count for nothing; the document says whether all limits are
+// kept.
 func TestReport(t *testing.T) {
 	wide := "// " + strings.Repeat("a", 98) + "\n"
 	files := map[string]string{"a/a.go": "package a\n\nvar A int\n", "a/a_test.go": "package a\n", "a/testdata/b.go": wide,
@@ -93,5 +96,26 @@ func TestReport(t *testing.T) {
 	}
 	if _, err := measure(write(t, map[string]string{"a/a.go": "package"})); err == nil {
 		t.Error("a file that is no Go was measured")
+	}
+}
+
+// Rule: one figure can be judged alone, with its places; one that does not exist is refused.
+func TestOnly(t *testing.T) {
+	f, err := measure(write(t, map[string]string{"a/a.go": "// " + strings.Repeat("a", 98) + "\npackage a\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"comment_lines_over_100_columns": "a/a.go:1: 101\n", "readme_lines": " met\n"} {
+		r := f.report()
+		var out strings.Builder
+		if err := errors.Join(r.keep(name), r.print(&out, false)); err != nil || !strings.HasSuffix(out.String(), want) || len(r.Figures) != 1 {
+			t.Errorf("%s: %v, %q", name, err, out.String())
+		}
+		if r.Met != (name == "readme_lines") {
+			t.Errorf("%s: met is %v", name, r.Met)
+		}
+	}
+	if err := f.report().keep("card"); err == nil {
+		t.Error("a figure that does not exist is judged")
 	}
 }

@@ -1,7 +1,7 @@
 package main
 
-// This file runs what goes on beside the victim: the lab with its daemons, groups, and the processes
-// that compute or attack.
+// This file runs what goes on beside the victim: the lab with its daemons, groups, and the
+// processes that compute or attack.
 
 import (
 	"context"

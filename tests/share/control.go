@@ -1,7 +1,8 @@
 package main
 
-// This file measures requests at a daemon's socket: how long a job with an attachment and a segment takes a user, alone and beside each
-// attack on requests and beside connections without end. The asker is a process of the victim's on host 0, and asks anew when it has rested a while.
+// This file measures requests at a daemon's socket: how long a job with an attachment and a segment
+// takes a user, alone and beside each attack on requests and beside connections without end. The
+// asker is a process of the victim's on host 0, and asks anew when it has rested a while.
 
 import (
 	"bufio"
@@ -26,7 +27,8 @@ const (
 	askEvery = 5 * time.Millisecond
 	// askedSegment is the length of its segment in bytes.
 	askedSegment = 64 << 10
-	// What others' requests are to take at most, in milliseconds: p50 beside requests, and beside connections.
+	// What others' requests are to take at most, in milliseconds: p50 beside requests, and beside
+	// connections.
 	mostRequestP50    = 10
 	mostConnectionP50 = 30
 )

@@ -4,13 +4,13 @@
 // package attack. It needs root and makes a lab of its own. `make share` runs it.
 //
 // The journey of a run: the lab comes up with a daemon on each host (ctl/lab); a launcher, which is
-// this process, makes the victim's group, and the victim's two processes (victim.go) stay
-// attached for the whole run. Every round goes through all attacks; before and after each the
-// victim is measured beside the computing processes, so an attack is compared with what was
-// just before it and just after (rounds.go). Each attack has groups, processes and, if it
-// wants them, sleeping contexts of others of its own, which are gone before the next (beside.go).
-// Requests at the daemon's socket are measured apart, beside attacks on them (control.go). The report has medians over the
-// rounds (report.go).
+// this process, makes the victim's group, and the victim's two processes (victim.go) stay attached
+// for the whole run. Every round goes through all attacks; before and after each the victim is
+// measured beside the computing processes, so an attack is compared with what was just before it
+// and just after (rounds.go). Each attack has groups, processes and, if it wants them, sleeping
+// contexts of others of its own, which are gone before the next (beside.go). Requests at the
+// daemon's socket are measured apart, beside attacks on them (control.go). The report has medians
+// over the rounds (report.go).
 //
 // Everybody is a process of its own: this program executes itself again in the role that roleEnv
 // says (process.go). All processes and the lab end with this one, however it ends.
@@ -114,9 +114,10 @@ const (
 	cardDirect = "direct"
 )
 
-// ownSession reports whether the victim's processes are in sessions of their own, as another user's are: the kernel shares processors among sessions
-// first (sched(7), autogroup). A victim with a card of his own, in one session with the enemy, would pay for what that one computes. One on a daemon's card
-// passes the processor on to the daemon and back, which is slow between sessions.
+// ownSession reports whether the victim's processes are in sessions of their own, as another user's
+// are: the kernel shares processors among sessions first (sched(7), autogroup). A victim with a
+// card of his own, in one session with the enemy, would pay for what that one computes. One on a
+// daemon's card passes the processor on to the daemon and back, which is slow between sessions.
 func (o *options) ownSession() bool { return o.Card == cardDirect }
 
 // names lists the attacks.

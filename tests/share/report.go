@@ -1,6 +1,7 @@
 package main
 
-// This file reports what a run found: medians and ratios, as JSON and as a table; and what several runs found, as the README's table.
+// This file reports what a run found: medians and ratios, as JSON and as a table; and what several
+// runs found, as a table in Markdown.
 
 import (
 	"encoding/json"
@@ -33,13 +34,16 @@ type report struct {
 	MostP99Ratio   float64 `json:"most_p99_ratio"`
 	Rounds         int     `json:"rounds"`
 	WindowSeconds  float64 `json:"window_s"`
-	Outstanding    int     `json:"outstanding"` // requests under way where the pipelined rate is measured
-	MTU            int     `json:"mtu_bytes"`
-	XDPMode        string  `json:"xdp_mode"`
-	Card           string  `json:"card"`        // of the victim
-	OwnSession     bool    `json:"own_session"` // the victim's processes are in sessions of their own
+	// requests under way where the pipelined rate is measured
+	Outstanding int    `json:"outstanding"`
+	MTU         int    `json:"mtu_bytes"`
+	XDPMode     string `json:"xdp_mode"`
+	Card        string `json:"card"` // of the victim
+	// the victim's processes are in sessions of their own
+	OwnSession bool `json:"own_session"`
 
-	// Control is what requests at a daemon's socket take beside attacks on them, and ControlAlone beside nothing.
+	// Control is what requests at a daemon's socket take beside attacks on them, and ControlAlone
+	// beside nothing.
 	Control      []*controlReport `json:"control_requests"`
 	ControlAlone asking           `json:"control_requests_alone"`
 
@@ -49,11 +53,12 @@ type report struct {
 
 // figures are the victim's.
 type figures struct {
-	Rate      float64 `json:"rate_per_s"` // exchanges a second, one after the other
-	P50       float64 `json:"p50_us"`     // of their round trips
-	P99       float64 `json:"p99_us"`
-	Longest   float64 `json:"longest_us"`           // in all rounds
-	Pipelined float64 `json:"pipelined_rate_per_s"` // exchanges a second with outstanding requests under way
+	Rate    float64 `json:"rate_per_s"` // exchanges a second, one after the other
+	P50     float64 `json:"p50_us"`     // of their round trips
+	P99     float64 `json:"p99_us"`
+	Longest float64 `json:"longest_us"` // in all rounds
+	// exchanges a second with outstanding requests under way
+	Pipelined float64 `json:"pipelined_rate_per_s"`
 }
 
 // attackReport is the report of one attack.
@@ -64,12 +69,14 @@ type attackReport struct {
 	// before and after.
 	RateRatio float64 `json:"rate_ratio"`
 	P99Ratio  float64 `json:"p99_ratio"`
-	Met       bool    `json:"met"` // both are within what they are judged by, and the attack went on
-	// PipelinedRatio is not judged: where the victim and the enemy both want all of the card, half is
-	// a fair share.
+	// both are within what they are judged by, and the attack went on
+	Met bool `json:"met"`
+	// PipelinedRatio is not judged: where the victim and the enemy both want all of the card, half
+	// is a fair share.
 	PipelinedRatio float64 `json:"pipelined_rate_ratio"`
 	figures
-	Returned int     `json:"returned"`  // requests that came back and were sent again, in all rounds
+	// requests that came back and were sent again, in all rounds
+	Returned int     `json:"returned"`
 	Did      float64 `json:"did_per_s"` // what the attack does
 
 	RoundsRate      []float64 `json:"rounds_rate_ratio"`
@@ -112,7 +119,8 @@ func (r *report) finish() *report {
 	for _, a := range r.Attacks {
 		a.figures, a.Did = summary(a.windows), median(a.did)
 		a.RateRatio, a.P99Ratio, a.PipelinedRatio = median(a.RoundsRate), median(a.RoundsP99), median(a.RoundsPipelined)
-		a.Met = a.RateRatio >= r.LeastRateRatio && a.P99Ratio <= r.MostP99Ratio && (a.Did > 0 || a.waits) // beside an attack that stands still others lose nothing
+		// beside an attack that stands still others lose nothing
+		a.Met = a.RateRatio >= r.LeastRateRatio && a.P99Ratio <= r.MostP99Ratio && (a.Did > 0 || a.waits)
 		r.Met = r.Met && a.Met
 	}
 	r.finishControl()
@@ -140,8 +148,9 @@ func median(values []float64) float64 {
 	return digits((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
 }
 
-// writeMarkdown prints the README's table from the JSON documents of runs: for each attack of the first, in its order, the smallest and the largest of the
-// runs' ratios. A run that lacks one of them is refused.
+// writeMarkdown prints a table in Markdown from the JSON documents of runs: for each attack of the
+// first, in its order, the smallest and the largest of the runs' ratios. A run that lacks one of
+// them is refused.
 func writeMarkdown(out io.Writer, files []string) error {
 	var runs []report
 	for _, name := range files {

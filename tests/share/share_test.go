@@ -126,8 +126,9 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestMet: others keep their share beside an attack if rate and p99 are within their bounds and the attack went on: beside one that stands still nobody loses
-// anything, unless it is one whose cards go on without its processes.
+// TestMet: others keep their share beside an attack if rate and p99 are within their bounds and the
+// attack went on: beside one that stands still nobody loses anything, unless it is one whose cards
+// go on without its processes.
 func TestMet(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -146,8 +147,8 @@ func TestMet(t *testing.T) {
 	}
 }
 
-// TestFrom: the README's table comes from the documents of runs: least and most of their ratios, in the order of the first. A document that lacks an attack, or is none,
-// is refused.
+// TestFrom: the README's table comes from the documents of runs: least and most of their ratios, in
+// the order of the first. A document that lacks an attack, or is none, is refused.
 func TestFrom(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, content any) string {

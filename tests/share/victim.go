@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// outstanding is how many requests are under way at a time where as much as can be is exchanged.
+	// outstanding is how many requests are under way at a time where as much as can be is
+	// exchanged.
 	outstanding = 16
 	// turnsEach is how many turns each of both kinds has in a window.
 	turnsEach = 5
@@ -75,7 +76,8 @@ func (v *victim) live() error {
 		return err
 	}
 	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.c.Node, Token: token, Slots: 256, Timeout: patience}}
-	if v.k, _, err = o.Carrier(context.Background()); err != nil { // of the daemon, or on a direct port
+	// of the daemon, or on a direct port
+	if v.k, _, err = o.Carrier(context.Background()); err != nil {
 		return err
 	}
 	v.iface = v.k.Interface()
@@ -135,7 +137,8 @@ func (v *victim) window(d time.Duration) (w window, err error) {
 			start := time.Now()
 			n, err := v.exchange(depth, start.Add(slice), func(d time.Duration) {
 				if kind == 0 {
-					_ = times.RecordValue(min(d, slowest).Nanoseconds()) // within what the histogram has
+					// within what the histogram has
+					_ = times.RecordValue(min(d, slowest).Nanoseconds())
 				}
 			})
 			if err != nil {
@@ -156,7 +159,8 @@ func (v *victim) window(d time.Duration) (w window, err error) {
 // errLost: a request was neither answered nor returned.
 var errLost = errors.New("no answer")
 
-// exchange keeps a number of requests under way until it is time to end, and waits for their answers.
+// exchange keeps a number of requests under way until it is time to end, and waits for their
+// answers.
 func (v *victim) exchange(depth int, end time.Time, each func(time.Duration)) (n int, err error) {
 	now := time.Now()
 	last := now // when something was answered

@@ -1,15 +1,17 @@
 package am
 
-// This file is how the nodes of a job agree that all are there again, so that collective calls can go on (as
-// MPIX_Comm_agree of User-Level Failure Mitigation, but with all nodes).
+// This file is how the nodes of a job agree that all are there again, so that collective calls can
+// go on (as MPIX_Comm_agree of User-Level Failure Mitigation, but with all nodes).
 //
-// Each node that calls Agree and knows all others to be present tells node 0 its view, a digest of all nodes' lives, and the number of its last collective
-// call, and again when its view changes. When all nodes have told node 0 its own view, and none is absent, node 0
-// tells them so, with the first number of the calls that come. Whoever has another view by then does not listen; it tells
+// Each node that calls Agree and knows all others to be present tells node 0 its view, a digest of
+// all nodes' lives, and the number of its last collective call, and again when its view changes.
+// When all nodes have told node 0 its own view, and none is absent, node 0 tells them so, with the
+// first number of the calls that come. Whoever has another view by then does not listen; it tells
 // node 0, and node 0 waits again. A node that dies afterwards makes all collective calls fail anew.
 //
-// The first number is beyond the numbers of all calls before, so what is left of those meets nobody. Messages of
-// the calls that come may arrive at a node before the word of node 0, and are kept (barrier.go, collective.go).
+// The first number is beyond the numbers of all calls before, so what is left of those meets
+// nobody. Messages of the calls that come may arrive at a node before the word of node 0, and are
+// kept (barrier.go, collective.go).
 
 import "fmt"
 
@@ -28,22 +30,24 @@ type agreement struct {
 
 // readiness holds what a node has told node 0.
 type readiness struct {
-	is     bool   // and waits for the end of Agree
-	since  uint32 // readyMask+1 and the number of the last word from this life of the node; 0: there was none
+	is bool // and waits for the end of Agree
+	// readyMask+1 and the number of the last word from this life of the node; 0: there was none
+	since  uint32
 	number uint32
 	view   uint64
 }
 
-// gap is how far the numbers of calls jump: beyond those of a call that some nodes have ended, and one that others
-// have begun.
+// gap is how far the numbers of calls jump: beyond those of a call that some nodes have ended, and
+// one that others have begun.
 const gap = 2
 
-// Agree returns when all nodes of the job are present and have called it, and know each other's lives; from then on collective
-// calls work again until the next event. It returns at once where they work, so a program may call it before each of
-// them; it has to when one has returned ErrLeft, and in a later life. It waits for nodes that have left until they have
-// joined, and for one that has ended for good until it is cancelled (Bind). Main
-// program only (ErrHandler). It returns an Undelivered error when any message has come back meanwhile; called again it
-// goes on where it stopped. ErrRejoin without Rejoin.
+// Agree returns when all nodes of the job are present and have called it, and know each other's
+// lives; from then on collective calls work again until the next event. It returns at once where
+// they work, so a program may call it before each of them; it has to when one has returned ErrLeft,
+// and in a later life. It waits for nodes that have left until they have joined, and for one that
+// has ended for good until it is cancelled (Bind). Main program only (ErrHandler). It returns an
+// Undelivered error when any message has come back meanwhile; called again it goes on where it
+// stopped. ErrRejoin without Rejoin.
 func (e *Endpoint) Agree() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err
@@ -82,7 +86,8 @@ func (e *Endpoint) Agree() error {
 	return nil
 }
 
-// Agreed returns a number that is the same on all nodes after an Agree, and another after the next; 0: there was none. Any context.
+// Agreed returns a number that is the same on all nodes after an Agree, and another after the next;
+// 0: there was none. Any context.
 func (e *Endpoint) Agreed() uint32 {
 	if e.member == nil {
 		return 0
@@ -165,7 +170,8 @@ func (c *collective) restart(base uint32) {
 	c.number, c.open, c.wrong, c.result = base, false, false, nil
 }
 
-// timely reports whether a message of a call may be of this node's call, of the next, or of the first after Agree.
+// timely reports whether a message of a call may be of this node's call, of the next, or of the
+// first after Agree.
 func (e *Endpoint) timely(number uint32) bool {
 	ahead := number - e.collective.number
 	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.ended) && int32(ahead) > 0

@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests what members say of lives and when they agree (package am, Rejoin), word by word: the test is the card of
-// node 0, and speaks for nodes 1 and 2.
+// This file tests what members say of lives and when they agree (package am, Rejoin), word by word:
+// the test is the card of node 0, and speaks for nodes 1 and 2.
 
 import (
 	"context"
@@ -95,7 +95,8 @@ func (c *council) must() {
 	}
 }
 
-// said returns what node 0 has said, of messages of the membership's own: to whom, and what for, with the word behind the life.
+// said returns what node 0 has said, of messages of the membership's own: to whom, and what for,
+// with the word behind the life.
 func (c *council) said() (all [][3]uint32) {
 	for _, s := range sentOf(c.card, typeMember) {
 		all = append(all, [3]uint32{uint32(s.Header().Node()), s[1] & 0xff, s[3]})
@@ -116,8 +117,9 @@ func (c *council) replace() {
 	c.said()
 }
 
-// Rule (member.go): a node that the others hold to be dead, and that says something all the same, is told so, with the life that it
-// has: its message runs nothing. A node that is told so of its own life ends with ErrExpelled; of another it goes on.
+// Rule (member.go): a node that the others hold to be dead, and that says something all the same,
+// is told so, with the life that it has: its message runs nothing. A node that is told so of its
+// own life ends with ErrExpelled; of another it goes on.
 func TestExpelled(t *testing.T) {
 	c := newCouncil(t)
 	ran := 0
@@ -142,8 +144,8 @@ func TestExpelled(t *testing.T) {
 	}
 }
 
-// Rule: hello is answered each time, as the answer may be lost, and a life joins once. A hello of a life that is over is not
-// answered and changes nothing.
+// Rule: hello is answered each time, as the answer may be lost, and a life joins once. A hello of a
+// life that is over is not answered and changes nothing.
 func TestHelloRepeated(t *testing.T) {
 	c := newCouncil(t)
 	c.replace()
@@ -161,8 +163,9 @@ func TestHelloRepeated(t *testing.T) {
 	}
 }
 
-// Rule (agree.go): node 0 ends Agree when all have told it its own view, and calls go on beyond the numbers of all calls before, by two:
-// of one that some have ended and of one that others have begun. Each other node is told the number and the view.
+// Rule (agree.go): node 0 ends Agree when all have told it its own view, and calls go on beyond the
+// numbers of all calls before, by two: of one that some have ended and of one that others have
+// begun. Each other node is told the number and the view.
 func TestAgreeJumps(t *testing.T) {
 	c := newCouncil(t)
 	c.replace()
@@ -183,8 +186,8 @@ func TestAgreeJumps(t *testing.T) {
 	}
 }
 
-// Rule: Agree does not end while a node has another view, or has told its view in an earlier life; the last word of a node counts, in
-// whatever order its words arrive.
+// Rule: Agree does not end while a node has another view, or has told its view in an earlier life;
+// the last word of a node counts, in whatever order its words arrive.
 func TestAgreeFences(t *testing.T) {
 	for name, words := range map[string]func(c *council, low, high uint32) []func(){
 		"another view": func(c *council, low, high uint32) []func() {

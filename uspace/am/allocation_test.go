@@ -69,8 +69,8 @@ func joined(t testing.TB, after func(node int)) (e [2]*am.Endpoint, contexts [2]
 	return e, contexts
 }
 
-// TestNoAllocation: Request4, Request, Post4, Poll, Reply4 and Reply allocate nothing, nor do SendBytes, PostBytes and
-// ReplyBytes.
+// TestNoAllocation: Request4, Request, Post4, Poll, Reply4 and Reply allocate nothing, nor do
+// SendBytes, PostBytes and ReplyBytes.
 func TestNoAllocation(t *testing.T) {
 	e, _ := pair(t, nil)
 	answered := 0

@@ -1,12 +1,13 @@
 package am
 
-// This file holds what a member of a job tells the others of its own accord: hello, who has died, and heartbeats. The end of each
-// Poll sends as much of it as the send queue takes without waiting, so that nothing here holds a program up.
+// This file holds what a member of a job tells the others of its own accord: hello, who has died,
+// and heartbeats. The end of each Poll sends as much of it as the send queue takes without waiting,
+// so that nothing here holds a program up.
 //
-// Each node that polls sends the next node that is present, in a ring, a heartbeat each beatEvery; it comes back
-// when that node is dead, and then all others are told. So the job learns of a death within some beats although nobody was
-// talking to the dead, for one message a beat and node. A node that computes and does not poll is late, and not dead: its
-// card takes heartbeats for it.
+// Each node that polls sends the next node that is present, in a ring, a heartbeat each beatEvery;
+// it comes back when that node is dead, and then all others are told. So the job learns of a death
+// within some beats although nobody was talking to the dead, for one message a beat and node. A
+// node that computes and does not poll is late, and not dead: its card takes heartbeats for it.
 //
 // The bounds: one announcement of each kind for each node at most, since a node dies once a life.
 
@@ -49,7 +50,8 @@ func (m *member) suspect(node int) {
 	}
 }
 
-// tend sends what there is to tell, and returns what has happened to the node's own messages or to itself.
+// tend sends what there is to tell, and returns what has happened to the node's own messages or to
+// itself.
 func (e *Endpoint) tend() error {
 	m := e.member
 	e.announceAll()
@@ -85,7 +87,8 @@ func (e *Endpoint) announceAll() {
 	}
 }
 
-// tell sends a message of the membership's own. It reports false, and sends nothing, if the queue is full.
+// tell sends a message of the membership's own. It reports false, and sends nothing, if the queue
+// is full.
 func (e *Endpoint) tell(node int, n announcement) bool {
 	s := e.iface.Reserve(funi.Request)
 	if s == nil {
@@ -118,7 +121,8 @@ func (e *Endpoint) beat() {
 		if !p.heard && !e.tell(node, announcement{what: memberHello}) {
 			return
 		}
-		if p.leaving && p.state == present && !e.tell(node, announcement{what: memberBeat}) { // has it left by now?
+		// has it left by now?
+		if p.leaving && p.state == present && !e.tell(node, announcement{what: memberBeat}) {
 			return
 		}
 	}

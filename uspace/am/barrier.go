@@ -1,13 +1,15 @@
 package am
 
-// This file is the dissemination barrier (Hensgen, Finkel and Manber 1988). In round k each node tells the node 2^k
-// further on that it and all nodes that it has heard of have arrived, and waits for the message of the node 2^k before
-// it. After ceil(log2 N) rounds a node has heard of all nodes. That is half the hops of the way up a tree and down
-// again, for N*ceil(log2 N) messages instead of 2(N-1).
+// This file is the dissemination barrier (Hensgen, Finkel and Manber 1988). In round k each node
+// tells the node 2^k further on that it and all nodes that it has heard of have arrived, and waits
+// for the message of the node 2^k before it. After ceil(log2 N) rounds a node has heard of all
+// nodes. That is half the hops of the way up a tree and down again, for N*ceil(log2 N) messages
+// instead of 2(N-1).
 //
-// Calls are numbered as collective calls are. A node that is done may begin the next call while others are still in this
-// one. Its messages are then one call ahead, and no further, because it cannot end that call without the others. So each
-// round remembers the messages of two calls. The words of a message: call number, what is called, round.
+// Calls are numbered as collective calls are. A node that is done may begin the next call while
+// others are still in this one. Its messages are then one call ahead, and no further, because it
+// cannot end that call without the others. So each round remembers the messages of two calls. The
+// words of a message: call number, what is called, round.
 
 import (
 	"fmt"
@@ -31,8 +33,9 @@ type rounds struct {
 // often. With nothing else under way it takes ceil(log2 N) hops and N*ceil(log2 N)
 // messages, at request priority. Main program only (ErrHandler).
 //
-// It returns an Undelivered error when a node that it waits for cannot be reached, or any message has come back
-// meanwhile; called again, it goes on where it stopped. A *Missing says of which nodes nothing was heard. ErrCollective: the nodes do not call the same operation.
+// It returns an Undelivered error when a node that it waits for cannot be reached, or any message
+// has come back meanwhile; called again, it goes on where it stopped. A *Missing says of which
+// nodes nothing was heard. ErrCollective: the nodes do not call the same operation.
 func (e *Endpoint) Barrier() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err
@@ -62,7 +65,8 @@ func (e *Endpoint) disseminate(round int) error {
 	c, r := &e.collective, &e.rounds
 	e.charge(roundCost)
 	if e.cpu != nil {
-		e.cpu.Work(e.cpu.Library().LoopCycles + 2*e.cpu.Library().CounterCycles) // the handler, and who waits, reach the table by a pointer
+		// the handler, and who waits, reach the table by a pointer
+		e.cpu.Work(e.cpu.Library().LoopCycles + 2*e.cpu.Library().CounterCycles)
 	}
 	if !r.told {
 		if err := e.tellRound(round); err != nil {
@@ -88,7 +92,8 @@ func (e *Endpoint) tellRound(round int) error {
 	return e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0)
 }
 
-// roundsCameBack notes which messages of the last barrier came back: that of r, or where r is nil any may have.
+// roundsCameBack notes which messages of the last barrier came back: that of r, or where r is nil
+// any may have.
 func (e *Endpoint) roundsCameBack(r *funi.Returned) {
 	b := &e.rounds
 	switch {
@@ -108,8 +113,8 @@ func (e *Endpoint) roundsCameBack(r *funi.Returned) {
 	}
 }
 
-// tellRoundsAgain tells the nodes that have not got the messages of the last barrier, whether it is over here or not: they cannot
-// end it otherwise.
+// tellRoundsAgain tells the nodes that have not got the messages of the last barrier, whether it is
+// over here or not: they cannot end it otherwise.
 func (e *Endpoint) tellRoundsAgain() error {
 	for b := &e.rounds; b.lost != 0; b.lost &= b.lost - 1 {
 		if err := e.tellRound(bits.TrailingZeros32(b.lost)); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule (Barrier): a round whose message comes back when the call is over here is told again by the next collective call, with the number of
-// its own; the node that it is for could not end that barrier otherwise.
+// Rule (Barrier): a round whose message comes back when the call is over here is told again by the
+// next collective call, with the number of its own; the node that it is for could not end that
+// barrier otherwise.
 func TestRoundOfTheLastBarrierIsToldAgain(t *testing.T) {
 	const typeRound = 15
 	memory, err := funi.NewMemory(benchSlots)
@@ -66,8 +67,8 @@ func TestRoundOfTheLastBarrierIsToldAgain(t *testing.T) {
 	}
 }
 
-// Rule (Barrier): called again after an error it goes on where it stopped. So a round whose message came back is told again; else the
-// node for which it was would wait for ever.
+// Rule (Barrier): called again after an error it goes on where it stopped. So a round whose message
+// came back is told again; else the node for which it was would wait for ever.
 func TestBarrierTellsAgain(t *testing.T) {
 	const typeRound = 15
 	memory, err := funi.NewMemory(benchSlots)

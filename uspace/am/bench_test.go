@@ -209,7 +209,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	e, _ := pair(b, nil)
 	answered := 0
 	for i := range e {
-		if err := first(e[i].Handle(0, func(m *am.Message) { _ = m.Reply4(1, 1, 2, 3, 4) }), // it may here
+		// it may here
+		if err := first(e[i].Handle(0, func(m *am.Message) { _ = m.Reply4(1, 1, 2, 3, 4) }),
 			e[i].Handle(1, func(*am.Message) { answered++ })); err != nil {
 			b.Fatal(err)
 		}
@@ -230,7 +231,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}, nothing)
 }
 
-// BenchmarkCall is a call of 64 bytes and its answer through two cards in memory, as BenchmarkRoundTrip.
+// BenchmarkCall is a call of 64 bytes and its answer through two cards in memory, as
+// BenchmarkRoundTrip.
 func BenchmarkCall(b *testing.B) {
 	e, _ := pair(b, nil)
 	if err := e[1].HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil }); err != nil {
@@ -255,7 +257,8 @@ func BenchmarkCall(b *testing.B) {
 	}, nothing)
 }
 
-// BenchmarkTagged is a message with a tag through two cards in memory, from its start to the end of its receive.
+// BenchmarkTagged is a message with a tag through two cards in memory, from its start to the end of
+// its receive.
 func BenchmarkTagged(b *testing.B) {
 	for _, size := range []int{16, 1 << 20} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -283,8 +286,8 @@ func BenchmarkTagged(b *testing.B) {
 	}
 }
 
-// BenchmarkMebibyte is 1 MiB from one endpoint to another through two cards in memory: as a transfer with a notice, and as a
-// message of bytes, read where it is or copied.
+// BenchmarkMebibyte is 1 MiB from one endpoint to another through two cards in memory: as a
+// transfer with a notice, and as a message of bytes, read where it is or copied.
 func BenchmarkMebibyte(b *testing.B) {
 	const size = 1 << 20
 	for _, name := range []string{"transfer", "message", "message copied"} {

@@ -2,34 +2,43 @@ package am
 
 // This file is messages of bytes: the protocol of them all, and how a short one travels.
 //
-// A message of up to 80 bytes is one packet (typeBytes). Of a longer one the bytes are moved by transfers (typePart) into
-// memory of the receiver, which tells the sender beforehand where: its card puts them there, and nothing is copied.
+// A message of up to 80 bytes is one packet (typeBytes). Of a longer one the bytes are moved by
+// transfers (typePart) into memory of the receiver, which tells the sender beforehand where: its
+// card puts them there, and nothing is copied.
 //
 //	sender                                          receiver
-//	typeReady id, handler, kind, length      ->     takes memory, or lets the message wait for it: at most 8 of a sender
+//	typeReady id, handler, kind, length      ->     takes memory, or lets the message wait for it:
+//	                                                at most 8 of a sender
 //	                                         <-     typeGrant id, key, address, lease
-//	transfers, argument: key                 ->     counts words; when there are all, runs the handler
+//	transfers, argument: key                 ->     counts words; when there are all, runs the
+//	                                                handler
 //	                                         <-     typeTaken id, status
 //
-// The length is in bytes, and the transfers carry it rounded up to 16, padded with 0, in any number of pieces and any order.
-// Status 0 is done; the others are those of calls (remote.go). Instead of a grant typeTaken may come, with a reason. Bit 19 of the
-// word with the kind says that the sender needs no typeTaken with status 0: a node in C ends the message when it has left, and of a call the answer says it.
+// The length is in bytes, and the transfers carry it rounded up to 16, padded with 0, in any number
+// of pieces and any order. Status 0 is done; the others are those of calls (remote.go). Instead of
+// a grant typeTaken may come, with a reason. Bit 19 of the word with the kind says that the sender
+// needs no typeTaken with status 0: a node in C ends the message when it has left, and of a call
+// the answer says it.
 //
-// The lease, if it is not 0, is the address of 8 slots of 2048 bytes, which belong to that sender for the life of both. A
-// message that fits one, with the words of its kind before it, leaves at once while a slot is free: as transfers of up
-// to 16 words with their data, which all have the same argument (types.go) and begin at the slot's address. The receiver
-// counts words, runs the handler, and answers typeTaken with that argument, which makes the slot free. The number in the argument
-// changes with each use of the slot.
+// The lease, if it is not 0, is the address of 8 slots of 2048 bytes, which belong to that sender
+// for the life of both. A message that fits one, with the words of its kind before it, leaves at
+// once while a slot is free: as transfers of up to 16 words with their data, which all have the
+// same argument (types.go) and begin at the slot's address. The receiver counts words, runs the
+// handler, and answers typeTaken with that argument, which makes the slot free. The number in the
+// argument changes with each use of the slot.
 //
-// The sender's messages are requests; the receiver's are replies from the request handler, and else requests that leave with
-// the next Poll (pump.go). Only parts in slots travel at reply priority, if the message is a reply. The bytes of a long
-// message never do, for later replies would wait for them; its kind says that the handler is to run as a reply handler.
+// The sender's messages are requests; the receiver's are replies from the request handler, and else
+// requests that leave with the next Poll (pump.go). Only parts in slots travel at reply priority,
+// if the message is a reply. The bytes of a long message never do, for later replies would wait for
+// them; its kind says that the handler is to run as a reply handler.
 //
-// A sender that gives a message up after the grant, or is granted memory for none that it knows, sends typeAbort with the key
-// when its card does not write there any more. Then the receiver leaves the memory alone for a time (Memory.Hold), because late packets
-// may still be written, and frees it; likewise that of a node that is gone. What comes back carries the first word: id, key
-// or argument. After a resynchronisation of cards a grant, typeTaken (with statusLost) and typeAbort are sent again; each
-// may arrive twice. A slot one of whose parts came back is not used again.
+// A sender that gives a message up after the grant, or is granted memory for none that it knows,
+// sends typeAbort with the key when its card does not write there any more. Then the receiver
+// leaves the memory alone for a time (Memory.Hold), because late packets may still be written, and
+// frees it; likewise that of a node that is gone. What comes back carries the first word: id, key
+// or argument. After a resynchronisation of cards a grant, typeTaken (with statusLost) and
+// typeAbort are sent again; each may arrive twice. A slot one of whose parts came back is not used
+// again.
 
 import (
 	"errors"
@@ -46,7 +55,8 @@ const (
 	// MaxBytes is the most bytes of a message.
 	MaxBytes = 1 << 26
 
-	// The parts of a message's first word, or of the word after its id, besides the lives (member.go).
+	// The parts of a message's first word, or of the word after its id, besides the lives
+	// (member.go).
 	handlerMask  = 0xff
 	paddingShift = 8
 )
@@ -54,8 +64,8 @@ const (
 // ErrModelled: a message of more than ShortBytes bytes has no price on a modelled machine (Pace).
 var ErrModelled = errors.New("am: only messages of up to 80 bytes have a cost on a modelled machine")
 
-// BytesHandler runs at the receiver of a message of bytes; b is valid until it returns, and m.Words is nil. An error that it
-// returns, and a panic, fails the endpoint: see Failed.
+// BytesHandler runs at the receiver of a message of bytes; b is valid until it returns, and m.Words
+// is nil. An error that it returns, and a panic, fails the endpoint: see Failed.
 type BytesHandler func(m *Message, b []byte) error
 
 // PanicError is the failure of an endpoint whose handler panicked.
@@ -83,7 +93,8 @@ type byteMessages struct {
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
 	failed   error                   // of the first handler that failed
-	homeless *Undelivered            // of messages whose handlers others do not have, until a Poll returns it
+	// of messages whose handlers others do not have, until a Poll returns it
+	homeless *Undelivered
 
 	landing *landing    // nil: only short messages
 	peers   []*bytePeer // by node; nil as landing, and each until it is needed
@@ -95,9 +106,10 @@ type byteMessages struct {
 	receiving
 }
 
-// HandleBytes registers a handler for messages of bytes. Its numbers are 0 to Handlers-1, apart from those of Handle,
-// HandleNotice and HandleCall; every node registers the same, before the first message can arrive. Any context; it sends
-// nothing. ErrNumber for a number out of range or taken, or no handler.
+// HandleBytes registers a handler for messages of bytes. Its numbers are 0 to Handlers-1, apart
+// from those of Handle, HandleNotice and HandleCall; every node registers the same, before the
+// first message can arrive. Any context; it sends nothing. ErrNumber for a number out of range or
+// taken, or no handler.
 func (e *Endpoint) HandleBytes(number uint32, h BytesHandler) error {
 	x := &e.bytes
 	if number >= Handlers || h == nil || x.handlers != nil && x.handlers[number] != nil {
@@ -110,19 +122,22 @@ func (e *Endpoint) HandleBytes(number uint32, h BytesHandler) error {
 	return nil
 }
 
-// Failed returns why the endpoint failed: the error of the first BytesHandler that returned one, or a *PanicError; nil: it
-// has not. A failed endpoint handles messages as before, but every call that polls or waits returns that error. Any context.
+// Failed returns why the endpoint failed: the error of the first BytesHandler that returned one, or
+// a *PanicError; nil: it has not. A failed endpoint handles messages as before, but every call that
+// polls or waits returns that error. Any context.
 func (e *Endpoint) Failed() error { return e.bytes.failed }
 
-// SendBytes runs a handler of HandleBytes on a node with b, at request priority. When it returns b may be changed. An empty
-// b is a message, too.
+// SendBytes runs a handler of HandleBytes on a node with b, at request priority. When it returns b
+// may be changed. An empty b is a message, too.
 //
-// Up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber: the handler's number is
-// above Handlers-1. That the node has no such handler is the error of a later Poll: an Undelivered that is ErrNoHandler.
+// Up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber: the
+// handler's number is above Handlers-1. That the node has no such handler is the error of a later
+// Poll: an Undelivered that is ErrNoHandler.
 //
-// More bytes need memory at both ends (UseMemory; ErrNoMemory, ErrMemory). Up to EagerBytes they may leave at once, copied. Else it
-// waits until the message was delivered and its handler has run, and has the errors of StartBytes. ErrLong: more than MaxBytes.
-// On a modelled machine they are ErrModelled. Messages to one node may overtake each other.
+// More bytes need memory at both ends (UseMemory; ErrNoMemory, ErrMemory). Up to EagerBytes they
+// may leave at once, copied. Else it waits until the message was delivered and its handler has run,
+// and has the errors of StartBytes. ErrLong: more than MaxBytes. On a modelled machine they are
+// ErrModelled. Messages to one node may overtake each other.
 func (e *Endpoint) SendBytes(node int, handler uint32, b []byte) error {
 	if err := e.PostBytes(node, handler, b); err != nil {
 		return err
@@ -153,10 +168,11 @@ func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 	return nil
 }
 
-// ReplyBytes runs a handler of HandleBytes on the node that sent the request with b, at reply priority. Contexts and errors
-// are those of Message.Reply4 and of SendBytes. It waits for room in the send queue only: a reply of more than ShortBytes bytes
-// that cannot leave at once is copied and leaves with later Polls (ErrMemory: as many bytes wait already as Memory.Limit
-// allows). If it is not delivered a Poll says so, as of any reply.
+// ReplyBytes runs a handler of HandleBytes on the node that sent the request with b, at reply
+// priority. Contexts and errors are those of Message.Reply4 and of SendBytes. It waits for room in
+// the send queue only: a reply of more than ShortBytes bytes that cannot leave at once is copied
+// and leaves with later Polls (ErrMemory: as many bytes wait already as Memory.Limit allows). If it
+// is not delivered a Poll says so, as of any reply.
 func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 	if len(b) > ShortBytes || handler >= Handlers {
 		return m.replyLong(handler, b)
@@ -224,9 +240,10 @@ func (e *Endpoint) runBytes(m *Message, number uint32, b []byte) bool {
 	return true
 }
 
-// recovered ends a Poll's round of handlers in which one for bytes panicked, and lets other panics go on. It is deferred for
-// a round, because for each message it would cost as much as the rest. A request handler may have waited for room
-// for a reply while a reply handler panicked; then neither message is given back yet.
+// recovered ends a Poll's round of handlers in which one for bytes panicked, and lets other panics
+// go on. It is deferred for a round, because for each message it would cost as much as the rest. A
+// request handler may have waited for room for a reply while a reply handler panicked; then neither
+// message is given back yet.
 func (e *Endpoint) recovered() {
 	value := recover()
 	if value == nil {

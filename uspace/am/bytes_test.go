@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests short messages of bytes: that they arrive as they are, what is refused, and what happens when a handler
-// fails.
+// This file tests short messages of bytes: that they arrive as they are, what is refused, and what
+// happens when a handler fails.
 
 import (
 	"bytes"
@@ -27,8 +27,9 @@ func pattern(seed, n int) []byte {
 	return b
 }
 
-// TestShortBytes: a message of any length up to ShortBytes, also of no bytes and of nil, arrives once, with those bytes, at
-// both priorities, over any network; the sender may change its memory at once.
+// TestShortBytes: a message of any length up to ShortBytes, also of no bytes and of nil, arrives
+// once, with those bytes, at both priorities, over any network; the sender may change its memory at
+// once.
 func TestShortBytes(t *testing.T) {
 	for _, f := range []wire.Faults{{}, faults} {
 		b := bed.New(t, bed.Options{Nodes: 2, Slots: 4, Net: wire.Config{Seed: 1, Faults: f}})
@@ -104,8 +105,8 @@ func TestBytesRefused(t *testing.T) {
 	}
 }
 
-// TestAnyFirstWord: a short message whose first word says more padding than there are bytes, another life, or a handler
-// that there is not, runs no handler.
+// TestAnyFirstWord: a short message whose first word says more padding than there are bytes,
+// another life, or a handler that there is not, runs no handler.
 func TestAnyFirstWord(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		e, card := bare(t)
@@ -128,8 +129,8 @@ func TestAnyFirstWord(t *testing.T) {
 	})
 }
 
-// TestHandlerFails: the error of a handler ends every call that waits, and is there afterwards; the first counts. Other
-// handlers go on.
+// TestHandlerFails: the error of a handler ends every call that waits, and is there afterwards; the
+// first counts. Other handlers go on.
 func TestHandlerFails(t *testing.T) {
 	broken, later := errors.New("broken"), errors.New("later")
 	b := bed.New(t, bed.Options{Nodes: 2})
@@ -157,8 +158,9 @@ func TestHandlerFails(t *testing.T) {
 	})
 }
 
-// TestHandlerPanics: a panic in a handler fails the endpoint with a PanicError and goes no further, also after a reply
-// handler has run inside it, or if it is in that one; messages are given back, and later ones are handled, once each.
+// TestHandlerPanics: a panic in a handler fails the endpoint with a PanicError and goes no further,
+// also after a reply handler has run inside it, or if it is in that one; messages are given back,
+// and later ones are handled, once each.
 func TestHandlerPanics(t *testing.T) {
 	cause := errors.New("cause")
 	for name, inside := range map[string]uint32{"alone": 0, "after another": 5, "inside another": 3} {

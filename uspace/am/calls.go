@@ -1,12 +1,13 @@
 package am
 
-// This file is split-phase calls, which another node answers while the program goes on: how an answer finds its call,
-// and what happens to calls to a node that is gone.
+// This file is split-phase calls, which another node answers while the program goes on: how an
+// answer finds its call, and what happens to calls to a node that is gone.
 //
-// A call has a ticket: its index in a table, and a number that changes when the entry is used again. The ticket travels
-// in every message of the call and comes back in the answer, or in the message itself if that is not delivered. So an
-// answer that arrives after its call has failed finds nothing. The numbers start at random in each life of a process, so
-// that it does not take answers to its predecessor for its own.
+// A call has a ticket: its index in a table, and a number that changes when the entry is used
+// again. The ticket travels in every message of the call and comes back in the answer, or in the
+// message itself if that is not delivered. So an answer that arrives after its call has failed
+// finds nothing. The numbers start at random in each life of a process, so that it does not take
+// answers to its predecessor for its own.
 
 import (
 	"errors"
@@ -16,7 +17,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// MaxCalls is how many split-phase calls of an endpoint may be under way; one more waits until one is complete.
+// MaxCalls is how many split-phase calls of an endpoint may be under way; one more waits until one
+// is complete.
 const MaxCalls = 256
 
 // ErrCounter: a program waits for more calls than there are.
@@ -29,7 +31,8 @@ type Counter struct {
 	err             error // of the first that failed and was not reported
 }
 
-// Complete returns the number of complete calls that WaitCounter has not subtracted yet. Any context.
+// Complete returns the number of complete calls that WaitCounter has not subtracted yet. Any
+// context.
 func (c *Counter) Complete() int { return c.complete }
 
 // UnderWay returns how many calls are neither complete nor failed. Any context.
@@ -54,12 +57,13 @@ type call struct {
 	segment *segment // that the answer goes to; nil: none
 }
 
-// WaitCounter waits until n calls of a counter are complete, and subtracts n. N is at least 0; for 0 it does not wait.
-// It polls, and now and then sends a request without meaning to the nodes whose answers are missing.
+// WaitCounter waits until n calls of a counter are complete, and subtracts n. N is at least 0; for
+// 0 it does not wait. It polls, and now and then sends a request without meaning to the nodes whose
+// answers are missing.
 //
-// A failed call is not counted: WaitCounter returns its error once, Undelivered or ErrAddress. An Undelivered error of
-// another message ends WaitCounter, too; it can be called again. Waiting for more calls than are complete or under way
-// returns ErrCounter. Main program only (ErrHandler).
+// A failed call is not counted: WaitCounter returns its error once, Undelivered or ErrAddress. An
+// Undelivered error of another message ends WaitCounter, too; it can be called again. Waiting for
+// more calls than are complete or under way returns ErrCounter. Main program only (ErrHandler).
 func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 	var failed error
 	e.charge(waitCost)
@@ -127,8 +131,8 @@ func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint
 	return c.number<<8 | uint32(c.place), nil
 }
 
-// newCalls makes a table whose numbers start from a seed: a process that is started anew has the places that its predecessor
-// had, and must not have the tickets, too.
+// newCalls makes a table whose numbers start from a seed: a process that is started anew has the
+// places that its predecessor had, and must not have the tickets, too.
 func newCalls(seed uint64) *calls {
 	t := &calls{nfree: MaxCalls}
 	var random rand.PCG

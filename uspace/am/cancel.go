@@ -28,19 +28,22 @@ type binding struct {
 	wake  func()      // ends a sleep of the card; nil: it is not known how
 }
 
-// Bind ties the calls that wait to a context. When the context ends, every call that waits on the endpoint, or has to
-// wait later, returns an error that wraps ErrCancelled and the context's cause. The calls that wait are those that poll:
-// Poll itself, the waits, collective calls, and sends while the send queue is full. A call that need not wait does not
-// look at the context. Handlers run as before, but a Reply that has to wait for room returns that error. Afterwards the
-// endpoint is as after an Undelivered error: an interrupted Barrier or reduction can be called again and goes on where
-// it stopped; a get or put that was asked for stays under way.
+// Bind ties the calls that wait to a context. When the context ends, every call that waits on the
+// endpoint, or has to wait later, returns an error that wraps ErrCancelled and the context's cause.
+// The calls that wait are those that poll: Poll itself, the waits, collective calls, and sends
+// while the send queue is full. A call that need not wait does not look at the context. Handlers
+// run as before, but a Reply that has to wait for room returns that error. Afterwards the endpoint
+// is as after an Undelivered error: an interrupted Barrier or reduction can be called again and
+// goes on where it stopped; a get or put that was asked for stays under way.
 //
-// A card that sleeps while the program waits is woken (Wakes). An endpoint that does not know how to do that sees the
-// flag when the card wakes by itself: after 1 ms on a card in the process, 8 ms on that of a daemon.
+// A card that sleeps while the program waits is woken (Wakes). An endpoint that does not know how
+// to do that sees the flag when the card wakes by itself: after 1 ms on a card in the process, 8 ms
+// on that of a daemon.
 //
-// A later Bind replaces an earlier one. So a program gives a part of its work a deadline by binding a context that has
-// one, and the former context afterwards; context.Background() ends every binding. An endpoint starts unbound. Main
-// program or handler; like every call, on the endpoint's own goroutine. Any goroutine may end the context.
+// A later Bind replaces an earlier one. So a program gives a part of its work a deadline by binding
+// a context that has one, and the former context afterwards; context.Background() ends every
+// binding. An endpoint starts unbound. Main program or handler; like every call, on the endpoint's
+// own goroutine. Any goroutine may end the context.
 func (e *Endpoint) Bind(ctx context.Context) {
 	if e.bound.stop != nil {
 		e.bound.stop()
@@ -62,12 +65,14 @@ func (e *Endpoint) Bind(ctx context.Context) {
 	}
 }
 
-// Wakes tells the endpoint how to end a sleep in its drive function from another goroutine: the method Interrupt of the
-// card that it is on. It counts from the next Bind on. Main program or handler.
+// Wakes tells the endpoint how to end a sleep in its drive function from another goroutine: the
+// method Interrupt of the card that it is on. It counts from the next Bind on. Main program or
+// handler.
 func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 
-// ended returns the reason why waiting is of no use any more, or nil: the context that the endpoint is bound to has
-// ended, or its context on the card (funi.ErrDetached), or a handler of bytes has failed (Failed).
+// ended returns the reason why waiting is of no use any more, or nil: the context that the endpoint
+// is bound to has ended, or its context on the card (funi.ErrDetached), or a handler of bytes has
+// failed (Failed).
 func (e *Endpoint) ended(doing string) error {
 	if e.bound.ended.Load() || e.iface.Gone() || e.bytes.failed != nil {
 		return e.why(doing)

@@ -163,7 +163,8 @@ func waits() map[string]func(*deaf) error {
 		"one more call than there may be": func(d *deaf) error {
 			return until(func() error {
 				err := d.PutInt32(1, segment, 1, &d.counter)
-				d.card.Retire(funi.Request, d.card.Pending(funi.Request)) // there is room, and no answer
+				// there is room, and no answer
+				d.card.Retire(funi.Request, d.card.Pending(funi.Request))
 				d.card.Publish()
 				return err
 			})

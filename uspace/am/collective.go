@@ -2,14 +2,16 @@ package am
 
 // This file holds what reduction and broadcast share; the barrier uses its numbers.
 //
-// The journey: a node waits until all its children in the tree have said that their subtrees have called, and tells its
-// parent, with the contribution of its subtree (up). When the root has heard from all its children, the result goes down
-// the same way, and a node that has passed it on is done.
+// The journey: a node waits until all its children in the tree have said that their subtrees have
+// called, and tells its parent, with the contribution of its subtree (up). When the root has heard
+// from all its children, the result goes down the same way, and a node that has passed it on is
+// done.
 //
-// A node that is done may begin the next call while others still pass on the result of this one, but cannot end the next
-// call without them. So a message up is at most one call ahead, and then all nodes have gathered the messages up of this
-// call: one entry for each child is enough. A message down is never ahead, and its words go straight to where they
-// belong. Everything is at request priority.
+// A node that is done may begin the next call while others still pass on the result of this one,
+// but cannot end the next call without them. So a message up is at most one call ahead, and then
+// all nodes have gathered the messages up of this call: one entry for each child is enough. A
+// message down is never ahead, and its words go straight to where they belong. Everything is at
+// request priority.
 //
 // The words of a message up: call number, what is called, which child, and 64 bits. Of
 // one down: call number, offset, length of the whole, and data.

@@ -78,7 +78,8 @@ func TestReduce(t *testing.T) {
 			var sums [20][]uint64
 			b.MustRun(func(n *bed.Node) error {
 				for round := range sums {
-					r := rand.New(rand.NewPCG(uint64(round), uint64(nodes))) // all nodes draw all values
+					// all nodes draw all values
+					r := rand.New(rand.NewPCG(uint64(round), uint64(nodes)))
 					var ints []int64
 					var doubles []float64
 					total, about := int64(0), 0.0
@@ -192,7 +193,8 @@ func TestCollectiveRepeated(t *testing.T) {
 					}
 				}
 			}
-			spoil := func() error { // some come back at once, as the source is none, and some after a while
+			// some come back at once, as the source is none, and some after a while
+			spoil := func() error {
 				x := funi.Transfer{Source: segment, Destination: 0x100, Words: 4}
 				if spoilt++; spoilt%4 == 0 {
 					x.Source = 0x100

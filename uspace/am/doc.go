@@ -9,19 +9,24 @@
 //
 // The calls, and their names in CMAM and the thesis:
 //
-//	Request4, Request, Post4, Post, Message.Reply4, Reply   cmam_4, cmam_n, cmam_reply_4, cmam_reply_n
-//	RequestIndirect4, ..., Message.ReplyIndirect            cmam_indirect_4, cmam_indirect_n and replies
+//	Request4, Request, Post4, Post, Message.Reply4, Reply   cmam_4, cmam_n, cmam_reply_4,
+//	                                                        cmam_reply_n
+//	RequestIndirect4, ..., Message.ReplyIndirect            cmam_indirect_4, cmam_indirect_n and
+//	                                                        replies
 //	Xfer4, Xfer, Message.ReplyXfer4, ReplyXfer              cmam_xfer_4, cmam_xfer and replies
 //	Mfer, Message.ReplyMfer                                 cmam_mfer_n, of any length
 //	OpenSegment, CloseSegment, Remaining                    cmam_open_segment and so on
-//	Transfer, Message.Transfer, HandleNotice                an XFER with a handler of the program's own
+//	Transfer, Message.Transfer, HandleNotice                an XFER with a handler of the
+//	                                                        program's own
 //	Poll, Wait, WaitFor, WaitFlag                           cmam_poll, cmam_wait
 //	ReadInt32, WriteFloat64, ...                            read_i, write_d, ...
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
 //	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
-//	SendTag, StartSendTag, Recv, StartRecv                  (none: MPI_Send, MPI_Isend, MPI_Recv, MPI_Irecv)
-//	SendBytes, StartBytes, Message.ReplyBytes, HandleBytes  (none: messages of bytes of any length)
+//	SendTag, StartSendTag, Recv, StartRecv                  (none: MPI_Send, MPI_Isend, MPI_Recv,
+//	                                                        MPI_Irecv)
+//	SendBytes, StartBytes, Message.ReplyBytes, HandleBytes  (none: messages of bytes of any
+//	                                                        length)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
@@ -40,9 +45,10 @@
 // So replies always drain, therefore request handlers end, therefore requests
 // drain. Breaking the rules gives ErrHandler.
 //
-// Request or Post: a Request lets the card run, so that the message leaves at once, in a frame of its own if it is the only one;
-// that is for a program that then waits for what comes of it. A Post only puts the message into the send queue, and the next
-// call that polls takes all of them along: that is for programs that send many, and is up to twenty times as fast (Post4 has figures).
+// Request or Post: a Request lets the card run, so that the message leaves at once, in a frame of
+// its own if it is the only one; that is for a program that then waits for what comes of it. A Post
+// only puts the message into the send queue, and the next call that polls takes all of them along:
+// that is for programs that send many, and is up to twenty times as fast (Post4 has figures).
 //
 // A transfer (transfer.go) moves data between registered memory of two nodes without
 // either process touching it, and runs a notice handler at the receiver; the same rules
@@ -50,29 +56,33 @@
 // Get, Put and the like, and filled in segments; the library's own handlers do that when
 // the owner polls.
 //
-// A call (remote.go) is a request with an answer that is bytes or an error. Its handler is a request handler, and
-// what it returns is sent as its reply. A call that was started and is no longer wanted is cancelled.
+// A call (remote.go) is a request with an answer that is bytes or an error. Its handler is a
+// request handler, and what it returns is sent as its reply. A call that was started and is no
+// longer wanted is cancelled.
 //
-// A message with a tag (tags.go) runs no handler: a receive of the program's waits for it. Messages from one node with one
-// tag are received in the order of sending. What all nodes do together over them is in package collective.
+// A message with a tag (tags.go) runs no handler: a receive of the program's waits for it. Messages
+// from one node with one tag are received in the order of sending. What all nodes do together over
+// them is in package collective.
 //
-// A message of bytes (bytes.go) of up to 80 bytes is one packet. The bytes of a longer one are moved by transfers into
-// memory that the receiver has for them (UseMemory), and its handler gets them there. Requests and grants obey the same rules;
-// what a handler must not send the library sends when the program polls.
+// A message of bytes (bytes.go) of up to 80 bytes is one packet. The bytes of a longer one are
+// moved by transfers into memory that the receiver has for them (UseMemory), and its handler gets
+// them there. Requests and grants obey the same rules; what a handler must not send the library
+// sends when the program polls.
 //
-// A message that could not be delivered comes back: the next Poll, Wait or Request
-// returns an Undelivered error that says which message and why. Sending goes on as before;
-// the program decides whether to go on. Calls that wait for a node that is gone end
-// with such an error: a call that waits sends the node a probe now and then. A node whose process was
-// started anew is not gone, and does not know what its predecessor was asked. So does a message whose node has no
-// handler of its number: that node says so, and drops and counts it (Unknown).
+// A message that could not be delivered comes back: the next Poll, Wait or Request returns an
+// Undelivered error that says which message and why. Sending goes on as before; the program decides
+// whether to go on. Calls that wait for a node that is gone end with such an error: a call that
+// waits sends the node a probe now and then. A node whose process was started anew is not gone, and
+// does not know what its predecessor was asked. So does a message whose node has no handler of its
+// number: that node says so, and drops and counts it (Unknown).
 //
-// The bounds, and what happens at them: a full send queue holds the sender up as
-// the rules say; beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment more than OpenSegments or
-// one object more than MaxObjects is an error; Poll ends after some two thousand messages.
-// Beyond MaxSends long messages the next one waits, and a message for which the receiver has no memory waits there until it has. One that is longer
-// than that memory gets some of its own (Memory.Grow), or is refused (ErrMemory).
-// After the first call of a kind, later calls of that kind do not allocate, unless they fail.
+// The bounds, and what happens at them: a full send queue holds the sender up as the rules say;
+// beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment
+// more than OpenSegments or one object more than MaxObjects is an error; Poll ends after some two
+// thousand messages. Beyond MaxSends long messages the next one waits, and a message for which the
+// receiver has no memory waits there until it has. One that is longer than that memory gets some of
+// its own (Memory.Grow), or is refused (ErrMemory). After the first call of a kind, later calls of
+// that kind do not allocate, unless they fail.
 //
 // Every call that waits can be cancelled: it ends when the context.Context ends that the
 // endpoint is bound to (Bind), with an error that wraps ErrCancelled.

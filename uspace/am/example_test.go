@@ -1,7 +1,8 @@
 package am_test
 
-// This file is how package am is used, in virtual time, where every run is the same. On a network a program gets its endpoint
-// from am.New, with the interface of a card (packages card and attach); the rest is as it is here.
+// This file is how package am is used, in virtual time, where every run is the same. On a network a
+// program gets its endpoint from am.New, with the interface of a card (packages card and attach);
+// the rest is as it is here.
 
 import (
 	"errors"
@@ -59,8 +60,8 @@ func Example() {
 	// Output: 12 squared is 144
 }
 
-// Post leaves messages in the send queue for the next call that polls, so the program goes on at once and the card has many to
-// put into a frame. Who sends many posts them.
+// Post leaves messages in the send queue for the next call that polls, so the program goes on at
+// once and the card has many to put into a frame. Who sends many posts them.
 func ExampleEndpoint_Post4() {
 	const messages = 1000
 	group(2, func(e *am.Endpoint, _ *sim.Process) error {
@@ -83,7 +84,8 @@ func ExampleEndpoint_Post4() {
 	// Output: 1000 messages
 }
 
-// A transfer moves memory of one process into memory of another, without either touching it, and runs a handler there.
+// A transfer moves memory of one process into memory of another, without either touching it, and
+// runs a handler there.
 func ExampleEndpoint_Transfer() {
 	const from, to = 0x1000, 0x2000 // addresses of segments
 	group(2, func(e *am.Endpoint, p *sim.Process) error {

@@ -1,11 +1,13 @@
 package am
 
-// This file is how a message with a tag of more than mostPieced bytes travels: as the bytes of a long message do (bytes.go).
+// This file is how a message with a tag of more than mostPieced bytes travels: as the bytes of a
+// long message do (bytes.go).
 //
-// The journey: the envelope carries an offer, the id of a message of bytes that is not announced otherwise, so its place in
-// the order is the envelope's. Until a receive takes the envelope nothing else of the message is at the receiver. Then the
-// receive waits for memory among the other messages that do, and the grant goes to the offer. The bytes land in that memory, and
-// are copied from there into the memory of the receive.
+// The journey: the envelope carries an offer, the id of a message of bytes that is not announced
+// otherwise, so its place in the order is the envelope's. Until a receive takes the envelope
+// nothing else of the message is at the receiver. Then the receive waits for memory among the other
+// messages that do, and the grant goes to the offer. The bytes land in that memory, and are copied
+// from there into the memory of the receive.
 //
 //	sender                                          receiver
 //	typeTagged number, tag, length, offer    ->     the receive that takes it asks for memory
@@ -13,15 +15,17 @@ package am
 //	transfers, argument: key                 ->     copies to the receive when there are all
 //	                                         <-     typeTaken offer, status
 //
-// Where one of the two has no memory for messages (UseMemory), or the message is longer than the receiver's, the receiver
-// answers the envelope with typeTold, and the message travels in pieces (pieces.go). At most half of MaxSends offers are open;
-// further messages travel in pieces, too, so that sends without tags never wait for receives.
+// Where one of the two has no memory for messages (UseMemory), or the message is longer than the
+// receiver's, the receiver answers the envelope with typeTold, and the message travels in pieces
+// (pieces.go). At most half of MaxSends offers are open; further messages travel in pieces, too, so
+// that sends without tags never wait for receives.
 
 import "slices"
 
 const (
-	// mostPieced is how many bytes of a message with a tag travel faster in pieces: 4 KiB took 0.83 to 0.91 of the time of
-	// one as a transfer, 64 KiB took 1.7, and 1 MiB twice as long (BenchmarkTagged of package funet, on two hosts of a lab).
+	// mostPieced is how many bytes of a message with a tag travel faster in pieces: 4 KiB took 0.83
+	// to 0.91 of the time of one as a transfer, 64 KiB took 1.7, and 1 MiB twice as long
+	// (BenchmarkTagged of package funet, on two hosts of a lab).
 	mostPieced = 4096
 	mostOffers = MaxSends / 2
 )
@@ -44,8 +48,8 @@ func (e *Endpoint) offerTagged(s *tagSend) {
 	s.offer = e.open(int(s.node), kindTagged, 0, [2]uint32{s.word()}, gather{first: s.b}, len(s.b), s.moved).id
 }
 
-// endOffer ends the offer of a send that ends, or that travels in pieces. Told says that the receiver may still take it,
-// and is to hear then that it will not come.
+// endOffer ends the offer of a send that ends, or that travels in pieces. Told says that the
+// receiver may still take it, and is to hear then that it will not come.
 func (e *Endpoint) endOffer(s *tagSend, told bool) {
 	o := e.bytes.findSend(s.offer)
 	if s.offer == 0 || o == nil {
@@ -64,8 +68,8 @@ func (e *Endpoint) dropOffer(node uint16, word uint32) {
 	}
 }
 
-// fetch asks for memory for the message that a receive has taken, and grants it to the offer; false: the message cannot be
-// had so. M is a message of the sender that is being handled, or nil.
+// fetch asks for memory for the message that a receive has taken, and grants it to the offer;
+// false: the message cannot be had so. M is a message of the sender that is being handled, or nil.
 func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
 	x := &e.bytes
 	if x.landing == nil || e.cpu != nil || r.want == 0 || r.received.Bytes > x.landing.longest {
@@ -80,7 +84,8 @@ func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
 	return true
 }
 
-// fetching returns the receive of a number whose message of a node is under way as transfers, or nil.
+// fetching returns the receive of a number whose message of a node is under way as transfers, or
+// nil.
 func (e *Endpoint) fetching(node int, number uint32) *tagReceive {
 	if e.tags == nil {
 		return nil
@@ -109,8 +114,8 @@ func (e *Endpoint) failFetch(node int, number uint32, err error) {
 	}
 }
 
-// stopFetch has a receive that ends wait for memory no more. Its sender is told that the message is done, as it would be if
-// the bytes had come: a send is complete when a receive has taken it.
+// stopFetch has a receive that ends wait for memory no more. Its sender is told that the message is
+// done, as it would be if the bytes had come: a send is complete when a receive has taken it.
 func (e *Endpoint) stopFetch(r *tagReceive) {
 	x := &e.bytes
 	if r.offer == 0 {

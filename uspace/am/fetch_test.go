@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests long messages with tags that travel as transfers (package am, fetch.go): their order, their content, the
-// memory that they take, and that every one of them has an end.
+// This file tests long messages with tags that travel as transfers (package am, fetch.go): their
+// order, their content, the memory that they take, and that every one of them has an end.
 
 import (
 	"bytes"
@@ -19,9 +19,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// TestFetchedInOrder: messages with tags, short and long, between nodes with much memory, little or none, over any network,
-// some given up by their sender or by their receiver at any moment, some longer than their receive: each receive of a
-// node's messages takes them in the order of sending, whole or with the error that fits, and then all memory is free.
+// TestFetchedInOrder: messages with tags, short and long, between nodes with much memory, little or
+// none, over any network, some given up by their sender or by their receiver at any moment, some
+// longer than their receive: each receive of a node's messages takes them in the order of sending,
+// whole or with the error that fits, and then all memory is free.
 func TestFetchedInOrder(t *testing.T) {
 	type message struct{ to, size, cancel int } // cancel: after the given number of polls; 0: never
 	rapid.Check(t, func(r *rapid.T) {
@@ -173,7 +174,8 @@ func TestFetchedInOrder(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			until := n.Now() + int64(100*time.Millisecond) // pieces for receives that were given up may still be under way
+			// pieces for receives that were given up may still be under way
+			until := n.Now() + int64(100*time.Millisecond)
 			return n.Wait(func() bool { return n.Now() > until })
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -182,7 +184,8 @@ func TestFetchedInOrder(t *testing.T) {
 	})
 }
 
-// anyCancelled reports whether something was to be cancelled: what comes for that later is for nobody.
+// anyCancelled reports whether something was to be cancelled: what comes for that later is for
+// nobody.
 func anyCancelled[T any](stops [][]int, plans [][]T, cancelled func(T) bool) bool {
 	for i := range stops {
 		for _, at := range stops[i] {
@@ -199,8 +202,9 @@ func anyCancelled[T any](stops [][]int, plans [][]T, cancelled func(T) bool) boo
 	return false
 }
 
-// TestUnreceivedTakesNoMemory: long messages that nobody receives wait at their sender, whatever the receiver's memory is, and
-// hold up no message that runs a handler; later they are received in their order.
+// TestUnreceivedTakesNoMemory: long messages that nobody receives wait at their sender, whatever
+// the receiver's memory is, and hold up no message that runs a handler; later they are received in
+// their order.
 func TestUnreceivedTakesNoMemory(t *testing.T) {
 	const messages, size = am.TagWindow + 8, 40 << 10
 	b := bed.New(t, bed.Options{Nodes: 2, Limit: 10 * time.Minute})
@@ -249,8 +253,8 @@ func TestUnreceivedTakesNoMemory(t *testing.T) {
 	})
 }
 
-// TestFetchedFromTheDead: whenever a node is killed, receives of its long messages and sends to it end, and the memory that
-// was for them comes free.
+// TestFetchedFromTheDead: whenever a node is killed, receives of its long messages and sends to it
+// end, and the memory that was for them comes free.
 func TestFetchedFromTheDead(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := bed.Options{Nodes: 3, Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")},
@@ -274,7 +278,8 @@ func TestFetchedFromTheDead(t *testing.T) {
 			poll := func(done func() bool) error {
 				for polls := 1; !done(); polls++ {
 					_, err := n.Poll()
-					if polls%1000 == 0 { // a node that sends nothing to another does not learn that it is gone
+					// a node that sends nothing to another does not learn that it is gone
+					if polls%1000 == 0 {
 						err = errors.Join(err, n.Request(2, 0))
 					}
 					if lost(err) != nil {
@@ -319,14 +324,16 @@ func TestFetchedFromTheDead(t *testing.T) {
 			return poll(func() bool { return n.Now() > until && am.MemoryInUse(n.Endpoint)+n.SendsUnderWay() == 0 })
 		}) {
 			var u *am.Undelivered
-			if err != nil && !errors.Is(err, bed.ErrKilled) && !(errors.As(err, &u) && u.Node != 2) { // the other has ended
+			// the other has ended
+			if err != nil && !errors.Is(err, bed.ErrKilled) && !(errors.As(err, &u) && u.Node != 2) {
 				r.Fatalf("node %d: %v", i, err)
 			}
 		}
 	})
 }
 
-// Rule (Cancel): a receive whose message was given up after memory had been granted to it ends with ErrAborted, and the memory comes free.
+// Rule (Cancel): a receive whose message was given up after memory had been granted to it ends with
+// ErrAborted, and the memory comes free.
 func TestFetchedMessageIsCancelled(t *testing.T) {
 	const size = 30 << 10
 	for _, direct := range []bool{false, true} {
@@ -364,8 +371,9 @@ func TestFetchedMessageIsCancelled(t *testing.T) {
 	}
 }
 
-// TestFetchIsGrantedByReceives: memory is granted when a receive takes the envelope, to its offer; what has no offer, or is longer
-// than the memory, is asked for in pieces; nobody announces such a message otherwise. The test is the card.
+// TestFetchIsGrantedByReceives: memory is granted when a receive takes the envelope, to its offer;
+// what has no offer, or is longer than the memory, is asked for in pieces; nobody announces such a
+// message otherwise. The test is the card.
 func TestFetchIsGrantedByReceives(t *testing.T) {
 	e, card, _ := hostile(t)
 	envelope := func(number, length uint32, offer ...uint32) {

@@ -4,7 +4,8 @@ package am
 
 import "encoding/binary"
 
-// gather holds what a message consists of, and how much of it has been read: the words of its kind, then pieces of memory.
+// gather holds what a message consists of, and how much of it has been read: the words of its kind,
+// then pieces of memory.
 type gather struct {
 	head  [8]byte
 	heads int // bytes of head

@@ -3,10 +3,11 @@ package am
 // This file is get and put: split-phase copies between this process's memory and a node's
 // (thesis 6.2.1, "shared memory library calls"; Split-C's get and put).
 //
-// The journey: one or two words travel in a message of four words, and fewer than 16 in one of variable length. Of a
-// longer copy the card itself moves the block that begins and ends at multiples of 16 bytes on both sides; the up to 3
-// words before and behind the block travel in messages. Where the two addresses differ modulo 16 bytes no card can move
-// a block, and everything travels in messages of 16 words. Each piece is answered; the call is complete when all answers
+// The journey: one or two words travel in a message of four words, and fewer than 16 in one of
+// variable length. Of a longer copy the card itself moves the block that begins and ends at
+// multiples of 16 bytes on both sides; the up to 3 words before and behind the block travel in
+// messages. Where the two addresses differ modulo 16 bytes no card can move a block, and everything
+// travels in messages of 16 words. Each piece is answered; the call is complete when all answers
 // have arrived.
 
 import (
@@ -19,17 +20,19 @@ import (
 // pieceWords is the most words of a call that travel in a message.
 const pieceWords = 16
 
-// Get copies words from a node's memory at address to this process's memory at local, and adds one to the counter when
-// all have arrived. Both addresses are multiples of 4 in shared regions, the node's with the right Source and this
-// process's with Destination (ErrAddress). Words is at least 0.
+// Get copies words from a node's memory at address to this process's memory at local, and adds one
+// to the counter when all have arrived. Both addresses are multiples of 4 in shared regions, the
+// node's with the right Source and this process's with Destination (ErrAddress). Words is at least
+// 0.
 //
-// It returns when it has asked. Up to MaxCalls calls are under way; one more waits until one is complete. The program
-// must leave the memory alone until the call is complete; if the call fails, or Get returns an error, the memory may
-// have been written in part. The question may wait in the send queue until the next Request, Poll, Wait or Barrier.
+// It returns when it has asked. Up to MaxCalls calls are under way; one more waits until one is
+// complete. The program must leave the memory alone until the call is complete; if the call fails,
+// or Get returns an error, the memory may have been written in part. The question may wait in the
+// send queue until the next Request, Poll, Wait or Barrier.
 //
-// Questions are at request priority and answers at reply priority. Main program only.
-// Errors are ErrAddress and those of Request; if the node has not shared such memory, WaitCounter says so. After an
-// error of Get itself nothing is counted.
+// Questions are at request priority and answers at reply priority. Main program only. Errors are
+// ErrAddress and those of Request; if the node has not shared such memory, WaitCounter says so.
+// After an error of Get itself nothing is counted.
 func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) error {
 	into, err := e.ownMemory(local, words, funi.Destination)
 	if err != nil {
@@ -60,9 +63,10 @@ func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) e
 	return err
 }
 
-// Put copies words from this process's memory at local to a node's memory at address, and adds one to the counter when
-// all have arrived. It is Get in the other direction: this process's region needs the right Source and the node's
-// Destination, and the memory must not change until the call is complete.
+// Put copies words from this process's memory at local to a node's memory at address, and adds one
+// to the counter when all have arrived. It is Get in the other direction: this process's region
+// needs the right Source and the node's Destination, and the memory must not change until the call
+// is complete.
 func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) error {
 	from, err := e.ownMemory(local, words, funi.Source)
 	if err != nil {

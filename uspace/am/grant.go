@@ -1,6 +1,7 @@
 package am
 
-// This file is the receiver of long messages: it grants memory, counts what has arrived, runs handlers, and tells senders.
+// This file is the receiver of long messages: it grants memory, counts what has arrived, runs
+// handlers, and tells senders.
 
 import (
 	"math/rand/v2"
@@ -12,7 +13,8 @@ import (
 const (
 	// mostGrants is how many messages may be arriving; the next waits.
 	mostGrants = 1 << grantPlaceBits
-	// mostAsked is how many messages of a node may wait for grants; it is the sender who keeps to that.
+	// mostAsked is how many messages of a node may wait for grants; it is the sender who keeps to
+	// that.
 	mostAsked = 8
 
 	grantPlaceBits = 12
@@ -26,12 +28,13 @@ const (
 	kindReply  = 1 // the same, sent by a request handler: the handler runs as a reply handler
 	kindCall   = 2 // of a call: ticket (remotelong.go)
 	kindAnswer = 3 // the answer: ticket, status
-	kindTagged = 4 // with a tag, announced by its envelope (fetch.go): the receive; at the sender, the send
+	// with a tag, announced by its envelope (fetch.go): the receive; at the sender, the send
+	kindTagged = 4
 	kindMask   = 7
 
 	kindShift = 16
-	// quietBit, beside the kind: the sender need not be told that the message was taken, only if it was not. Of a call the
-	// answer says it.
+	// quietBit, beside the kind: the sender need not be told that the message was taken, only if it
+	// was not. Of a call the answer says it.
 	quietBit = 1 << 19
 )
 
@@ -67,8 +70,8 @@ type receiving struct {
 	next    int      // grant whose node is probed next
 }
 
-// announced takes what a sender says of a message: id, handler and the like, length, and two words of its kind. It grants
-// memory at once if there is some and nobody waits.
+// announced takes what a sender says of a message: id, handler and the like, length, and two words
+// of its kind. It grants memory at once if there is some and nobody waits.
 func (e *Endpoint) announced(m *Message, id uint32) {
 	if m.level != funi.Request || len(m.Words) != 4 {
 		e.unknown++
@@ -93,7 +96,8 @@ func (e *Endpoint) announced(m *Message, id uint32) {
 	}
 }
 
-// grant opens memory for a message and tells the sender, at once if m is not nil; false: there is none.
+// grant opens memory for a message and tells the sender, at once if m is not nil; false: there is
+// none.
 func (e *Endpoint) grant(a *asking, m *Message) bool {
 	x := &e.bytes
 	if len(x.free) == 0 && !x.moreGrants(e.seed) {
@@ -122,7 +126,8 @@ func (g *grant) told(e *Endpoint) control {
 	return control{node: g.node, typ: typeGrant, n: 4, words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
 }
 
-// moreGrants makes the table larger, or reports false. Keys begin at random, so that those of a predecessor are unknown.
+// moreGrants makes the table larger, or reports false. Keys begin at random, so that those of a
+// predecessor are unknown.
 func (x *receiving) moreGrants(seed uint64) bool {
 	const first = 16
 	n := len(x.grants)
@@ -158,7 +163,8 @@ func (x *receiving) end(g *grant) {
 	x.free = append(x.free, uint16(g.key&grantPlaceMask))
 }
 
-// partArrived counts a part of a long message, or of one in a slot of a lease, and ends with the last.
+// partArrived counts a part of a long message, or of one in a slot of a lease, and ends with the
+// last.
 func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 	x := &e.bytes
 	if m.Source >= e.nodes {
@@ -210,7 +216,8 @@ func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b 
 		reply := &e.message[funi.Reply]
 		reply.Source, reply.Words = m.Source, nil
 		e.depth[funi.Reply] = true
-		defer func() { e.depth[funi.Reply] = false }() // no slot of that level is held, whatever happens
+		// no slot of that level is held, whatever happens
+		defer func() { e.depth[funi.Reply] = false }()
 		ran = e.runBytes(reply, handler, b)
 	default:
 		e.unknown++
@@ -247,8 +254,9 @@ func (e *Endpoint) unfetched(g *grant, err error) {
 // kindOf returns the kind in the word behind the id of a message.
 func kindOf(second uint32) uint32 { return second >> kindShift & kindMask }
 
-// grantWaiting grants what has waited, in order, but that messages which fit the memory do not wait for those that need a segment of
-// their own. Now and then it probes a node that memory was granted to: if it is gone the memory comes free.
+// grantWaiting grants what has waited, in order, but that messages which fit the memory do not wait
+// for those that need a segment of their own. Now and then it probes a node that memory was granted
+// to: if it is gone the memory comes free.
 func (e *Endpoint) grantWaiting() {
 	x := &e.bytes
 	var full [2]bool // of messages that fit, and of those that do not
@@ -291,8 +299,8 @@ func (e *Endpoint) grantWaiting() {
 	}
 }
 
-// forgetSender gives up the messages that a node was sending, for which receives end with err. The node is told if it may
-// be there after all.
+// forgetSender gives up the messages that a node was sending, for which receives end with err. The
+// node is told if it may be there after all.
 func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
 	x := &e.bytes
 	lost := func(id uint32) {

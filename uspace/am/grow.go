@@ -1,13 +1,16 @@
 package am
 
-// This file is memory that is taken for one long message: one that is longer than the memory of UseMemory has room for.
+// This file is memory that is taken for one long message: one that is longer than the memory of
+// UseMemory has room for.
 //
-// Such a message waits for its grant as others do (grant.go), and does not hold up those that need no memory of their own. Pump
-// asks the card for a segment, which becomes one grant. When the message is done the segment stays for the next one that fits it. It goes
-// back after keepParts of Memory.Hold without use, or at once if another message needs the bytes.
+// Such a message waits for its grant as others do (grant.go), and does not hold up those that need
+// no memory of their own. Pump asks the card for a segment, which becomes one grant. When the
+// message is done the segment stays for the next one that fits it. It goes back after keepParts of
+// Memory.Hold without use, or at once if another message needs the bytes.
 //
-// A card that gives no memory, because the user's quota is reached, is asked again: other processes of the user give theirs
-// back. After giveUpHolds times Memory.Hold the first message that waits is refused (ErrMemory at its sender).
+// A card that gives no memory, because the user's quota is reached, is asked again: other processes
+// of the user give theirs back. After giveUpHolds times Memory.Hold the first message that waits is
+// refused (ErrMemory at its sender).
 
 import (
 	"slices"
@@ -21,7 +24,8 @@ const (
 	keepParts = 8
 	// giveUpHolds is how many times Memory.Hold a message waits for a card that gives no memory.
 	giveUpHolds = 3
-	// firstAsk is the time until a card that gave no memory is asked again; it doubles up to lastAsk.
+	// firstAsk is the time until a card that gave no memory is asked again; it doubles up to
+	// lastAsk.
 	firstAsk = int64(5 * time.Millisecond)
 	lastAsk  = int64(500 * time.Millisecond)
 )
@@ -84,7 +88,8 @@ func (l *landing) segmentAt(x extent) *segmentOfOne {
 	return &l.grown[slices.IndexFunc(l.grown, func(g segmentOfOne) bool { return g.at == x.at })]
 }
 
-// grow asks the card for a segment for a message, if the time has come. It reports that the message is to be refused.
+// grow asks the card for a segment for a message, if the time has come. It reports that the message
+// is to be refused.
 func (l *landing) grow(bytes int) (refuse bool) {
 	now := l.Now()
 	if now < l.ask {
@@ -113,7 +118,8 @@ func (l *landing) grow(bytes int) (refuse bool) {
 	return true
 }
 
-// place returns where a new segment of the given size may be; false: Grow would be exceeded, or there are no addresses.
+// place returns where a new segment of the given size may be; false: Grow would be exceeded, or
+// there are no addresses.
 func (l *landing) place(size int) (at int, ok bool) {
 	at = (len(l.memory) + funi.PageSize - 1) &^ (funi.PageSize - 1)
 	total := size

@@ -57,10 +57,12 @@ func (g *growing) sum() (bytes int) {
 	return bytes
 }
 
-// Rule: messages that are longer than the receiver's memory arrive once and whole, in segments of at most Grow bytes together, while short ones
-// pass them; afterwards the card has its memory back (Memory.Grow).
+// Rule: messages that are longer than the receiver's memory arrive once and whole, in segments of
+// at most Grow bytes together, while short ones pass them; afterwards the card has its memory back
+// (Memory.Grow).
 func TestMemoryGrows(t *testing.T) {
-	for _, quota := range []int{8 << 20, 300 << 10} { // what the card gives is more than Grow, or less
+	// what the card gives is more than Grow, or less
+	for _, quota := range []int{8 << 20, 300 << 10} {
 		const grow, each = 600 << 10, 6
 		sizes := [each]int{200 << 10, 100 << 10, 299 << 10, 30 << 10, 200<<10 + 1, 70 << 10}
 		b := bed.New(t, bed.Options{Nodes: 3, Net: wire.Config{Faults: faults, Seed: uint64(quota)}, Limit: 10 * time.Minute})
@@ -119,8 +121,9 @@ func TestMemoryGrows(t *testing.T) {
 	}
 }
 
-// Rule: where the card gives no memory the sender of a longer message gets ErrMemory, after a time, and a message that fits does not wait for that; more
-// than Grow is refused at once; and what the card gives again is used.
+// Rule: where the card gives no memory the sender of a longer message gets ErrMemory, after a time,
+// and a message that fits does not wait for that; more than Grow is refused at once; and what the
+// card gives again is used.
 func TestMemoryDoesNotGrow(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {

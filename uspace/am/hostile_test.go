@@ -127,8 +127,9 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
-// TestAnswersToAPredecessor: a process that is the node now takes no answer to what its predecessor asked, although both
-// made the same calls (the numbers of calls start from a seed that is another in each life).
+// TestAnswersToAPredecessor: a process that is the node now takes no answer to what its predecessor
+// asked, although both made the same calls (the numbers of calls start from a seed that is another
+// in each life).
 func TestAnswersToAPredecessor(t *testing.T) {
 	const typeData = 10
 	var tickets [2]uint32

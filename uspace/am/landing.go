@@ -16,8 +16,9 @@ const (
 	LeastMemory = 64 << 10
 	MostMemory  = 128 << 20
 
-	// The library's own addresses. Each life of a node has its memory elsewhere, so that what was meant for its predecessor
-	// comes back (arctic.ReasonDestination). Below lie the windows through which the card reads messages where they are.
+	// The library's own addresses. Each life of a node has its memory elsewhere, so that what was
+	// meant for its predecessor comes back (arctic.ReasonDestination). Below lie the windows
+	// through which the card reads messages where they are.
 	landingBase = 0xc000_0000
 	lifeStride  = MostMemory
 	windowBase  = landingBase - windows*MaxBytes
@@ -25,7 +26,8 @@ const (
 
 	// grain is the multiple to which sizes of memory are rounded up.
 	grain = 64
-	// stages is how many parts of messages that are copied may be under way, and mostStage the most bytes of one.
+	// stages is how many parts of messages that are copied may be under way, and mostStage the most
+	// bytes of one.
 	stages    = 4
 	mostStage = 256 << 10
 	// mostLeases is the most bytes of memory that is leased.
@@ -38,28 +40,33 @@ var ErrLimit = errors.New("am: no such limit of memory for messages")
 // ErrNoMemory: messages of more than ShortBytes bytes need UseMemory, once.
 var ErrNoMemory = errors.New("am: messages of more than 80 bytes need memory that the card may use (UseMemory, once)")
 
-// Memory holds what messages of more than ShortBytes bytes need of the card that the endpoint is on.
+// Memory holds what messages of more than ShortBytes bytes need of the card that the endpoint is
+// on.
 type Memory struct {
 	// Segment returns new memory that the card may use, as the method Segment of cards.
 	Segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error)
-	// Register lets the card use memory of the process, Unregister ends that, and Withdraw ends it although transfers
-	// are under way, as the methods of a card in this process. With them long messages are read where they are; without
-	// Register they are copied, unless they lie in shared memory. Withdraw goes with Register, and Unregister with it or Grow.
+	// Register lets the card use memory of the process, Unregister ends that, and Withdraw ends it
+	// although transfers are under way, as the methods of a card in this process. With them long
+	// messages are read where they are; without Register they are copied, unless they lie in shared
+	// memory. Withdraw goes with Register, and Unregister with it or Grow.
 	Register             func(funi.Segment) error
 	Unregister, Withdraw func(base uint32) error
 	// Now is the card's clock, in nanoseconds.
 	Now func() int64
-	// Limit is how many bytes of memory are taken, LeastMemory to MostMemory. An eighth of it, at most 1 MiB, is for messages
-	// that are copied and leave, and a quarter, at most 4 MiB, for those that come at once. Messages that arrive share the rest, so
-	// that a message which is longer than that is refused (ErrMemory at its sender) or needs Grow. Copies of long replies, which wait
-	// for their receivers, may take Limit and Grow again.
+	// Limit is how many bytes of memory are taken, LeastMemory to MostMemory. An eighth of it, at
+	// most 1 MiB, is for messages that are copied and leave, and a quarter, at most 4 MiB, for
+	// those that come at once. Messages that arrive share the rest, so that a message which is
+	// longer than that is refused (ErrMemory at its sender) or needs Grow. Copies of long replies,
+	// which wait for their receivers, may take Limit and Grow again.
 	Limit int
-	// Grow is how many bytes more may be taken for messages that are longer than that (grow.go): each has a segment of its own while it
-	// arrives, and a second one waits. 0: such messages are refused. Limit and Grow together are at most MostMemory. Messages with tags
-	// do without, and travel in pieces.
+	// Grow is how many bytes more may be taken for messages that are longer than that (grow.go):
+	// each has a segment of its own while it arrives, and a second one waits. 0: such messages are
+	// refused. Limit and Grow together are at most MostMemory. Messages with tags do without, and
+	// travel in pieces.
 	Grow int
-	// Hold is how long memory is left alone whose message was given up, because late packets may still be written
-	// there: as long as a card sends a packet again (engine.Config.PeerTimeout). 0: five seconds.
+	// Hold is how long memory is left alone whose message was given up, because late packets may
+	// still be written there: as long as a card sends a packet again (engine.Config.PeerTimeout).
+	// 0: five seconds.
 	Hold time.Duration
 }
 
@@ -93,10 +100,10 @@ type quarantine struct {
 	until int64
 }
 
-// UseMemory gives the endpoint memory for messages of more than ShortBytes bytes, once, before the first of them. Without it
-// such a message can be neither sent nor received (ErrNoMemory, and ErrMemory at the sender). It comes after Rejoin. It takes addresses from
-// 0xa0000000 up, which must be free. Errors are those of Segment, and ErrLimit. Any context; it
-// sends nothing.
+// UseMemory gives the endpoint memory for messages of more than ShortBytes bytes, once, before the
+// first of them. Without it such a message can be neither sent nor received (ErrNoMemory, and
+// ErrMemory at the sender). It comes after Rejoin. It takes addresses from 0xa0000000 up, which
+// must be free. Errors are those of Segment, and ErrLimit. Any context; it sends nothing.
 func (e *Endpoint) UseMemory(m Memory) error {
 	if m.Limit < LeastMemory || m.Grow < 0 || m.Limit > MostMemory-m.Grow || e.bytes.landing != nil {
 		return fmt.Errorf("using %d bytes for messages: %w: limits are %d to %d bytes, once", m.Limit, ErrLimit, LeastMemory, MostMemory)

@@ -1,6 +1,7 @@
 package am
 
-// This file is messages that travel at once in a few packets, into slots of memory that the receiver has leased.
+// This file is messages that travel at once in a few packets, into slots of memory that the
+// receiver has leased.
 
 import "github.com/funet/funet/uspace/funi"
 
@@ -69,9 +70,9 @@ func (e *Endpoint) lease(node int) uint32 {
 	return l.base + uint32(p.leased.at)
 }
 
-// sendEager sends a message at once, if it is short enough, there is a free slot at the receiver, and the send queue is long
-// enough; false: it is not. M is nil, or the request that it replies to. Either all of its packets are sent or, if an error
-// comes, none.
+// sendEager sends a message at once, if it is short enough, there is a free slot at the receiver,
+// and the send queue is long enough; false: it is not. M is nil, or the request that it replies to.
+// Either all of its packets are sent or, if an error comes, none.
 func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather, size int) (bool, error) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {

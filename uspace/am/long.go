@@ -11,10 +11,12 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// MaxSends is how many long messages of an endpoint may be under way; one more waits until one is delivered.
+// MaxSends is how many long messages of an endpoint may be under way; one more waits until one is
+// delivered.
 const MaxSends = 1 << ticketBits
 
-// mostControl is how many answers wait for room in the send queue; nodes that keep to the protocol do not cause as many.
+// mostControl is how many answers wait for room in the send queue; nodes that keep to the protocol
+// do not cause as many.
 const mostControl = 2 * mostGrants
 
 // sendState is how far a long message has come.
@@ -26,7 +28,8 @@ const (
 	sendAsked             // the receiver is told of it, or will be; it has yet to grant memory
 	sendGranted           // its bytes leave
 	sendGone              // all have left
-	sendGivenUp           // its bytes must not be looked at any more; the receiver does not know yet
+	// its bytes must not be looked at any more; the receiver does not know yet
+	sendGivenUp
 )
 
 // send is a message under way.
@@ -67,7 +70,8 @@ type control struct {
 	words [5]uint32
 }
 
-// retiring is something that is to be done when the card has given back the slots of requests up to a place in the send queue.
+// retiring is something that is to be done when the card has given back the slots of requests up to
+// a place in the send queue.
 type retiring struct {
 	place   uint32
 	stage   int // memory that is free then; -1: none
@@ -81,16 +85,17 @@ type singleSend struct {
 	ended bool
 }
 
-// StartBytes is SendBytes that does not wait: done is called, once, when b may be changed, with an error if b was not
-// delivered. A message of up to ShortBytes bytes, and one that can leave at once, is done before StartBytes returns; then
-// the ID is 0. Otherwise done is called from a later Poll of any kind; b must not change before. Done runs as a reply handler
-// does: it sends nothing. It may be nil.
+// StartBytes is SendBytes that does not wait: done is called, once, when b may be changed, with an
+// error if b was not delivered. A message of up to ShortBytes bytes, and one that can leave at
+// once, is done before StartBytes returns; then the ID is 0. Otherwise done is called from a later
+// Poll of any kind; b must not change before. Done runs as a reply handler does: it sends nothing.
+// It may be nil.
 //
-// A long b that lies in shared memory (Share, ShareNew) with the right Source at an address that is a multiple of 16 is not
-// copied; after Cancel the card may still read it, for nobody.
+// A long b that lies in shared memory (Share, ShareNew) with the right Source at an address that is
+// a multiple of 16 is not copied; after Cancel the card may still read it, for nobody.
 //
-// While MaxSends messages are under way it waits, as well as for room in the send queue. After an error of StartBytes
-// itself done is not called.
+// While MaxSends messages are under way it waits, as well as for room in the send queue. After an
+// error of StartBytes itself done is not called.
 func (e *Endpoint) StartBytes(node int, handler uint32, b []byte, done func(error)) (ID, error) {
 	if len(b) <= ShortBytes && handler < Handlers {
 		if err := e.PostBytes(node, handler, b); err != nil {
@@ -102,7 +107,8 @@ func (e *Endpoint) StartBytes(node int, handler uint32, b []byte, done func(erro
 	return e.startLong(node, kindBytes, handler, [2]uint32{}, gather{first: b}, done)
 }
 
-// SendList is SendBytes of several pieces of memory, in this order, that arrive as one message (MPI's and writev's gather).
+// SendList is SendBytes of several pieces of memory, in this order, that arrive as one message
+// (MPI's and writev's gather).
 func (e *Endpoint) SendList(node int, handler uint32, list ...[]byte) error {
 	g := gather{rest: list}
 	size, ok := g.size()
@@ -205,8 +211,8 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 	return bytesID | ID(s.id), nil
 }
 
-// startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too many, or if those that
-// wait for their receivers have as many bytes as the memory.
+// startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too
+// many, or if those that wait for their receivers have as many bytes as the memory.
 func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte, done func(error)) (ID, error) {
 	if !m.mayReply() {
 		return 0, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
@@ -239,7 +245,8 @@ func (m *Message) mayReply() bool {
 	return m.level == funi.Request && d[funi.Request] && !d[funi.Reply]
 }
 
-// moreSends makes the table larger, or reports false. Numbers start at random, so that what a predecessor sent is unknown.
+// moreSends makes the table larger, or reports false. Numbers start at random, so that what a
+// predecessor sent is unknown.
 func (x *sending) moreSends(seed uint64) bool {
 	const first = 16
 	n := len(x.sends)
@@ -256,8 +263,8 @@ func (x *sending) moreSends(seed uint64) bool {
 	return true
 }
 
-// open makes a message that is under way, and asks the receiver for memory as soon as few others wait for that. One with a tag
-// has an envelope of its own that asks.
+// open makes a message that is under way, and asks the receiver for memory as soon as few others
+// wait for that. One with a tag has an envelope of its own that asks.
 func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
 	x, p := &e.bytes, e.peer(node)
 	place := x.freeSends[len(x.freeSends)-1]
@@ -358,7 +365,8 @@ func (e *Endpoint) answeredAsk(s *send) {
 	e.announce(p)
 }
 
-// abort tells the receiver that a message which was given up will not come, once the card does not write it any more.
+// abort tells the receiver that a message which was given up will not come, once the card does not
+// write it any more.
 func (e *Endpoint) abort(s *send) {
 	if s.staged > 0 {
 		return
@@ -389,7 +397,8 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	default:
 		err = fmt.Errorf("sending %d bytes to handler %d on node %d: %w", s.size, s.second&handlerMask, m.Source, errorOf(status))
 	}
-	if err == nil && s.state != sendGone && (kindOf(s.second) != kindTagged || !s.asked()) { // whose receive may have ended
+	// whose receive may have ended
+	if err == nil && s.state != sendGone && (kindOf(s.second) != kindTagged || !s.asked()) {
 		e.unknown++ // of a message that it has not got
 		return
 	}
@@ -399,7 +408,8 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	e.endBytes(s, err, false)
 }
 
-// endBytes ends a message whose receiver does not expect it any more, or if abort is true will be told so.
+// endBytes ends a message whose receiver does not expect it any more, or if abort is true will be
+// told so.
 func (e *Endpoint) endBytes(s *send, err error, abort bool) {
 	x := &e.bytes
 	done := s.done
@@ -420,7 +430,8 @@ func (e *Endpoint) endBytes(s *send, err error, abort bool) {
 	e.call(done, err)
 }
 
-// call calls the function of an operation that ended. It may not send: this may be in the middle of receiving.
+// call calls the function of an operation that ended. It may not send: this may be in the middle of
+// receiving.
 func (e *Endpoint) call(done func(error), err error) {
 	if done == nil {
 		return
@@ -441,12 +452,13 @@ func (e *Endpoint) cancelBytes(id uint32) bool {
 	return true
 }
 
-// SendsUnderWay returns how many long messages are under way, also those that were cancelled and whose receiver
-// has to be told. Any context.
+// SendsUnderWay returns how many long messages are under way, also those that were cancelled and
+// whose receiver has to be told. Any context.
 func (e *Endpoint) SendsUnderWay() int { return e.bytes.under }
 
-// ProbeSends sends a request without meaning to each node that long messages are under way to; it comes back if the node is
-// gone, and ends them. Who waits for messages by Poll alone calls it now and then. Main program only (ErrHandler).
+// ProbeSends sends a request without meaning to each node that long messages are under way to; it
+// comes back if the node is gone, and ends them. Who waits for messages by Poll alone calls it now
+// and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeSends() error {
 	if e.inHandler() {
 		return fmt.Errorf("probing: %w", ErrHandler)
@@ -483,7 +495,8 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	}
 }
 
-// sendControl sends a message about messages: as a reply from a request handler, if m is not nil, and else with the next Poll.
+// sendControl sends a message about messages: as a reply from a request handler, if m is not nil,
+// and else with the next Poll.
 func (e *Endpoint) sendControl(m *Message, c control) {
 	x := &e.bytes
 	if m != nil && m.mayReply() {
@@ -506,11 +519,12 @@ func (c *control) fill(s *funi.Slot) {
 	copy(s[funi.PayloadWord:], c.words[:c.n])
 }
 
-// bytesCameBack does what a message of this protocol that came back asks for, and reports whether that is all: nobody
-// else needs to know.
+// bytesCameBack does what a message of this protocol that came back asks for, and reports whether
+// that is all: nobody else needs to know.
 func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	x := &e.bytes
-	again := r.Reason == arctic.ReasonResynchronised || r.Reason == arctic.ReasonGivenUp // perhaps it was delivered
+	// perhaps it was delivered
+	again := r.Reason == arctic.ReasonResynchronised || r.Reason == arctic.ReasonGivenUp
 	node := r.Header.Node()
 	switch typ := r.Header.Type(); {
 	case gone(r.Reason) && e.member == nil: // else depart does it
@@ -593,7 +607,8 @@ func (e *Endpoint) failSends(node uint16, u error) {
 	}
 }
 
-// departBytes ends what is kept for a node that has left the job, and forgets what was agreed on with it.
+// departBytes ends what is kept for a node that has left the job, and forgets what was agreed on
+// with it.
 func (e *Endpoint) departBytes(node int, err error) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {

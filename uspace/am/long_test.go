@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests long messages of bytes over cards in memory: that they arrive once and whole, in bounded memory, and that
-// every one of them has an end.
+// This file tests long messages of bytes over cards in memory: that they arrive once and whole, in
+// bounded memory, and that every one of them has an end.
 
 import (
 	"bytes"
@@ -41,9 +41,10 @@ func numbered(from, number, size int) []byte {
 // plannedSend is a message of a property test.
 type plannedSend struct{ to, size, how int }
 
-// TestLongBytes: messages of any length, started, sent, gathered from pieces and sent back as replies, by several nodes at
-// once, over any network and card, with little memory or much, read where they are or copied, arrive once and whole, with
-// the sender's memory changed as soon as it may be; then all memory is free.
+// TestLongBytes: messages of any length, started, sent, gathered from pieces and sent back as
+// replies, by several nodes at once, over any network and card, with little memory or much, read
+// where they are or copied, arrive once and whole, with the sender's memory changed as soon as it
+// may be; then all memory is free.
 func TestLongBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		nodes := rapid.IntRange(1, 3).Draw(r, "nodes")
@@ -94,7 +95,8 @@ func TestLongBytes(t *testing.T) {
 						return err
 					}
 					err := m.ReplyBytes(1, b)
-					if errors.Is(err, am.ErrMemory) { // the replies that wait have as many bytes as the memory
+					// the replies that wait have as many bytes as the memory
+					if errors.Is(err, am.ErrMemory) {
 						replied++
 						return nil
 					}
@@ -169,8 +171,9 @@ func TestLongBytes(t *testing.T) {
 	})
 }
 
-// TestLongFlood: three nodes that all send each other long messages as fast as they are taken, with memory for one at a time and
-// handlers that reply with as many bytes, over networks with faults, come to an end.
+// TestLongFlood: three nodes that all send each other long messages as fast as they are taken, with
+// memory for one at a time and handlers that reply with as many bytes, over networks with faults,
+// come to an end.
 func TestLongFlood(t *testing.T) {
 	seeds := uint64(6)
 	if testing.Short() {

@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests the ends of long messages that are not delivered: refused, cancelled, for a node that is gone, or for a
-// handler that fails.
+// This file tests the ends of long messages that are not delivered: refused, cancelled, for a node
+// that is gone, or for a handler that fails.
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// TestLongBytesRefused: what cannot be sent gives a sentinel error, at the sender or from the receiver; 2^31 bytes are
-// not read.
+// TestLongBytesRefused: what cannot be sent gives a sentinel error, at the sender or from the
+// receiver; 2^31 bytes are not read.
 func TestLongBytesRefused(t *testing.T) {
 	huge, err := unix.Mmap(-1, 0, 1<<31, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
@@ -115,7 +115,8 @@ func TestUseMemoryRefused(t *testing.T) {
 	}
 }
 
-// peerTimeout is how long the cards of TestCancelBytes send a packet again, and therefore how long memory is left alone.
+// peerTimeout is how long the cards of TestCancelBytes send a packet again, and therefore how long
+// memory is left alone.
 const peerTimeout = 500 * time.Millisecond
 
 // windowCount counts the messages that cards read where they are.
@@ -149,8 +150,9 @@ func (w *windowCount) memory(n *bed.Node, direct bool) am.Memory {
 	return m
 }
 
-// TestCancelBytes: a message that is cancelled at any time is done once, with ErrCancelled, its memory is not read afterwards,
-// its handler runs with all of it or not at all, and messages before, after and beside it arrive whole; then all memory is free.
+// TestCancelBytes: a message that is cancelled at any time is done once, with ErrCancelled, its
+// memory is not read afterwards, its handler runs with all of it or not at all, and messages
+// before, after and beside it arrive whole; then all memory is free.
 func TestCancelBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")},
@@ -229,8 +231,8 @@ func TestCancelBytes(t *testing.T) {
 	})
 }
 
-// TestBytesToANodeThatDies: whenever a node is killed, each message to it ends, those from it leave nothing behind, and messages
-// between the others arrive.
+// TestBytesToANodeThatDies: whenever a node is killed, each message to it ends, those from it leave
+// nothing behind, and messages between the others arrive.
 func TestBytesToANodeThatDies(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := bed.Options{Nodes: 3, Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")},
@@ -294,7 +296,8 @@ func TestBytesToANodeThatDies(t *testing.T) {
 			polls := 0
 			for got < rounds || n.Now() < until || am.MemoryInUse(n.Endpoint) > 0 {
 				_, err := n.Poll()
-				if polls++; polls%1000 == 0 { // a node that sends nothing to another does not learn that it is gone
+				// a node that sends nothing to another does not learn that it is gone
+				if polls++; polls%1000 == 0 {
 					err = errors.Join(err, n.Request(2, 0))
 				}
 				if lost(err) != nil && got < rounds {
@@ -313,8 +316,9 @@ func TestBytesToANodeThatDies(t *testing.T) {
 	})
 }
 
-// TestLongBytesComeBack: what comes back of a message ends it with that error, is said again where the other side waits for
-// it, and does not become an error of a message that was cancelled. The test is the card.
+// TestLongBytesComeBack: what comes back of a message ends it with that error, is said again where
+// the other side waits for it, and does not become an error of a message that was cancelled. The
+// test is the card.
 func TestLongBytesComeBack(t *testing.T) {
 	const reason = arctic.ReasonResynchronised
 	e, card, _ := hostile(t)
@@ -408,8 +412,8 @@ func TestLongBytesComeBack(t *testing.T) {
 	}
 }
 
-// TestAbortComesLast: of a message that is copied and cancelled the receiver is told when the card has given back its parts, which
-// it might still write. The test is the card.
+// TestAbortComesLast: of a message that is copied and cancelled the receiver is told when the card
+// has given back its parts, which it might still write. The test is the card.
 func TestAbortComesLast(t *testing.T) {
 	e, card, _ := hostile(t)
 	id, err := e.StartBytes(1, 0, make([]byte, 5000), nil)

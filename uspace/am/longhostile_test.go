@@ -1,6 +1,7 @@
 package am_test
 
-// This file tests what an endpoint takes from nodes that do not keep to the protocol of long messages. The test is the card.
+// This file tests what an endpoint takes from nodes that do not keep to the protocol of long
+// messages. The test is the card.
 
 import (
 	"testing"
@@ -52,8 +53,9 @@ func sentOf(card *funi.Card, typ uint16) (found []funi.Slot) {
 	return found
 }
 
-// TestHostileSenders: whatever other nodes say of messages, in any order, with any ids, keys, lengths and places, while
-// messages are under way in both directions, nothing panics and no more memory is used than there is.
+// TestHostileSenders: whatever other nodes say of messages, in any order, with any ids, keys,
+// lengths and places, while messages are under way in both directions, nothing panics and no more
+// memory is used than there is.
 func TestHostileSenders(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		e, card, _ := hostile(t)
@@ -116,8 +118,8 @@ func TestHostileSenders(t *testing.T) {
 	})
 }
 
-// TestFloodOfReadies: a node that says of more and more messages that they are ready gets memory for as many as there is,
-// eight of them wait, and the others are refused; nothing grows.
+// TestFloodOfReadies: a node that says of more and more messages that they are ready gets memory
+// for as many as there is, eight of them wait, and the others are refused; nothing grows.
 func TestFloodOfReadies(t *testing.T) {
 	e, card, _ := hostile(t)
 	grants, refused := 0, 0
@@ -151,8 +153,9 @@ func TestFloodOfReadies(t *testing.T) {
 	}
 }
 
-// TestPartsOfOthers: parts that do not lie in what their sender was granted, or are more than that, count nothing; the
-// handler runs when the granted words have come, with bytes that were said, and once.
+// TestPartsOfOthers: parts that do not lie in what their sender was granted, or are more than that,
+// count nothing; the handler runs when the granted words have come, with bytes that were said, and
+// once.
 func TestPartsOfOthers(t *testing.T) {
 	e, card, ran := hostile(t)
 	ask := func(size uint32) (key, address, lease uint32) {
@@ -222,7 +225,8 @@ func TestPartsOfOthers(t *testing.T) {
 	}
 }
 
-// announce lets node 1 say that a message is ready, and returns what the endpoint grants: key, address, lease.
+// announce lets node 1 say that a message is ready, and returns what the endpoint grants: key,
+// address, lease.
 func announce(t testing.TB, e *am.Endpoint, card *funi.Card, id, size uint32) (key, address, lease uint32) {
 	t.Helper()
 	s := card.Vacant(funi.Request)
@@ -240,8 +244,8 @@ func announce(t testing.TB, e *am.Endpoint, card *funi.Card, id, size uint32) (k
 	return g[0][2], g[0][3], g[0][4]
 }
 
-// TestMemoryIsHeld: memory whose message was given up is free when Hold has passed, and not before: late packets may be
-// written there. What arrives for it runs nothing.
+// TestMemoryIsHeld: memory whose message was given up is free when Hold has passed, and not before:
+// late packets may be written there. What arrives for it runs nothing.
 func TestMemoryIsHeld(t *testing.T) {
 	e, card := bare(t)
 	now := int64(1000)
@@ -250,7 +254,8 @@ func TestMemoryIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, address, _ := announce(t, e, card, 5, 10000)
-	arrive(t, e, card, funi.Request, 2, funi.NewHeader(0, typeAbort, 1), []uint32{key}) // another node's
+	// another node's
+	arrive(t, e, card, funi.Request, 2, funi.NewHeader(0, typeAbort, 1), []uint32{key})
 	arrive(t, e, card, funi.Request, 1, funi.NewHeader(0, typeAbort, 1), []uint32{key})
 	arrive(t, e, card, funi.Request, 1, funi.NewHeader(0, typeAbort, 1), []uint32{key}) // again
 	for _, c := range []struct {
@@ -278,8 +283,8 @@ func TestMemoryIsHeld(t *testing.T) {
 	}
 }
 
-// TestSlotsOfALease: as many messages leave at once as there are slots that the receiver has given back; it gives back each
-// once, and nothing by an answer to an earlier use of a slot.
+// TestSlotsOfALease: as many messages leave at once as there are slots that the receiver has given
+// back; it gives back each once, and nothing by an answer to an earlier use of a slot.
 func TestSlotsOfALease(t *testing.T) {
 	e, card, _ := hostile(t)
 	b := make([]byte, 90)
@@ -344,8 +349,8 @@ func TestSlotsOfALease(t *testing.T) {
 	free("two were given back", 2)
 }
 
-// TestLivesHaveTheirOwnMemory: the memory of each of eight lives lies elsewhere, so that what was meant for a predecessor
-// comes back.
+// TestLivesHaveTheirOwnMemory: the memory of each of eight lives lies elsewhere, so that what was
+// meant for a predecessor comes back.
 func TestLivesHaveTheirOwnMemory(t *testing.T) {
 	var end uint64
 	for life := range 8 {

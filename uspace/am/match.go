@@ -1,6 +1,7 @@
 package am
 
-// This file is the receiving side of messages with tags: their order, and which receive takes which.
+// This file is the receiving side of messages with tags: their order, and which receive takes
+// which.
 
 // envelope is a message that has come and that nobody has received.
 type envelope struct {
@@ -23,7 +24,8 @@ const (
 	formVoid  = 2 // an envelope of that number has come back, and will not come
 )
 
-// tagged takes an envelope. The first word is the number, 30 bits, and the space of its tag, 2 bits.
+// tagged takes an envelope. The first word is the number, 30 bits, and the space of its tag, 2
+// bits.
 func (e *Endpoint) tagged(m *Message, first uint32) {
 	if len(m.Words) < taggedWords-1 || first&3 > 1 {
 		e.unknown++
@@ -96,7 +98,8 @@ func (p *pair) turn() *envelope {
 	return nil
 }
 
-// accept gives the next envelope to the receive that waits for it, or keeps it. M is a message of its sender.
+// accept gives the next envelope to the receive that waits for it, or keeps it. M is a message of
+// its sender.
 func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 	t := e.tags
 	if n.form == formVoid {
@@ -114,8 +117,8 @@ func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 	t.kept.add(n)
 }
 
-// match gives a message to a receive, neither of which is in a list, and ends the receive or says what it wants. M is a
-// message of the sender that is being handled, or nil.
+// match gives a message to a receive, neither of which is in a list, and ends the receive or says
+// what it wants. M is a message of the sender that is being handled, or nil.
 func (e *Endpoint) match(r *tagReceive, n *envelope, m *Message) {
 	t := e.tags
 	p := n.pair

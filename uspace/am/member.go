@@ -1,23 +1,27 @@
 package am
 
-// This file is the membership of a job whose nodes may die and be started again (funet run --restart): who is there, in
-// which life, and which messages are of a life that is over. Failed nodes are noticed, told of and left behind as in
-// User-Level Failure Mitigation of MPI (Bland et al. 2013); that a node comes back under its number is ours.
+// This file is the membership of a job whose nodes may die and be started again (funet run
+// --restart): who is there, in which life, and which messages are of a life that is over. Failed
+// nodes are noticed, told of and left behind as in User-Level Failure Mitigation of MPI (Bland et
+// al. 2013); that a node comes back under its number is ours.
 //
-// The journey of a node that dies: a message to it comes back, the program's or a heartbeat (announce.go), and the
-// node has left: calls to it fail, sends to it are refused, collective calls end with ErrLeft, the program gets the event
-// Left. Its next life says hello to all nodes. Each that hears it takes it for a member again, gives the program the
-// event Joined and answers, and from then on the two exchange messages. When the program has done what it must it calls
-// Agree (agree.go), and collective calls work again.
+// The journey of a node that dies: a message to it comes back, the program's or a heartbeat
+// (announce.go), and the node has left: calls to it fail, sends to it are refused, collective calls
+// end with ErrLeft, the program gets the event Left. Its next life says hello to all nodes. Each
+// that hears it takes it for a member again, gives the program the event Joined and answers, and
+// from then on the two exchange messages. When the program has done what it must it calls Agree
+// (agree.go), and collective calls work again.
 //
-// A message tells the life that it is from and the life that it is for, 5 bits of each (lives below). One for an earlier
-// life does not run, and its sender gets it back as Undelivered with arctic.ReasonReplaced. One from an earlier
-// life does not run either: what a node sent before it left and what it sends after it joined are never mixed. One of a life that
-// is not known yet makes the events first. Messages for objects and segments, Get, Put and transfers tell no lives: a
+// A message tells the life that it is from and the life that it is for, 5 bits of each (lives
+// below). One for an earlier life does not run, and its sender gets it back as Undelivered with
+// arctic.ReasonReplaced. One from an earlier life does not run either: what a node sent before it
+// left and what it sends after it joined are never mixed. One of a life that is not known yet makes
+// the events first. Messages for objects and segments, Get, Put and transfers tell no lives: a
 // program that uses them agrees on new addresses before it does so again.
 //
-// A node that was held to be dead although it lives, because the network to it failed for a while, hears so from
-// the first node that it sends anything to, and ends with ErrExpelled: the others have left it behind.
+// A node that was held to be dead although it lives, because the network to it failed for a while,
+// hears so from the first node that it sends anything to, and ends with ErrExpelled: the others
+// have left it behind.
 
 import (
 	"errors"
@@ -29,13 +33,13 @@ import (
 
 // Errors of jobs whose nodes may die.
 var (
-	// ErrLeft: the node has left the job, and has not joined it again; of a collective call: some node has left or joined
-	// since the last Agree.
+	// ErrLeft: the node has left the job, and has not joined it again; of a collective call: some
+	// node has left or joined since the last Agree.
 	ErrLeft = errors.New("am: a node has left the job")
 	// ErrExpelled: the others hold this node to be dead, and go on without it.
 	ErrExpelled = errors.New("am: the others have given this node up; it has to be started again")
-	// ErrRejoin: lives are 0 to MaxLife, told once before anything else is called, on real cards; and all nodes of the job ask for
-	// Rejoin, or none.
+	// ErrRejoin: lives are 0 to MaxLife, told once before anything else is called, on real cards;
+	// and all nodes of the job ask for Rejoin, or none.
 	ErrRejoin = errors.New("am: Rejoin comes before all other calls, on every node of the job, with a life that is not negative; modelled machines have no lives")
 )
 
@@ -47,7 +51,8 @@ type EventKind uint8
 
 // The events.
 const (
-	// Left: the node has died, or has closed its endpoint. What was sent to it and not handled is lost or comes back.
+	// Left: the node has died, or has closed its endpoint. What was sent to it and not handled is
+	// lost or comes back.
 	Left EventKind = iota
 	// Joined: a process has become the node, and can be sent to.
 	Joined
@@ -75,13 +80,14 @@ func (v Event) String() string {
 
 // RejoinOptions say which life of its node a process is.
 type RejoinOptions struct {
-	// Life is how many processes were the node before this one (attach.Config.Life): 0 to MaxLife, and more than that of
-	// each of them.
+	// Life is how many processes were the node before this one (attach.Config.Life): 0 to MaxLife,
+	// and more than that of each of them.
 	Life int
 	// Now returns the time in nanoseconds from any beginning, for heartbeats.
 	Now func() int64
-	// Event is called for each change, in the order in which this node learns of them, and before any message of the new life
-	// is handled. It runs as a reply handler does: it may send nothing. nil: nobody wants to know.
+	// Event is called for each change, in the order in which this node learns of them, and before
+	// any message of the new life is handled. It runs as a reply handler does: it may send nothing.
+	// nil: nobody wants to know.
 	Event func(Event)
 }
 
@@ -99,12 +105,13 @@ type member struct {
 	o      RejoinOptions
 	nodes  []peer
 	absent int // nodes that are not present
-	// view is a digest of the lives of all nodes: equal views are equal lives, but for a chance of 2^-64.
+	// view is a digest of the lives of all nodes: equal views are equal lives, but for a chance of
+	// 2^-64.
 	view uint64
 	// changed is set when a node leaves or joins, and cleared by Agree.
 	changed bool
-	// ended is set when a node leaves that has said so. It has done its part of the calls that others may still be in, so
-	// these go on, and no other begins before Agree.
+	// ended is set when a node leaves that has said so. It has done its part of the calls that
+	// others may still be in, so these go on, and no other begins before Agree.
 	ended bool
 	stale staleCount
 
@@ -122,7 +129,8 @@ type peer struct {
 	// heard: the node has said or answered hello since this process began, or this is a first life.
 	heard bool
 	rough bool // only the lower bits of life are known
-	// leaving: it has said that it ends; it has left when its context has, and all that it had sent has come.
+	// leaving: it has said that it ends; it has left when its context has, and all that it had sent
+	// has come.
 	leaving bool
 	suspect bool // a message without a life has come back, and the node is to be asked
 }
@@ -133,7 +141,8 @@ type staleCount struct {
 	count int
 }
 
-// Bits of a message's first word: the receiver's life and the sender's. Both are 0 in jobs without Rejoin.
+// Bits of a message's first word: the receiver's life and the sender's. Both are 0 in jobs without
+// Rejoin.
 const (
 	lifeBits      = 5
 	lifeMask      = 1<<lifeBits - 1
@@ -160,22 +169,25 @@ const (
 	readyMask  = 1<<12 - 1
 )
 
-// Rejoin makes the endpoint a member of a job whose nodes may die and join again. Every node of the job calls it once, before
-// it sends or polls. Without it the endpoint knows nothing of lives, and a node that dies stays away. ErrRejoin: the
-// options are wrong, it was called before, or the machine is modelled; a call that polls returns it in a later life when
-// another node has not asked for Rejoin.
+// Rejoin makes the endpoint a member of a job whose nodes may die and join again. Every node of the
+// job calls it once, before it sends or polls. Without it the endpoint knows nothing of lives, and
+// a node that dies stays away. ErrRejoin: the options are wrong, it was called before, or the
+// machine is modelled; a call that polls returns it in a later life when another node has not asked
+// for Rejoin.
 //
-// Events begin with the process: a later life is told only who leaves and joins from then on, and of nodes that do not answer
-// it, which have left for it.
+// Events begin with the process: a later life is told only who leaves and joins from then on, and
+// of nodes that do not answer it, which have left for it.
 //
-// Then calls behave like this. A send to a node that has left returns ErrLeft at once, until the node has joined. In a
-// later life the first send to a node waits until that has answered. Messages for a life that is over come back
-// as Undelivered. Barrier, Broadcast and reductions return ErrLeft from the first event on, and in a later life from the
-// start, until Agree. What was promised holds: a message whose send returned nil is in the receive queue of the life
-// that it was sent to, or comes back; what a process had in its queue and had not handled dies with it.
+// Then calls behave like this. A send to a node that has left returns ErrLeft at once, until the
+// node has joined. In a later life the first send to a node waits until that has answered. Messages
+// for a life that is over come back as Undelivered. Barrier, Broadcast and reductions return
+// ErrLeft from the first event on, and in a later life from the start, until Agree. What was
+// promised holds: a message whose send returned nil is in the receive queue of the life that it was
+// sent to, or comes back; what a process had in its queue and had not handled dies with it.
 //
-// A node that polls sends the next one a heartbeat each 100 ms, and tells all others when it has died. A node that said
-// that it ends (Leave) has left at once; what it had sent before is handled also when it arrives after the event. Any context.
+// A node that polls sends the next one a heartbeat each 100 ms, and tells all others when it has
+// died. A node that said that it ends (Leave) has left at once; what it had sent before is handled
+// also when it arrives after the event. Any context.
 func (e *Endpoint) Rejoin(o RejoinOptions) error {
 	if o.Life < 0 || o.Life > MaxLife || o.Now == nil || e.member != nil || e.cpu != nil {
 		return fmt.Errorf("life %d of node %d: %w", o.Life, e.node, ErrRejoin)
@@ -205,7 +217,8 @@ func (e *Endpoint) Rejoin(o RejoinOptions) error {
 	return nil
 }
 
-// Life returns which life of a node is known: how many processes were the node before it. Any context.
+// Life returns which life of a node is known: how many processes were the node before it. Any
+// context.
 func (e *Endpoint) Life(node int) int {
 	if e.member == nil || uint(node) >= uint(e.nodes) {
 		return 0
@@ -218,13 +231,14 @@ func (e *Endpoint) Present(node int) bool {
 	return uint(node) < uint(e.nodes) && (e.member == nil || e.member.nodes[node].state == present && !e.member.nodes[node].leaving)
 }
 
-// Heard reports whether a send to a node does not have to wait until that has answered a later life's hello. Any context.
+// Heard reports whether a send to a node does not have to wait until that has answered a later
+// life's hello. Any context.
 func (e *Endpoint) Heard(node int) bool {
 	return e.member == nil || uint(node) >= uint(e.nodes) || e.member.nodes[node].state != unheard
 }
 
-// Leave tells the others that this node ends, so that they need not find out. The program closes the card afterwards. It does
-// nothing without Rejoin. Main program only. Errors are those of Poll.
+// Leave tells the others that this node ends, so that they need not find out. The program closes
+// the card afterwards. It does nothing without Rejoin. Main program only. Errors are those of Poll.
 func (e *Endpoint) Leave() error {
 	if e.inHandler() {
 		return fmt.Errorf("leaving: %w", ErrHandler)
@@ -303,7 +317,8 @@ func (e *Endpoint) admit(node int) error {
 	return nil
 }
 
-// mayRun reports whether a message is of the lives that are now, of which a job without Rejoin knows one.
+// mayRun reports whether a message is of the lives that are now, of which a job without Rejoin
+// knows one.
 func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
 	if e.member != nil {
 		return e.current(m, typ, word)
@@ -314,8 +329,8 @@ func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
 	return word&lives == 0
 }
 
-// current reports whether a message is of the lives that are now, so that it may run, and notices a life that is
-// new. It answers one that is not.
+// current reports whether a message is of the lives that are now, so that it may run, and notices a
+// life that is new. It answers one that is not.
 func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	k := e.member
 	if m.Source >= e.nodes {
@@ -323,7 +338,8 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	}
 	p := &k.nodes[m.Source]
 	if uint32(k.o.Life)&lifeMask != word>>receiverShift&lifeMask {
-		if m.level == funi.Request && typ != typeMember && typ != typeCall && typ != typeReady { // whose caller has been told by hello
+		// whose caller has been told by hello
+		if m.level == funi.Request && typ != typeMember && typ != typeCall && typ != typeReady {
 			e.answerMember(m, memberStale, word, uint32(typ))
 		}
 		return false
@@ -363,7 +379,8 @@ func (e *Endpoint) fillMember(s *funi.Slot, node int, n announcement) {
 	s[1], s[2], s[3], s[4], s[5] = n.what|e.member.stamp(node), uint32(e.member.o.Life), n.a, n.b, n.c
 }
 
-// memberArrived takes a message of the membership's own. Its words after the first: the sender's life, and three more.
+// memberArrived takes a message of the membership's own. Its words after the first: the sender's
+// life, and three more.
 func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	k := e.member
 	what := word & memberWhat
@@ -432,8 +449,9 @@ func (e *Endpoint) hello(m *Message, life uint32) {
 	}
 }
 
-// helloAnswered takes a node for a member that was there before this life, or could not be reached at its beginning. Of a rough
-// life only the bits are known that a message tells; a word of the membership's own tells the rest.
+// helloAnswered takes a node for a member that was there before this life, or could not be reached
+// at its beginning. Of a rough life only the bits are known that a message tells; a word of the
+// membership's own tells the rest.
 func (e *Endpoint) helloAnswered(node int, life uint32, rough bool) {
 	k := e.member
 	p := &k.nodes[node]
@@ -500,8 +518,8 @@ func (e *Endpoint) event(v Event) {
 	e.depth[funi.Reply] = before
 }
 
-// memberCameBack learns what it can from a message that came back. It reports whether it was one of the membership's own,
-// of which the program need not know.
+// memberCameBack learns what it can from a message that came back. It reports whether it was one of
+// the membership's own, of which the program need not know.
 func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
 	k := e.member
 	own = r.Header.Type() == typeMember && !r.Header.Transfer()

@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests membership (package am, Rejoin): nodes die, are started again and join again, in virtual time, while
-// all of them send to each other, over seeds. An oracle knows who lived when.
+// This file tests membership (package am, Rejoin): nodes die, are started again and join again, in
+// virtual time, while all of them send to each other, over seeds. An oracle knows who lived when.
 
 import (
 	"bytes"
@@ -192,8 +192,9 @@ func longMessage(number, size int) []byte {
 	return b
 }
 
-// sendLong sends a message of many bytes. If that is done without an error it was handled once, by the life that it was
-// for; one that fails has the node's end as its reason, and may have been handled.
+// sendLong sends a message of many bytes. If that is done without an error it was handled once, by
+// the life that it was for; one that fails has the node's end as its reason, and may have been
+// handled.
 func (j *job) sendLong(n *jobNode, to, number int) error {
 	life, ended, started := n.life, false, false
 	b := longMessage(number, 81+j.random.IntN(20_000)>>j.random.IntN(8))
@@ -227,8 +228,8 @@ func (j *job) sendLong(n *jobNode, to, number int) error {
 	return nil
 }
 
-// call calls a node. A call that returns no error was executed once, by the life that it was for; one that fails has the
-// node's end as its reason.
+// call calls a node. A call that returns no error was executed once, by the life that it was for;
+// one that fails has the node's end as its reason.
 func (j *job) call(n *jobNode, to, number int) error {
 	life := n.life
 	_, err := n.e.StartCall(to, 1, binary.LittleEndian.AppendUint32(nil, uint32(number)), func(answer []byte, err error) {
@@ -269,8 +270,8 @@ func (j *job) took(n *jobNode, err error) error {
 	return err
 }
 
-// program runs in each life of each node: it sends, and goes steps together with all others, until nobody dies
-// any more.
+// program runs in each life of each node: it sends, and goes steps together with all others, until
+// nobody dies any more.
 func (j *job) program(n *jobNode, p *sim.Process) error {
 	e, err := p.Endpoint(numberOfJobs)
 	if err != nil {
@@ -415,9 +416,9 @@ func runJob(t *testing.T, seed uint64) (steps, deaths int) {
 	return j.steps, deaths
 }
 
-// TestMembersOverSeeds: whoever dies when, with its card or without: no message between two lives that go on is lost, none is
-// handled twice or by another life or after its sender has left, events are true and alternate, and
-// the nodes find together again.
+// TestMembersOverSeeds: whoever dies when, with its card or without: no message between two lives
+// that go on is lost, none is handled twice or by another life or after its sender has left, events
+// are true and alternate, and the nodes find together again.
 func TestMembersOverSeeds(t *testing.T) {
 	seeds, steps, deaths := uint64(30), 0, 0
 	if testing.Short() {

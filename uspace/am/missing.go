@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Missing is the error of an operation of all nodes that ended before all had come: its context ended, or a message came back. It
-// wraps that.
+// Missing is the error of an operation of all nodes that ended before all had come: its context
+// ended, or a message came back. It wraps that.
 type Missing struct {
-	// Nodes are those of which this node has not heard that they have called the operation. Some may have, and wait for the others of them.
+	// Nodes are those of which this node has not heard that they have called the operation. Some
+	// may have, and wait for the others of them.
 	Nodes []int
 	Err   error
 }

@@ -4,8 +4,8 @@ package am
 // order in which the code of thesis appendix A does it. Natively there is none, and each
 // primitive looks once.
 //
-// With a processor the library behaves as that of appendix A: after each message that it sends it handles what has
-// arrived, and Poll handles one message.
+// With a processor the library behaves as that of appendix A: after each message that it sends it
+// handles what has arrived, and Poll handles one message.
 
 import (
 	"github.com/funet/funet/uspace/funi"
@@ -130,8 +130,8 @@ func isMany(h funi.Header) bool {
 	return h.Type() == typeN || h.Type() == typeIndirectN || h.Length() > 5
 }
 
-// loadHead charges a load of a head register: nothing while it is in the cache, from
-// which the card's store takes it (thesis 2.7); with Library.LookMisses each burst into the queue does.
+// loadHead charges a load of a head register: nothing while it is in the cache, from which the
+// card's store takes it (thesis 2.7); with Library.LookMisses each burst into the queue does.
 func (e *Endpoint) loadHead(l funi.Level) {
 	e.cpu.Settle()
 	if e.iface.ReceiveHead(l) != e.cached[l] || e.cpu.Library().LookMisses && e.cpu.Deliveries(int(l)) != e.bursts[l] {

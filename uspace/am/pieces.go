@@ -1,13 +1,15 @@
 package am
 
-// This file holds what two nodes tell each other of messages with tags, and the pieces of long ones. It is sent as far as
-// there is room in the send queue, at once or at the end of a later Poll.
+// This file holds what two nodes tell each other of messages with tags, and the pieces of long
+// ones. It is sent as far as there is room in the send queue, at once or at the end of a later
+// Poll.
 
 import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// What typeTold says, bits 17:16 of its second word. Each says how many messages were received, too.
+// What typeTold says, bits 17:16 of its second word. Each says how many messages were received,
+// too.
 const (
 	toldReceived = 0
 	toldGrant    = 1 // the receive wants the given number of bytes of the send
@@ -37,7 +39,8 @@ func (t *tags) hurry(p *pair) {
 	}
 }
 
-// say sends what there is to say and pieces, and reports whether that was anything. It does not wait.
+// say sends what there is to say and pieces, and reports whether that was anything. It does not
+// wait.
 func (e *Endpoint) say() bool {
 	t := e.tags
 	if t == nil || len(t.busy) == 0 && t.granted.first == nil {
@@ -128,8 +131,8 @@ func (e *Endpoint) flush(p *pair) {
 	}
 }
 
-// pieces sends pieces of the messages that are wanted, in turns, into at most half of the send queue: the program's own
-// messages find room.
+// pieces sends pieces of the messages that are wanted, in turns, into at most half of the send
+// queue: the program's own messages find room.
 func (e *Endpoint) pieces() {
 	t := e.tags
 	for left := pollPieces; left > 0 && t.granted.first != nil; left -= turnPieces {
@@ -226,8 +229,9 @@ func (e *Endpoint) piece(m *Message, first uint32) {
 	}
 }
 
-// taggedCameBack does what a message of these that came back asks for. It reports whether that is all, and the program need
-// not know: what one node tells another of messages is the library's, and the other may have all that it wanted and be gone.
+// taggedCameBack does what a message of these that came back asks for. It reports whether that is
+// all, and the program need not know: what one node tells another of messages is the library's, and
+// the other may have all that it wanted and be gone.
 func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 	t := e.tags
 	if t == nil || r.Level != funi.Request || r.Header.Transfer() {

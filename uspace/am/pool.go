@@ -1,10 +1,12 @@
 package am
 
-// This file is where operations with tags are kept: pools of records that are found by a number that travels, and lists of them.
+// This file is where operations with tags are kept: pools of records that are found by a number
+// that travels, and lists of them.
 
 import "math/rand/v2"
 
-// pool is the records of one kind. A record has a place and a number that changes when it is used again, as a call has.
+// pool is the records of one kind. A record has a place and a number that changes when it is used
+// again, as a call has.
 type pool[T any] struct {
 	all  []*T
 	free []uint16

@@ -4,8 +4,8 @@ package am
 
 import "github.com/funet/funet/uspace/funi"
 
-// pump sends what waits, as far as the send queue has room: first what the library has to tell, then the bytes of messages.
-// It reports whether it sent anything.
+// pump sends what waits, as far as the send queue has room: first what the library has to tell,
+// then the bytes of messages. It reports whether it sent anything.
 func (e *Endpoint) pump() bool {
 	x, head := &e.bytes, e.iface.SendHead(funi.Request)
 	l := x.landing
@@ -36,8 +36,8 @@ func (e *Endpoint) pump() bool {
 	return e.iface.SendHead(funi.Request) != head
 }
 
-// idleMost is how many polls in vain pass before pump looks again at what waits for a time, or for another part of the card
-// than the one that gives slots back: some microseconds.
+// idleMost is how many polls in vain pass before pump looks again at what waits for a time, or for
+// another part of the card than the one that gives slots back: some microseconds.
 const idleMost = 64
 
 // pumps reports whether pump may have something to do, in a poll that has handled n messages.
@@ -75,8 +75,8 @@ func (e *Endpoint) pumpGranted() {
 	}
 }
 
-// sendPart sends the next part of a message: straight from where it is, its end of less than 16 bytes from a slot, or
-// a copy. False: there is no room.
+// sendPart sends the next part of a message: straight from where it is, its end of less than 16
+// bytes from a slot, or a copy. False: there is no room.
 func (e *Endpoint) sendPart(s *send) bool {
 	l := e.bytes.landing
 	slot := e.iface.Reserve(funi.Request)
@@ -150,13 +150,15 @@ func (e *Endpoint) retire() {
 	x.retiring = append(x.retiring[:0], x.retiring[n:]...)
 }
 
-// retired reports whether the card has given back the slots of requests before a place in the send queue.
+// retired reports whether the card has given back the slots of requests before a place in the send
+// queue.
 func (e *Endpoint) retired(place uint32) bool {
 	after := int(e.iface.SendHead(funi.Request)-place) & (e.iface.Slots() - 1)
 	return e.iface.Unsent(funi.Request) <= after
 }
 
-// readsInPlace makes a message the source of a transfer, where it is: in memory that the program shares, or through a window.
+// readsInPlace makes a message the source of a transfer, where it is: in memory that the program
+// shares, or through a window.
 func (e *Endpoint) readsInPlace(s *send, t *funi.Transfer) bool {
 	if len(s.gather.rest) > 0 {
 		return false
@@ -191,7 +193,8 @@ func (e *Endpoint) openWindow(s *send) bool {
 	return false
 }
 
-// closeWindow takes the memory back from the card; at once if the message failed, as it may change now.
+// closeWindow takes the memory back from the card; at once if the message failed, as it may change
+// now.
 func (e *Endpoint) closeWindow(i int, failed bool) {
 	l := e.bytes.landing
 	base := windowBase + uint32(i)*MaxBytes
@@ -200,7 +203,8 @@ func (e *Endpoint) closeWindow(i int, failed bool) {
 		l.window[i] = windowFree
 		return
 	}
-	l.window[i] = windowClosing // the card may not know yet that all has arrived; it reads what it would send again for nothing
+	// the card may not know yet that all has arrived; it reads what it would send again for nothing
+	l.window[i] = windowClosing
 	e.closeWindows()
 }
 

@@ -11,14 +11,15 @@ import (
 const (
 	// burst is how many requests are handled between two looks for replies.
 	burst = 256
-	// most is about how many messages one Poll handles each time that the card has run: as many as a queue of the
-	// default size holds, so that a receiver that is fast enough handles what the card brings before the card brings
-	// more, and rejects nothing; and no more, so that a polling program gets back to its work under any load.
+	// most is about how many messages one Poll handles each time that the card has run: as many as
+	// a queue of the default size holds, so that a receiver that is fast enough handles what the
+	// card brings before the card brings more, and rejects nothing; and no more, so that a polling
+	// program gets back to its work under any load.
 	most = 1024
 
-	// A caller that waits for a node sends the node a probe after this number of polls, some tens of
-	// milliseconds on a card in the same process, and each further one after twice as
-	// many, up to the most: few wait for a node that is gone.
+	// A caller that waits for a node sends the node a probe after this number of polls, some tens
+	// of milliseconds on a card in the same process, and each further one after twice as many, up
+	// to the most: few wait for a node that is gone.
 	firstProbe     = 1 << 16
 	mostProbePolls = 1 << 20
 )
@@ -107,9 +108,9 @@ func (e *Endpoint) service(l funi.Level, most int) int {
 	return n
 }
 
-// Wait polls until done. It returns the first Undelivered error, whichever message that is of. It cannot notice that a
-// node is gone while nothing is under way to that node; see WaitFor. Main program only (ErrHandler, unless done at
-// once).
+// Wait polls until done. It returns the first Undelivered error, whichever message that is of. It
+// cannot notice that a node is gone while nothing is under way to that node; see WaitFor. Main
+// program only (ErrHandler, unless done at once).
 func (e *Endpoint) Wait(done func() bool) error {
 	for !done() {
 		if _, err := e.Poll(); err != nil {
@@ -119,9 +120,10 @@ func (e *Endpoint) Wait(done func() bool) error {
 	return nil
 }
 
-// WaitFor is Wait for something that a node has yet to send. Now and then it sends that node a request without meaning,
-// which comes back if the node is gone. When everything sent before has been acknowledged, nothing else would say so. With Rejoin
-// it returns ErrLeft when the node has left.
+// WaitFor is Wait for something that a node has yet to send. Now and then it sends that node a
+// request without meaning, which comes back if the node is gone. When everything sent before has
+// been acknowledged, nothing else would say so. With Rejoin it returns ErrLeft when the node has
+// left.
 func (e *Endpoint) WaitFor(node int, done func() bool) error {
 	if e.member != nil {
 		return e.waitForMember(node, done)
@@ -129,8 +131,8 @@ func (e *Endpoint) WaitFor(node int, done func() bool) error {
 	return e.wait(done, func() error { return e.probe(node) })
 }
 
-// WaitFlag is WaitFor until a flag, which handlers count up, has reached n; then it subtracts n (cmam_wait). N is at
-// least 0.
+// WaitFlag is WaitFor until a flag, which handlers count up, has reached n; then it subtracts n
+// (cmam_wait). N is at least 0.
 func (e *Endpoint) WaitFlag(node int, flag *int, n int) error {
 	if err := e.WaitFor(node, func() bool { return *flag >= n }); err != nil {
 		return err

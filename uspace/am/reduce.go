@@ -11,8 +11,8 @@ import (
 // Operation is how a reduction combines two values.
 type Operation uint8
 
-// The operations. Sums of int64 wrap around. Min and Max of float64 are as Go's min and max: NaN if any value is NaN,
-// and -0 is less than 0.
+// The operations. Sums of int64 wrap around. Min and Max of float64 are as Go's min and max: NaN if
+// any value is NaN, and -0 is less than 0.
 const (
 	Sum Operation = iota
 	Min

@@ -1,15 +1,18 @@
 package am
 
-// This file is calls: a request that is answered, also with an error (remote procedure calls; Birrell and Nelson 1984).
+// This file is calls: a request that is answered, also with an error (remote procedure calls;
+// Birrell and Nelson 1984).
 //
-// The journey: StartCall takes a place in the table of calls and sends the request (typeCall). At the other node its
-// handler runs as a request handler, and what it returns is the answer (typeAnswer), at reply priority. Back at the
-// caller the answer finds the place again by its ticket, and completes the call.
+// The journey: StartCall takes a place in the table of calls and sends the request (typeCall). At
+// the other node its handler runs as a request handler, and what it returns is the answer
+// (typeAnswer), at reply priority. Back at the caller the answer finds the place again by its
+// ticket, and completes the call.
 //
-// A ticket is the place, 12 bits, and a number that changes when the place is used again, 20 bits. It is the first word of
-// both messages, because only these are known of a message that comes back. So an answer that comes after its call was
-// cancelled finds nothing, and neither does one for a process that was this node before: the numbers start from the seed.
-// What comes back ends the call: a request with Undelivered, an answer by a message of its sender's that says so.
+// A ticket is the place, 12 bits, and a number that changes when the place is used again, 20 bits.
+// It is the first word of both messages, because only these are known of a message that comes back.
+// So an answer that comes after its call was cancelled finds nothing, and neither does one for a
+// process that was this node before: the numbers start from the seed. What comes back ends the
+// call: a request with Undelivered, an answer by a message of its sender's that says so.
 
 import (
 	"cmp"
@@ -24,13 +27,15 @@ import (
 )
 
 const (
-	// MaxRemoteCalls is how many calls of an endpoint may be under way; one more waits until one is complete.
+	// MaxRemoteCalls is how many calls of an endpoint may be under way; one more waits until one is
+	// complete.
 	MaxRemoteCalls = 1 << ticketBits
-	// ShortCall is the most bytes of a call's request, and of its answer, that travel in one packet, and MaxCall of any.
+	// ShortCall is the most bytes of a call's request, and of its answer, that travel in one
+	// packet, and MaxCall of any.
 	ShortCall = 4 * (funi.MaxPayloadWords - callWords)
 	MaxCall   = MaxBytes
-	// MaxErrorText is the most bytes of an error's text that travel to the caller, and ShortErrorText those that do where
-	// there is no memory for more; the rest is cut off.
+	// MaxErrorText is the most bytes of an error's text that travel to the caller, and
+	// ShortErrorText those that do where there is no memory for more; the rest is cut off.
 	MaxErrorText   = 1 << 10
 	ShortErrorText = ShortCall - 4
 
@@ -41,7 +46,8 @@ const (
 	untold = 1024
 )
 
-// What an answer says of its call; the upper 16 bits of its second word. Numbers of the library's own errors.
+// What an answer says of its call; the upper 16 bits of its second word. Numbers of the library's
+// own errors.
 const (
 	statusDone      = 0
 	statusError     = 1 // of the handler's; from here on a code and a text follow
@@ -51,7 +57,8 @@ const (
 	statusLeaving   = 5
 	statusLost      = 6
 	statusLong      = 7
-	// CodeError is the code of an error that says no other, and FirstCode the first of the program's own.
+	// CodeError is the code of an error that says no other, and FirstCode the first of the
+	// program's own.
 	CodeError = statusError
 	FirstCode = 256
 )
@@ -62,7 +69,8 @@ var (
 	ErrNoHandler = errors.New("am: the node has no such handler")
 	// ErrPanicked: the handler ended in a panic.
 	ErrPanicked = errors.New("am: the handler panicked")
-	// ErrMemory: the receiver has no memory for a message of that length, or replies that wait have all memory for copies.
+	// ErrMemory: the receiver has no memory for a message of that length, or replies that wait have
+	// all memory for copies.
 	ErrMemory = errors.New("am: no memory at the receiver; raise Options.Memory, or its quota")
 	// ErrLeaving: the other node is about to leave.
 	ErrLeaving = errors.New("am: the node is leaving")
@@ -75,13 +83,14 @@ var (
 // remoteErrors are those that have a status of their own.
 var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
 
-// RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is tells
-// ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
+// RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is
+// tells ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
 type RemoteError struct {
 	Node    int    // that was called
 	Handler uint32 // and which handler
-	Code    uint32 // CodeError, or from FirstCode on the program's own; less than FirstCode: the library's
-	Text    string // UTF-8, as far as it travelled; may be empty
+	// CodeError, or from FirstCode on the program's own; less than FirstCode: the library's
+	Code uint32
+	Text string // UTF-8, as far as it travelled; may be empty
 }
 
 // Error says which call failed and why.
@@ -115,9 +124,10 @@ func errorOf(status uint32) error {
 	return ErrLost
 }
 
-// CallHandler answers a call; b is valid until it returns. The answer, at most MaxCall bytes, is copied when the handler
-// has returned, and may be b or a part of it. An error goes to the caller instead: its text, and its code if it or one that
-// it wraps has a method Code() uint32 that returns FirstCode or more.
+// CallHandler answers a call; b is valid until it returns. The answer, at most MaxCall bytes, is
+// copied when the handler has returned, and may be b or a part of it. An error goes to the caller
+// instead: its text, and its code if it or one that it wraps has a method Code() uint32 that
+// returns FirstCode or more.
 type CallHandler func(m *Message, b []byte) ([]byte, error)
 
 // remote is the state of the calls that others answer and of those that are answered here.
@@ -156,9 +166,9 @@ type lostAnswer struct {
 	status uint32
 }
 
-// HandleCall registers a handler for calls. Its numbers are 0 to Handlers-1, apart from those of Handle and HandleNotice;
-// every node registers the same, before the first call can arrive. Any context; it sends nothing. ErrNumber for a number
-// out of range or taken, or no handler.
+// HandleCall registers a handler for calls. Its numbers are 0 to Handlers-1, apart from those of
+// Handle and HandleNotice; every node registers the same, before the first call can arrive. Any
+// context; it sends nothing. ErrNumber for a number out of range or taken, or no handler.
 func (e *Endpoint) HandleCall(number uint32, h CallHandler) error {
 	r := &e.remote
 	if number >= Handlers || h == nil || r.handlers != nil && r.handlers[number] != nil {
@@ -171,15 +181,15 @@ func (e *Endpoint) HandleCall(number uint32, h CallHandler) error {
 	return nil
 }
 
-// Call runs a handler on a node with b, 0 to MaxCall bytes (ErrLong), waits for its answer and appends that to answer,
-// which may be nil. The request travels at request priority and the answer at reply priority. More than ShortCall bytes
-// either way need memory at both ends (UseMemory; ErrNoMemory, ErrMemory), and the bytes of an answer that is longer than
-// EagerBytes travel at request priority. While it waits it polls, so
-// handlers may run. Main program only.
+// Call runs a handler on a node with b, 0 to MaxCall bytes (ErrLong), waits for its answer and
+// appends that to answer, which may be nil. The request travels at request priority and the answer
+// at reply priority. More than ShortCall bytes either way need memory at both ends (UseMemory;
+// ErrNoMemory, ErrMemory), and the bytes of an answer that is longer than EagerBytes travel at
+// request priority. While it waits it polls, so handlers may run. Main program only.
 //
-// Errors are *RemoteError, which the other node sent, and those of Request. Like any wait it ends with an Undelivered
-// error when the node is gone, or when another message has come back; the handler may then have run, and its
-// answer is dropped.
+// Errors are *RemoteError, which the other node sent, and those of Request. Like any wait it ends
+// with an Undelivered error when the node is gone, or when another message has come back; the
+// handler may then have run, and its answer is dropped.
 func (e *Endpoint) Call(answer []byte, node int, handler uint32, b []byte) ([]byte, error) {
 	if err := e.refusal(node, 0); err != nil {
 		return answer, err // before the state of a call is touched that this handler interrupts
@@ -208,13 +218,15 @@ func (e *Endpoint) Call(answer []byte, node int, handler uint32, b []byte) ([]by
 	return b, nil
 }
 
-// StartCall is Call that does not wait: when the answer has arrived, or the call has failed, done is called, once, from
-// a later Poll of any kind. The answer is valid until done returns. Done runs as a handler does, and sends nothing; it must
-// not be nil, and a caller that keeps one function for all its short calls allocates nothing. Of up to ShortCall bytes b
-// may be changed when StartCall returns; of more, when done is called.
+// StartCall is Call that does not wait: when the answer has arrived, or the call has failed, done
+// is called, once, from a later Poll of any kind. The answer is valid until done returns. Done runs
+// as a handler does, and sends nothing; it must not be nil, and a caller that keeps one function
+// for all its short calls allocates nothing. Of up to ShortCall bytes b may be changed when
+// StartCall returns; of more, when done is called.
 //
-// While MaxRemoteCalls calls are under way it waits until one is complete. The request may wait in the send queue until the
-// next Request, Poll, Wait or Barrier. After an error of StartCall itself done is not called.
+// While MaxRemoteCalls calls are under way it waits until one is complete. The request may wait in
+// the send queue until the next Request, Poll, Wait or Barrier. After an error of StartCall itself
+// done is not called.
 func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
 	if handler >= Handlers {
 		return 0, fmt.Errorf("calling handler %d on node %d: %w", handler, node, ErrNumber)
@@ -286,8 +298,8 @@ func (e *Endpoint) morePlaces() bool {
 	return true
 }
 
-// compose makes a message of a call: ticket, the word that follows, and bytes. Those that fill up the last word are 0, and
-// bits 9:8 of the second word say how many they are.
+// compose makes a message of a call: ticket, the word that follows, and bytes. Those that fill up
+// the last word are 0, and bits 9:8 of the second word say how many they are.
 func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	words := (len(b) + 3) / 4
 	s.SetHeader(funi.NewHeader(node, typ, callWords+words))
@@ -302,7 +314,8 @@ func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 // bytesOf returns the bytes of words, which lie in memory as they travel: in little-endian order.
 func bytesOf(words []uint32) []byte { return funi.Bytes(words) }
 
-// content returns the bytes of a message of a call, whose second word is given; false: they are not as many as it says.
+// content returns the bytes of a message of a call, whose second word is given; false: they are not
+// as many as it says.
 func content(second uint32, words []uint32) ([]byte, bool) {
 	padding := int(second >> 8 & 3)
 	if padding > 4*len(words) {
@@ -477,8 +490,8 @@ func (r *remote) find(ticket uint32) *remoteCall {
 	return nil
 }
 
-// endCall ends a call and tells its caller, who may not send: this may be in the middle of receiving. The place is free
-// again before that.
+// endCall ends a call and tells its caller, who may not send: this may be in the middle of
+// receiving. The place is free again before that.
 func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
 	r := &e.remote
 	done, send := c.done, c.send
@@ -497,8 +510,9 @@ func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
 // CallsUnderWay returns how many calls are under way. Any context.
 func (e *Endpoint) CallsUnderWay() int { return e.remote.under }
 
-// ProbeCalled sends a request without meaning to each node whose answers or messages with tags are missing; it comes back
-// if the node is gone, and ends what waits for it. Who waits by Poll alone calls it now and then. Main program only (ErrHandler).
+// ProbeCalled sends a request without meaning to each node whose answers or messages with tags are
+// missing; it comes back if the node is gone, and ends what waits for it. Who waits by Poll alone
+// calls it now and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeCalled() error {
 	last := -1
 	for i := range e.remote.table {
@@ -547,8 +561,8 @@ func (e *Endpoint) failCalls(err error, which func(*remoteCall) bool) {
 	}
 }
 
-// tellLost tells callers that their answers came back, as far as there is room in the send queue. Such a message that
-// comes back itself is not repeated.
+// tellLost tells callers that their answers came back, as far as there is room in the send queue.
+// Such a message that comes back itself is not repeated.
 func (e *Endpoint) tellLost() {
 	r := &e.remote
 	told := 0

@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests calls: that each is answered once with what its handler found, how errors travel, and that nothing is
-// left of a call that was cancelled (package am, remote.go).
+// This file tests calls: that each is answered once with what its handler found, how errors travel,
+// and that nothing is left of a call that was cancelled (package am, remote.go).
 
 import (
 	"bytes"
@@ -60,8 +60,8 @@ func served(t *testing.T, o bed.Options, register func(n *bed.Node) error, progr
 	return b
 }
 
-// TestCall: requests and answers of each length arrive as they were, also an answer that is the request or a part of it;
-// the answer is appended.
+// TestCall: requests and answers of each length arrive as they were, also an answer that is the
+// request or a part of it; the answer is appended.
 func TestCall(t *testing.T) {
 	served(t, bed.Options{Nodes: 2}, func(n *bed.Node) error {
 		return errors.Join(
@@ -124,7 +124,8 @@ type coded uint32
 func (c coded) Error() string { return fmt.Sprint("number ", uint32(c)) }
 func (c coded) Code() uint32  { return uint32(c) }
 
-// TestCallErrors: an error of the handler arrives with code and text, and errors.Is tells the library's own.
+// TestCallErrors: an error of the handler arrives with code and text, and errors.Is tells the
+// library's own.
 func TestCallErrors(t *testing.T) {
 	long := strings.Repeat("é", am.ShortErrorText) // of two bytes
 	answers := []struct {
@@ -173,7 +174,8 @@ func TestCallErrors(t *testing.T) {
 	})
 }
 
-// TestCallPanics: a handler that panics ends its caller's call with an error; the panic is the program's that has the handler.
+// TestCallPanics: a handler that panics ends its caller's call with an error; the panic is the
+// program's that has the handler.
 func TestCallPanics(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	var caught any
@@ -201,8 +203,9 @@ func TestCallPanics(t *testing.T) {
 	}
 }
 
-// TestManyRemoteCalls: all nodes have as many calls under way to all others as there may be, over a network that loses,
-// duplicates and reorders; each is answered once with its own answer, and one more waits.
+// TestManyRemoteCalls: all nodes have as many calls under way to all others as there may be, over a
+// network that loses, duplicates and reorders; each is answered once with its own answer, and one
+// more waits.
 func TestManyRemoteCalls(t *testing.T) {
 	const calls = 3 * am.MaxRemoteCalls / 2
 	b := bed.New(t, bed.Options{Nodes: 3, Slots: 64, Net: wire.Config{Seed: 3, Faults: faults}, Limit: 5 * time.Minute})
@@ -255,8 +258,8 @@ func TestManyRemoteCalls(t *testing.T) {
 	})
 }
 
-// TestCallsToTheDead: calls to a node that dies end with Undelivered, the one that waits and those that were started; others
-// go on.
+// TestCallsToTheDead: calls to a node that dies end with Undelivered, the one that waits and those
+// that were started; others go on.
 func TestCallsToTheDead(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 3})
 	b.At(time.Millisecond, func() { b.Nodes[1].Kill() })
@@ -309,7 +312,8 @@ func TestCallsToTheDead(t *testing.T) {
 	}
 }
 
-// TestAnsweredByADeadNode: a node that has the request and dies before it answers is found by the caller's probes.
+// TestAnsweredByADeadNode: a node that has the request and dies before it answers is found by the
+// caller's probes.
 func TestAnsweredByADeadNode(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2, Limit: 40 * time.Second})
 	errs := b.Run(func(n *bed.Node) error {
@@ -333,8 +337,8 @@ func TestAnsweredByADeadNode(t *testing.T) {
 // sent returns the last message of a level that was sent.
 func sent(card *funi.Card, l funi.Level) *funi.Slot { return card.Slot(l, card.Pending(l)-1) }
 
-// TestCancelledCall: a call that is cancelled ends at once, and its answer, when it comes, finds nothing: not the call
-// that has its place then, either.
+// TestCancelledCall: a call that is cancelled ends at once, and its answer, when it comes, finds
+// nothing: not the call that has its place then, either.
 func TestCancelledCall(t *testing.T) {
 	e, card := bare(t)
 	var ends []string
@@ -401,8 +405,9 @@ func TestCancelInsideAnEnd(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: a node whose answer comes back tells the caller so, once there is room; not a caller that is gone, and not
-// again when that comes back, too. The caller's call ends with ErrLost.
+// TestLostAnswer: a node whose answer comes back tells the caller so, once there is room; not a
+// caller that is gone, and not again when that comes back, too. The caller's call ends with
+// ErrLost.
 func TestLostAnswer(t *testing.T) {
 	e, card := bare(t)
 	came := func(l funi.Level, reason arctic.Reason, node uint16, ticket uint32) {
@@ -447,8 +452,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestCallIsAnsweredOncePerRequest: the answer has the ticket of its request and goes to who sent that; what has the form
-// of no call is dropped.
+// TestCallIsAnsweredOncePerRequest: the answer has the ticket of its request and goes to who sent
+// that; what has the form of no call is dropped.
 func TestCallIsAnsweredOncePerRequest(t *testing.T) {
 	e, card := bare(t)
 	runs := 0

@@ -1,8 +1,8 @@
 package am
 
-// This file is calls of more than one packet. Request and answer are long messages of bytes (bytes.go) of kinds of their
-// own, which carry the ticket, and an answer its status, besides the bytes. The handler runs when the whole request has
-// come, in the memory where that lies.
+// This file is calls of more than one packet. Request and answer are long messages of bytes
+// (bytes.go) of kinds of their own, which carry the ticket, and an answer its status, besides the
+// bytes. The handler runs when the whole request has come, in the memory where that lies.
 
 import (
 	"errors"
@@ -26,7 +26,8 @@ func (e *Endpoint) startLongCall(node int, handler uint32, b []byte, done func(a
 	c.number += 1 << ticketBits
 	ticket := c.number | uint32(place)
 	r.under++
-	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0 // before it is sent: the caller of drive may let others poll
+	// before it is sent: the caller of drive may let others poll
+	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0
 	send, err := e.startLong(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
 		if err != nil {
 			e.callUnsent(ticket, err)
@@ -54,8 +55,9 @@ func (e *Endpoint) callUnsent(ticket uint32, err error) {
 	}
 }
 
-// sentCall ends the request of a call that has ended: its bytes are the program's again. Where there is an answer, and all
-// has left, the request has been read; else the receiver is told that it will not come.
+// sentCall ends the request of a call that has ended: its bytes are the program's again. Where
+// there is an answer, and all has left, the request has been read; else the receiver is told that
+// it will not come.
 func (e *Endpoint) sentCall(send ID, answered bool) {
 	switch s := e.bytes.findSend(uint32(send)); {
 	case s == nil || s.state == sendGivenUp: // it is over

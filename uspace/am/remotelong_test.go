@@ -1,6 +1,7 @@
 package am_test
 
-// This file tests calls whose requests or answers take more than one packet (package am, remotelong.go).
+// This file tests calls whose requests or answers take more than one packet (package am,
+// remotelong.go).
 
 import (
 	"bytes"
@@ -17,9 +18,9 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// TestLongCalls: calls of any length, with answers of any length and errors with long texts, many at once by all nodes, over
-// any network, with little memory: each ends once, with its own answer or, where there is no memory, ErrMemory; then
-// all memory is free.
+// TestLongCalls: calls of any length, with answers of any length and errors with long texts, many
+// at once by all nodes, over any network, with little memory: each ends once, with its own answer
+// or, where there is no memory, ErrMemory; then all memory is free.
 func TestLongCalls(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := bed.Options{Nodes: rapid.IntRange(1, 3).Draw(r, "nodes"), Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"),
@@ -91,8 +92,9 @@ func TestLongCalls(t *testing.T) {
 	})
 }
 
-// TestLongCallsCancelled: a long call that is cancelled at any step ends at once, its request is the program's again, and
-// the next call is answered as it should be; in the end all memory is free.
+// TestLongCallsCancelled: a long call that is cancelled at any step ends at once, its request is
+// the program's again, and the next call is answered as it should be; in the end all memory is
+// free.
 func TestLongCallsCancelled(t *testing.T) {
 	for _, size := range []int{1000, 40_000} {
 		for wait := range 30 {
@@ -141,7 +143,8 @@ func TestLongCallsCancelled(t *testing.T) {
 	}
 }
 
-// TestLongCallPanics: a handler of a long call that panics ends it with ErrPanicked, as that of a short one.
+// TestLongCallPanics: a handler of a long call that panics ends it with ErrPanicked, as that of a
+// short one.
 func TestLongCallPanics(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	var caught any
@@ -169,8 +172,8 @@ func TestLongCallPanics(t *testing.T) {
 	}
 }
 
-// TestLongCallsWithoutMemory: a node without memory for long messages refuses those, and says so to the caller; short ones
-// are answered.
+// TestLongCallsWithoutMemory: a node without memory for long messages refuses those, and says so to
+// the caller; short ones are answered.
 func TestLongCallsWithoutMemory(t *testing.T) {
 	served(t, bed.Options{Nodes: 2}, func(n *bed.Node) error {
 		err := n.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return make([]byte, 100), nil })
@@ -194,7 +197,8 @@ func TestLongCallsWithoutMemory(t *testing.T) {
 	})
 }
 
-// TestLongCallsToTheDead: a long call to a node that dies ends with Undelivered, and its request is the program's again.
+// TestLongCallsToTheDead: a long call to a node that dies ends with Undelivered, and its request is
+// the program's again.
 func TestLongCallsToTheDead(t *testing.T) {
 	for _, at := range []time.Duration{0, 3 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond} {
 		b := bed.New(t, bed.Options{Nodes: 2, Limit: 2 * time.Minute})

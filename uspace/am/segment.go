@@ -1,8 +1,8 @@
 package am
 
-// This file is segments (CMAM's, thesis appendix A and C). A segment is memory that others fill: it counts the bytes
-// that are still missing, and calls a function when none is. A sender names a place in a segment by one word: segment
-// and offset.
+// This file is segments (CMAM's, thesis appendix A and C). A segment is memory that others fill: it
+// counts the bytes that are still missing, and calls a function when none is. A sender names a
+// place in a segment by one word: segment and offset.
 
 import (
 	"errors"
@@ -22,15 +22,16 @@ const (
 	placeMask  = 1<<placeShift - 1
 )
 
-// ErrSegment: there is no such segment, all segments are open, or a size or a place is beyond what a segment has.
+// ErrSegment: there is no such segment, all segments are open, or a size or a place is beyond what
+// a segment has.
 var ErrSegment = errors.New("am: segments are 256 of up to 64 MiB, in multiples of 4 bytes, each there from OpenSegment until it is full or closed")
 
 // Place is a place in a segment of some node: the segment's number in its upper 8 bits,
 // and the offset, in words, in its lower 24. It travels in a word of a message.
 type Place uint32
 
-// At returns the place that is the given number of bytes further on, a multiple of 4, in the same segment.
-// Beyond 64 MiB it returns to the segment's start.
+// At returns the place that is the given number of bytes further on, a multiple of 4, in the same
+// segment. Beyond 64 MiB it returns to the segment's start.
 func (p Place) At(bytes int) Place {
 	return p&^placeMask | (p+Place(bytes/4))&placeMask
 }
@@ -38,8 +39,8 @@ func (p Place) At(bytes int) Place {
 // offset returns the offset in bytes.
 func (p Place) offset() int { return int(p&placeMask) * 4 }
 
-// Completion runs when a segment has been filled and closed. It runs in the handler of the last message, and may do what
-// that handler may: reply to the sender, if the message was a request.
+// Completion runs when a segment has been filled and closed. It runs in the handler of the last
+// message, and may do what that handler may: reply to the sender, if the message was a request.
 type Completion func(m *Message, info any)
 
 // segments are the segments of an endpoint. Numbers are given out in turn, so that a
@@ -47,7 +48,9 @@ type Completion func(m *Message, info any)
 type segments struct {
 	table [OpenSegments]segment
 	next  uint8
-	own   uint8 // the next of the library's calls: those have turns of their own, so that nodes that open as many name them alike
+	// the next of the library's calls: those have turns of their own, so that nodes that open as
+	// many name them alike
+	own uint8
 }
 
 // ownSegments are the last of the table, which the library's calls take.
@@ -67,8 +70,8 @@ type segment struct {
 // called with info; done may be nil. Size is a multiple of 4 from 4 to MaxSegmentSize
 // (ErrSegment).
 //
-// It also returns ErrSegment while all segments are open; a program then polls until one has been filled, as CMAM's
-// programs do. Any context; it sends nothing.
+// It also returns ErrSegment while all segments are open; a program then polls until one has been
+// filled, as CMAM's programs do. Any context; it sends nothing.
 func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
 	return e.openSegment(base, size, done, info, false)
 }
@@ -102,8 +105,8 @@ func (e *Endpoint) openSegment(base uint32, size int, done Completion, info any,
 	return 0, fmt.Errorf("opening one more segment: %w", ErrSegment)
 }
 
-// Remaining returns how many bytes of an open segment have yet to arrive, and 0 for a segment that is not open: one that
-// has been filled is closed. Any context.
+// Remaining returns how many bytes of an open segment have yet to arrive, and 0 for a segment that
+// is not open: one that has been filled is closed. Any context.
 func (e *Endpoint) Remaining(p Place) int {
 	if s := e.segment(p); s != nil {
 		return s.remain
@@ -133,7 +136,8 @@ func (e *Endpoint) segment(p Place) *segment {
 	return &e.segments.table[p>>placeShift]
 }
 
-// segmentAt returns the open segment that an address is in, or nil. Only a modelled machine's library asks.
+// segmentAt returns the open segment that an address is in, or nil. Only a modelled machine's
+// library asks.
 func (e *Endpoint) segmentAt(address uint32) *segment {
 	if e.segments == nil || !e.cuts() {
 		return e.segment(0)

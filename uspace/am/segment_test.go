@@ -65,7 +65,8 @@ func TestSegment(t *testing.T) {
 			known, full, flag := false, 0, 0
 			var errs []error
 			address := func(at int) uint32 { return uint32(segment + base + at) }
-			piece := func(m *am.Message, k int) error { // sends one, from the place where it goes to
+			// sends one, from the place where it goes to
+			piece := func(m *am.Message, k int) error {
 				at, bytes := pieces[k][0], pieces[k][1]
 				from, to := memory[base+at:base+at+bytes], place.At(at)
 				word := func(i int) uint32 {

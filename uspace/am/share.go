@@ -1,7 +1,7 @@
 package am
 
-// This file is shared memory: the regions of this process's memory that the library may read and write for other nodes,
-// and the words in them.
+// This file is shared memory: the regions of this process's memory that the library may read and
+// write for other nodes, and the words in them.
 
 import (
 	"encoding/binary"
@@ -11,17 +11,17 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrAddress: an address and length are not multiples of 4 bytes, or do not lie in one shared region that has the right
-// which the call needs.
+// ErrAddress: an address and length are not multiples of 4 bytes, or do not lie in one shared
+// region that has the right which the call needs.
 var ErrAddress = errors.New("am: not in a region that the node has shared for it, or not a multiple of 4 bytes")
 
-// Share lets the card and the library use a region of this process's memory, at the byte addresses that the region
-// names. register is the method Register of the card that the endpoint is on.
+// Share lets the card and the library use a region of this process's memory, at the byte addresses
+// that the region names. register is the method Register of the card that the endpoint is on.
 //
-// With the right Destination all nodes of the group may write the region: by transfers, in segments, and by Put and
-// Write. With Source they may read it by Get and Read, and this process may send transfers from it. A word has 4 bytes
-// and a double 8, little-endian, as in transfers. A read at the same time as a write may return some words of the old
-// data and some of the new.
+// With the right Destination all nodes of the group may write the region: by transfers, in
+// segments, and by Put and Write. With Source they may read it by Get and Read, and this process
+// may send transfers from it. A word has 4 bytes and a double 8, little-endian, as in transfers. A
+// read at the same time as a write may return some words of the old data and some of the new.
 //
 // It returns the errors of register and of funi.Segments. Any context; it sends nothing. A
 // region is shared until Unshare.
@@ -35,9 +35,9 @@ func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment)
 	return nil
 }
 
-// ShareNew is Share of new memory of the given size in bytes, all 0, which it returns. It works on embedded cards and on
-// the cards of daemons, which make such memory themselves. segment is the method Segment of the card that the endpoint
-// is on.
+// ShareNew is Share of new memory of the given size in bytes, all 0, which it returns. It works on
+// embedded cards and on the cards of daemons, which make such memory themselves. segment is the
+// method Segment of the card that the endpoint is on.
 func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, error), base uint32, bytes int, rights funi.Rights) ([]byte, error) {
 	memory, err := segment(base, bytes, rights)
 	if err == nil {
@@ -49,8 +49,9 @@ func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, erro
 	return memory, nil
 }
 
-// Unshare ends what Share or ShareNew began for the region at base. unregister is the method Unregister of the card; its
-// errors are returned, such as that the card still uses the memory, and then the region is shared as before. Any context.
+// Unshare ends what Share or ShareNew began for the region at base. unregister is the method
+// Unregister of the card; its errors are returned, such as that the card still uses the memory, and
+// then the region is shared as before. Any context.
 func (e *Endpoint) Unshare(unregister func(uint32) error, base uint32) error {
 	if _, err := e.regions.At(base); err != nil {
 		return fmt.Errorf("unsharing memory: %w", err)

@@ -322,7 +322,8 @@ func TestLateAnswer(t *testing.T) {
 		}
 		given := 0
 		for i := range 500 {
-			if i%3 == 0 && n.Node() == 0 { // the own card knows no such source, the other no such destination
+			// the own card knows no such source, the other no such destination
+			if i%3 == 0 && n.Node() == 0 {
 				x := funi.Transfer{Source: 0x100, Destination: 0x100, Words: 4}
 				if i%2 == 0 {
 					x.Source = segment

@@ -1,17 +1,21 @@
 package am
 
-// This file is messages with tags, and receives that wait for them: MPI_Send and MPI_Recv, with MPI's order.
+// This file is messages with tags, and receives that wait for them: MPI_Send and MPI_Recv, with
+// MPI's order.
 //
-// The journey: StartSendTag sends an envelope (typeTagged): tag, a number that counts the messages from this node to that
-// one, and the bytes, if they fit, or how many they are. The receiver takes envelopes in the order of their numbers,
-// because the network keeps none (match.go). One that a receive waits for is matched; the others are kept until one does.
-// For a long message the receiver then says that it wants it. One of more than 4 KiB is moved by transfers, as a
-// message of bytes is, if both nodes have memory for that (fetch.go); else typeTold says so, and the sender's Polls send it
-// in pieces (typePiece), each of which goes to its place in the receiver's memory (pieces.go). So nothing long is ever kept.
+// The journey: StartSendTag sends an envelope (typeTagged): tag, a number that counts the messages
+// from this node to that one, and the bytes, if they fit, or how many they are. The receiver takes
+// envelopes in the order of their numbers, because the network keeps none (match.go). One that a
+// receive waits for is matched; the others are kept until one does. For a long message the receiver
+// then says that it wants it. One of more than 4 KiB is moved by transfers, as a message of bytes
+// is, if both nodes have memory for that (fetch.go); else typeTold says so, and the sender's Polls
+// send it in pieces (typePiece), each of which goes to its place in the receiver's memory
+// (pieces.go). So nothing long is ever kept.
 //
-// The bound: a node keeps at most TagWindow messages of another that nobody has received. The next ones wait at their
-// sender, which the receiver tells how many it has received. Everything is at request priority and sent by the
-// main program, in the calls below and at the end of each Poll, and nothing of it waits for room in the send queue.
+// The bound: a node keeps at most TagWindow messages of another that nobody has received. The next
+// ones wait at their sender, which the receiver tells how many it has received. Everything is at
+// request priority and sent by the main program, in the calls below and at the end of each Poll,
+// and nothing of it waits for room in the send queue.
 
 import (
 	"errors"
@@ -22,15 +26,18 @@ import (
 )
 
 const (
-	// MaxTagged is how many sends, and how many receives, with tags may be under way; one more waits.
+	// MaxTagged is how many sends, and how many receives, with tags may be under way; one more
+	// waits.
 	MaxTagged = 4096
 	// MaxTaggedBytes is the longest message with a tag.
 	MaxTaggedBytes = 1 << 30
-	// TagWindow is how many messages of a node may have come that nobody has received; more wait at the node.
+	// TagWindow is how many messages of a node may have come that nobody has received; more wait at
+	// the node.
 	TagWindow = 32
 	// GroupTag is the bit of the tags that collective calls use; a program's own tags are below it.
 	GroupTag uint32 = 1 << 31
-	// AnyTag is for receives of a message with any of the program's tags, and AnySource of one from any node.
+	// AnyTag is for receives of a message with any of the program's tags, and AnySource of one from
+	// any node.
 	AnyTag    uint32 = 1<<32 - 1
 	AnySource        = -1
 
@@ -43,7 +50,8 @@ const (
 var (
 	// ErrTag: tags are below GroupTag, and those of collective calls below 3<<30.
 	ErrTag = errors.New("am: no such tag")
-	// ErrTruncate: a message is longer than the memory of its receive, which has as much of it as there is room for.
+	// ErrTruncate: a message is longer than the memory of its receive, which has as much of it as
+	// there is room for.
 	ErrTruncate = errors.New("am: the message is longer than the memory to receive it")
 	// ErrAborted: the sender gave a message up while it was received.
 	ErrAborted = errors.New("am: the sender gave the message up")
@@ -140,13 +148,14 @@ type tagReceive struct {
 	offer    uint32 // of the send, if memory was or will be granted to it
 }
 
-// SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag), and returns when b may be
-// changed: when it has left, which a long message does only when its receiver waits for it (MPI_Send). Messages with one
-// tag are received in the order in which they were sent, and a receive with AnyTag takes them in their order.
-// While it waits it polls, so handlers may run. Main program only.
+// SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag), and
+// returns when b may be changed: when it has left, which a long message does only when its receiver
+// waits for it (MPI_Send). Messages with one tag are received in the order in which they were sent,
+// and a receive with AnyTag takes them in their order. While it waits it polls, so handlers may
+// run. Main program only.
 //
-// Errors are those of Request. It ends with Undelivered when the node is gone, or when another message has come back; then
-// the message may or may not have been sent.
+// Errors are those of Request. It ends with Undelivered when the node is gone, or when another
+// message has come back; then the message may or may not have been sent.
 func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 	if err := e.refusal(node, 0); err != nil {
 		return err
@@ -159,9 +168,9 @@ func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
 	return err
 }
 
-// Recv receives the next message with a tag from a node into b (MPI_Recv). Source may be AnySource, and tag AnyTag. It
-// waits, and while it waits it polls. The rest is as with SendTag; ErrTruncate if the message is longer than b; ErrAborted
-// if its sender gave it up.
+// Recv receives the next message with a tag from a node into b (MPI_Recv). Source may be AnySource,
+// and tag AnyTag. It waits, and while it waits it polls. The rest is as with SendTag; ErrTruncate
+// if the message is longer than b; ErrAborted if its sender gave it up.
 func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
 	if err := e.refusal(max(source, 0), 0); err != nil {
 		return Received{}, err
@@ -210,12 +219,13 @@ func (e *Endpoint) finishTag(s *singleTag, id ID, node int) error {
 	return err
 }
 
-// StartSendTag is SendTag that does not wait (MPI_Isend): done is called once when b may be changed, or with an error;
-// maybe before StartSendTag returns, else by a later Poll of any kind. Done runs as a handler does and sends nothing. A
-// message that was cancelled after it was offered ends its receive with ErrAborted.
+// StartSendTag is SendTag that does not wait (MPI_Isend): done is called once when b may be
+// changed, or with an error; maybe before StartSendTag returns, else by a later Poll of any kind.
+// Done runs as a handler does and sends nothing. A message that was cancelled after it was offered
+// ends its receive with ErrAborted.
 //
-// While MaxTagged sends are under way it waits until one is complete. After an error of StartSendTag itself done is not
-// called.
+// While MaxTagged sends are under way it waits until one is complete. After an error of
+// StartSendTag itself done is not called.
 func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)) (ID, error) {
 	switch {
 	case len(b) > MaxTaggedBytes:
@@ -246,9 +256,10 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	return id, nil
 }
 
-// StartRecv is Recv that does not wait (MPI_Irecv): done is called once, maybe before StartRecv returns, else by a later Poll of any kind.
-// Until then b must be left alone. Receives that fit a message take it in the order in which they were started. Done runs
-// as a handler does and sends nothing. While MaxTagged receives are under way it waits until one is complete.
+// StartRecv is Recv that does not wait (MPI_Irecv): done is called once, maybe before StartRecv
+// returns, else by a later Poll of any kind. Until then b must be left alone. Receives that fit a
+// message take it in the order in which they were started. Done runs as a handler does and sends
+// nothing. While MaxTagged receives are under way it waits until one is complete.
 func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Received, error)) (ID, error) {
 	switch {
 	case source != AnySource && uint(source) >= uint(e.nodes):
@@ -290,7 +301,8 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	return id, nil
 }
 
-// admitTagged refuses what may not be sent at present, and waits for a node that has yet to answer this life's hello.
+// admitTagged refuses what may not be sent at present, and waits for a node that has yet to answer
+// this life's hello.
 func (e *Endpoint) admitTagged(node int, tag uint32) error {
 	if tag >= GroupTag {
 		if err := e.apart(); err != nil {
@@ -300,8 +312,8 @@ func (e *Endpoint) admitTagged(node int, tag uint32) error {
 	return e.admit(node)
 }
 
-// departTagged ends what waits for a node that has left, and forgets what was agreed on with it. What it has sent whole can
-// still be received.
+// departTagged ends what waits for a node that has left, and forgets what was agreed on with it.
+// What it has sent whole can still be received.
 func (e *Endpoint) departTagged(node int, err error) {
 	t := e.tags
 	if t == nil {
@@ -362,8 +374,8 @@ func (r *tagReceive) takes(source int, tag uint32) bool {
 	return (r.source == AnySource || r.source == source) && (r.tag == tag || r.tag == AnyTag && tag < GroupTag)
 }
 
-// pair returns what there is between this node and another in the space of a tag: collective calls have one of their own,
-// so that messages that the program does not receive are not in their way.
+// pair returns what there is between this node and another in the space of a tag: collective calls
+// have one of their own, so that messages that the program does not receive are not in their way.
 func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	space := tag >> 31
 	if t.pairs[space] == nil {
@@ -413,8 +425,8 @@ func (e *Endpoint) cancelTagged(id uint32) bool {
 	return true
 }
 
-// dropSend ends a send wherever it is. A receiver that waits for pieces is told; one that has yet to say that it wants
-// the message is told then.
+// dropSend ends a send wherever it is. A receiver that waits for pieces is told; one that has yet
+// to say that it wants the message is told then.
 func (e *Endpoint) dropSend(s *tagSend, err error) {
 	t := e.tags
 	p := t.pair(e.nodes, s.tag, s.node)
@@ -442,7 +454,8 @@ func (e *Endpoint) cancelReceive(id uint32) bool {
 	return true
 }
 
-// dropReceive ends a receive wherever it is. Bytes that memory was granted for still come, and find nobody.
+// dropReceive ends a receive wherever it is. Bytes that memory was granted for still come, and find
+// nobody.
 func (e *Endpoint) dropReceive(r *tagReceive, err error) {
 	if r.state == opWaiting {
 		e.tags.posted.remove(r)

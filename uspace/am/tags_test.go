@@ -1,7 +1,7 @@
 package am_test
 
-// This file tests messages with tags: which receive gets which message, in MPI's order, whatever the network does, and the
-// bound on what is kept (package am, tags.go).
+// This file tests messages with tags: which receive gets which message, in MPI's order, whatever
+// the network does, and the bound on what is kept (package am, tags.go).
 
 import (
 	"bytes"
@@ -29,7 +29,8 @@ func content(n, seed int) []byte {
 	return b
 }
 
-// TestTagged: messages of each kind of length arrive as they were, to this node too, whether the receive comes first or the message.
+// TestTagged: messages of each kind of length arrive as they were, to this node too, whether the
+// receive comes first or the message.
 func TestTagged(t *testing.T) {
 	lengths := []int{0, 1, 3, 4, 71, am.ShortTagged, am.ShortTagged + 1, 75, 76, 77, 151, 152, 153, 1000, 76 * 33, 100_000}
 	for _, slots := range []int{2, 64} {
@@ -66,7 +67,8 @@ func TestTagged(t *testing.T) {
 	}
 }
 
-// TestTagsSelect: a receive takes the first message that fits, by source and tag, and leaves the others.
+// TestTagsSelect: a receive takes the first message that fits, by source and tag, and leaves the
+// others.
 func TestTagsSelect(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 3})
 	long := content(5000, 1)
@@ -105,7 +107,8 @@ func TestTagsSelect(t *testing.T) {
 			{am.AnySource, 8, am.Received{Source: 2, Tag: 8, Bytes: 5000}, string(long)},
 			{2, 7, am.Received{Source: 2, Tag: 7, Bytes: 11}, "seven again"},
 			{am.AnySource, am.AnyTag, am.Received{Source: 1, Tag: 7, Bytes: 11}, "seven again"},
-			{am.AnySource, am.GroupTag, am.Received{Source: 2, Tag: am.GroupTag, Bytes: 5}, "group"}, // no AnyTag takes it
+			// no AnyTag takes it
+			{am.AnySource, am.GroupTag, am.Received{Source: 2, Tag: am.GroupTag, Bytes: 5}, "group"},
 		} {
 			what, err := n.Recv(c.source, c.tag, got)
 			if err != nil || what != c.want || string(got[:what.Bytes]) != c.text {
@@ -116,7 +119,8 @@ func TestTagsSelect(t *testing.T) {
 	})
 }
 
-// TestTagsTruncate: of a message that is longer than its receive there is as much as there is room for, and the error.
+// TestTagsTruncate: of a message that is longer than its receive there is as much as there is room
+// for, and the error.
 func TestTagsTruncate(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {
@@ -139,9 +143,10 @@ func TestTagsTruncate(t *testing.T) {
 	})
 }
 
-// TestTagsKeepMPIsOrder: what arrives over a network that loses, duplicates and reorders is received in the order of
-// sending for each source and tag, short and long in any order, by receives with and without wildcards (MPI's rule that
-// messages do not overtake each other). Nothing is lost, nothing comes twice.
+// TestTagsKeepMPIsOrder: what arrives over a network that loses, duplicates and reorders is
+// received in the order of sending for each source and tag, short and long in any order, by
+// receives with and without wildcards (MPI's rule that messages do not overtake each other).
+// Nothing is lost, nothing comes twice.
 func TestTagsKeepMPIsOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		nodes := rapid.IntRange(2, 4).Draw(r, "nodes")
@@ -248,8 +253,8 @@ func TestTagsKeepMPIsOrder(t *testing.T) {
 	})
 }
 
-// TestTagWindow: a node keeps at most TagWindow messages of another that nobody receives; the others wait at their
-// sender, which goes on when they are received.
+// TestTagWindow: a node keeps at most TagWindow messages of another that nobody receives; the
+// others wait at their sender, which goes on when they are received.
 func TestTagWindow(t *testing.T) {
 	e, card := bare(t)
 	complete := 0
@@ -265,15 +270,17 @@ func TestTagWindow(t *testing.T) {
 	if complete != am.TagWindow+3 {
 		t.Errorf("after 3 were received %d are complete", complete)
 	}
-	arrive(t, e, card, funi.Request, 1, funi.NewHeader(0, 28, 5), []uint32{0, 0, 0, 0, 1000}) // more than were sent
-	arrive(t, e, card, funi.Request, 2, funi.NewHeader(0, 28, 5), []uint32{0, 0, 0, 0, 5})    // another node
+	// more than were sent
+	arrive(t, e, card, funi.Request, 1, funi.NewHeader(0, 28, 5), []uint32{0, 0, 0, 0, 1000})
+	// another node
+	arrive(t, e, card, funi.Request, 2, funi.NewHeader(0, 28, 5), []uint32{0, 0, 0, 0, 5})
 	if complete != am.TagWindow+3 {
 		t.Errorf("after lies %d are complete", complete)
 	}
 }
 
-// TestTagFlood: a node that sends more than it may is not listened to: what is kept of it stays within the window, and
-// what others send is received.
+// TestTagFlood: a node that sends more than it may is not listened to: what is kept of it stays
+// within the window, and what others send is received.
 func TestTagFlood(t *testing.T) {
 	e, card := bare(t)
 	for i := range uint32(10 * am.TagWindow) {
@@ -298,7 +305,8 @@ func TestTagFlood(t *testing.T) {
 	}
 }
 
-// TestTagsCancelled: what is cancelled at any step ends at once with ErrCancelled, and the next messages pass intact.
+// TestTagsCancelled: what is cancelled at any step ends at once with ErrCancelled, and the next
+// messages pass intact.
 func TestTagsCancelled(t *testing.T) {
 	for _, wait := range []time.Duration{0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89} {
 		for _, side := range []string{"send", "receive"} {
@@ -363,7 +371,8 @@ func TestTagsCancelled(t *testing.T) {
 	}
 }
 
-// TestTagsToTheDead: sends to a node that dies, and receives from it, end with Undelivered; a receive from any node goes on.
+// TestTagsToTheDead: sends to a node that dies, and receives from it, end with Undelivered; a
+// receive from any node goes on.
 func TestTagsToTheDead(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 3, Tune: impatient, Limit: 5 * time.Minute})
 	errs := b.Run(func(n *bed.Node) error {
@@ -409,8 +418,9 @@ func TestTagsToTheDead(t *testing.T) {
 	}
 }
 
-// TestTagsThatComeBack: what comes back from a node that lives is made good: the receiver is told of the number that it
-// is not to wait for, and of pieces that do not come; the sender that its message is wanted.
+// TestTagsThatComeBack: what comes back from a node that lives is made good: the receiver is told
+// of the number that it is not to wait for, and of pieces that do not come; the sender that its
+// message is wanted.
 func TestTagsThatComeBack(t *testing.T) {
 	e, card := bare(t)
 	var end error
@@ -421,7 +431,8 @@ func TestTagsThatComeBack(t *testing.T) {
 		card.Retire(funi.Request, card.Pending(funi.Request))
 		card.Return(funi.Returned{Reason: arctic.ReasonUnknownKind, Level: funi.Request, Header: funi.NewHeader(1, typ, 2), Word: word})
 		card.Publish()
-		if _, err := e.Poll(); (err == nil) != (typ == 28) { // what is said of messages is the library's own
+		// what is said of messages is the library's own
+		if _, err := e.Poll(); (err == nil) != (typ == 28) {
 			t.Errorf("a message of type %d came back: %v", typ, err)
 		}
 		if _, err := e.Poll(); err != nil {
@@ -451,7 +462,8 @@ func TestTagsThatComeBack(t *testing.T) {
 	if s := came(28, 0); len(s) != 6 || s[0] != 28 {
 		t.Errorf("after what was told: said %x", s)
 	}
-	// Who has got all that it wanted may be gone before it is told how many of its messages were received.
+	// Who has got all that it wanted may be gone before it is told how many of its messages were
+	// received.
 	card.Return(funi.Returned{Reason: arctic.ReasonDeparted, Level: funi.Request, Header: funi.NewHeader(2, 28, 5), Word: 0})
 	if _, err := e.Poll(); err != nil {
 		t.Errorf("what was told to who is gone: %v", err)

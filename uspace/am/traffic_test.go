@@ -33,7 +33,8 @@ func TestMutualFlooding(t *testing.T) {
 		{2, 1024, 20000, wire.Faults{}, nil},
 		{5, 2, 500, wire.Faults{}, nil},
 		{4, 4, 300, faults, nil},
-		{2, 2, 1000, wire.Faults{}, func(c *engine.Config) { // the card of thesis 5.2: 8 lines, FIFOs of 10, no trains
+		// the card of thesis 5.2: 8 lines, FIFOs of 10, no trains
+		{2, 2, 1000, wire.Faults{}, func(c *engine.Config) {
 			c.Lines, c.ReplyLines, c.FIFO, c.Train = 8, 2, 10, 1
 		}},
 		{3, 2, 300, faults, func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.Train = 2, 1, 1, 1 }},

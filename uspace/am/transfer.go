@@ -16,13 +16,14 @@ import (
 // ErrTransfer: the card would not take such a transfer.
 var ErrTransfer = errors.New("am: a transfer has a multiple of 4 words, at most 2^24 from memory to memory or 16 from memory to a handler")
 
-// NoticeHandler runs at the receiver when a whole transfer is in its memory. The message has no words; it names the
-// source node, and the handler may reply to it if the transfer was a request.
+// NoticeHandler runs at the receiver when a whole transfer is in its memory. The message has no
+// words; it names the source node, and the handler may reply to it if the transfer was a request.
 type NoticeHandler func(m *Message, n funi.Notice)
 
-// HandleNotice registers a handler of transfers. Its numbers are separate from those of Handle and have the same rules:
-// 0 to Handlers-1, the same on every node, registered before the first transfer can arrive. ErrNumber: the number is
-// above Handlers-1 or taken, or there is no handler. Any context; it sends nothing.
+// HandleNotice registers a handler of transfers. Its numbers are separate from those of Handle and
+// have the same rules: 0 to Handlers-1, the same on every node, registered before the first
+// transfer can arrive. ErrNumber: the number is above Handlers-1 or taken, or there is no handler.
+// Any context; it sends nothing.
 func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 	if number >= Handlers || e.notices[number] != nil || h == nil {
 		return fmt.Errorf("registering notice handler %d: %w", number, ErrNumber)
@@ -35,10 +36,10 @@ func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 // priority, and runs notice handler number there when all of them have arrived. With
 // destination 0 it runs message handler number (of Handle) on up to 16 words.
 //
-// It returns when the request is in the send queue. The source must not change before Retrieved reports that the card no
-// longer needs it: a card may send a transfer of more than 16 words straight from there, several times, until the other
-// card has it. A failed transfer comes back as one Undelivered error, from Poll or another call that polls; parts of it
-// may have been written.
+// It returns when the request is in the send queue. The source must not change before Retrieved
+// reports that the card no longer needs it: a card may send a transfer of more than 16 words
+// straight from there, several times, until the other card has it. A failed transfer comes back as
+// one Undelivered error, from Poll or another call that polls; parts of it may have been written.
 //
 // Main program only. Errors are ErrTransfer, ErrNumber and those of Request.
 func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
@@ -48,9 +49,10 @@ func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
 	return e.transfer(node, transferType(number, &t), &t)
 }
 
-// TransferCounted is Transfer that adds one to the counter when its source may change: when the card has given back this
-// transfer's slot, as Retrieved says of all, and a later Poll has seen that. It says nothing of the delivery; a transfer that
-// failed is counted, too, and comes back. WaitCounter waits for it.
+// TransferCounted is Transfer that adds one to the counter when its source may change: when the
+// card has given back this transfer's slot, as Retrieved says of all, and a later Poll has seen
+// that. It says nothing of the delivery; a transfer that failed is counted, too, and comes back.
+// WaitCounter waits for it.
 func (e *Endpoint) TransferCounted(node int, number uint32, t funi.Transfer, c *Counter) error {
 	if err := e.Transfer(node, number, t); err != nil {
 		return err
@@ -118,10 +120,10 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 	return uint16(typeTransfer + number)
 }
 
-// Retrieved reports whether the card has given back the slots of everything that was sent at the level so far; then the
-// sources of transfers may change. The card keeps the slot of a transfer of more than 16 words until the receiver has
-// all but its end, or until the transfer comes back. It gives back later slots after that one, although their messages
-// need not wait for it. Any context.
+// Retrieved reports whether the card has given back the slots of everything that was sent at the
+// level so far; then the sources of transfers may change. The card keeps the slot of a transfer of
+// more than 16 words until the receiver has all but its end, or until the transfer comes back. It
+// gives back later slots after that one, although their messages need not wait for it. Any context.
 func (e *Endpoint) Retrieved(l funi.Level) bool {
 	if e.cpu != nil {
 		e.cpu.Work(pointerCost + testCost)

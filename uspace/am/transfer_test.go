@@ -74,8 +74,8 @@ func TestTransferBothLevels(t *testing.T) {
 	}
 }
 
-// TestTransferCounted: each transfer is counted when the card has given its slot back, in order, and not before; one that
-// comes back is counted, too. The test is the card.
+// TestTransferCounted: each transfer is counted when the card has given its slot back, in order,
+// and not before; one that comes back is counted, too. The test is the card.
 func TestTransferCounted(t *testing.T) {
 	e, card := bare(t)
 	var first, second am.Counter

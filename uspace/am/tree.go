@@ -1,8 +1,9 @@
 package am
 
-// This file is the tree that collective calls go along: the binomial tree of the nodes' numbers relative to the root.
-// The number of a node's parent lacks the node's lowest bit; child k is 2^k further on, for every k below the node's
-// lowest bit. So the farthest node is at most ceil(log2 N) hops from the root.
+// This file is the tree that collective calls go along: the binomial tree of the nodes' numbers
+// relative to the root. The number of a node's parent lacks the node's lowest bit; child k is 2^k
+// further on, for every k below the node's lowest bit. So the farthest node is at most ceil(log2 N)
+// hops from the root.
 
 import "math/bits"
 

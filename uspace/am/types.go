@@ -3,8 +3,9 @@ package am
 // This file is the packet types: which kind of message a packet is, and what the program
 // or the library does with it.
 //
-// Types 0 to 5 are those of thesis appendix A. From 6 on they are the messages of the library's own calls, whose first
-// word is the ticket of the call, so that a message that comes back says which call failed.
+// Types 0 to 5 are those of thesis appendix A. From 6 on they are the messages of the library's own
+// calls, whose first word is the ticket of the call, so that a message that comes back says which
+// call failed.
 
 import "github.com/funet/funet/uspace/funi"
 
@@ -16,8 +17,9 @@ const (
 	typeIndirectN    = 4 // cmam_indirect_n_tag: object, 0 to 20 words
 	typeMfer         = 5 // cmam_mfer_tag: XFER whose argument is a place in a segment
 
-	typeGet      = 6  // request: ticket, address, words, offset, 0
-	typeGetBlock = 7  // request: ticket, address, words, destination, 0; answered by XFER of this type
+	typeGet = 6 // request: ticket, address, words, offset, 0
+	// request: ticket, address, words, destination, 0; answered by XFER of this type
+	typeGetBlock = 7
 	typePut      = 8  // request: ticket, address, data
 	typePutBlock = 9  // XFER request whose argument is the ticket
 	typeData     = 10 // reply: ticket, offset, data
@@ -32,26 +34,43 @@ const (
 	// Messages of bytes; the protocol is told in bytes.go. Lives are modulo
 	// 32, the receiver's and the sender's; both are 0 in jobs without Rejoin (member.go).
 	typeBytes = 18 // handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 80 bytes
-	typePart  = 19 // XFER into memory that the receiver has granted; its argument is a grant's key, or that of a part (below)
-	typeReady = 20 // request: id; handler 7:0, lives 14:10 and 31:27, kind 18:16; length in bytes; two words of the kind
-	typeGrant = 21 // reply, later request: id; key; address; address of the slots of the sender's lease, or 0
+	// XFER into memory that the receiver has granted; its argument is a grant's key, or that of a
+	// part (below)
+	typePart = 19
+	// request: id; handler 7:0, lives 14:10 and 31:27, kind 18:16; length in bytes; two words of
+	// the kind
+	typeReady = 20
+	// reply, later request: id; key; address; address of the slots of the sender's lease, or 0
+	typeGrant = 21
 	typeTaken = 22 // reply, later request: id, or argument of parts; status (remote.go)
 	typeAbort = 23 // request: key
 
-	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8,
-	// handler 7:0. That of a transfer that was granted: bit 31 is 0; the rest is the key.
+	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number
+	// 24:19, bytes less one 18:8, handler 7:0. That of a transfer that was granted: bit 31 is 0;
+	// the rest is the key.
 
-	typeCall   = 24 // request: ticket; handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 76 bytes
-	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, status 31:16; 0 to 76 bytes, of an error code and text
-	typeMember = 27 // who is a member of the job: what, and the lives; the sender's life; three words: see member.go
+	// request: ticket; handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 76 bytes
+	typeCall = 24
+	// reply, of a lost answer request: ticket; padding 9:8, status 31:16; 0 to 76 bytes, of an
+	// error code and text
+	typeAnswer = 25
+	// who is a member of the job: what, and the lives; the sender's life; three words: see
+	// member.go
+	typeMember = 27
 
 	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
-	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send, length, and maybe the offer (fetch.go)
-	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
-	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
+	// number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0
+	// to 72 bytes, or send, length, and maybe the offer (fetch.go)
+	typeTagged = 26
+	// receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages
+	// were received
+	typeTold  = 28
+	typePiece = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
 
-	typeGetFour   = 30 // request: ticket, address, place; answered by typeXfer (getfour.go)
-	typeUnhandled = 31 // reply, later request: handler that is not there, and lives as in typeBytes; level of the message for it (undelivered.go)
+	typeGetFour = 30 // request: ticket, address, place; answered by typeXfer (getfour.go)
+	// reply, later request: handler that is not there, and lives as in typeBytes; level of the
+	// message for it (undelivered.go)
+	typeUnhandled = 31
 
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256

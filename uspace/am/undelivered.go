@@ -10,8 +10,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Undelivered is the error for messages that came back, and for messages whose handler the node does not have (ErrNoHandler). Of
-// those that came back compare Reason.
+// Undelivered is the error for messages that came back, and for messages whose handler the node
+// does not have (ErrNoHandler). Of those that came back compare Reason.
 type Undelivered struct {
 	Reason  arctic.Reason // ReasonNone: the node has no such handler
 	Level   funi.Level
@@ -55,7 +55,8 @@ func (u *Undelivered) Unwrap() error {
 	return nil
 }
 
-// tellUnhandled tells the sender of a short message that its handler is not there. A modelled machine has no such message.
+// tellUnhandled tells the sender of a short message that its handler is not there. A modelled
+// machine has no such message.
 func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
 	if e.cpu != nil || m.Source >= e.nodes {
 		return
@@ -66,13 +67,15 @@ func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
 	e.depth[m.level] = in
 }
 
-// unhandled takes that a node has no handler for a short message; first is its number, with the lives.
+// unhandled takes that a node has no handler for a short message; first is its number, with the
+// lives.
 func (e *Endpoint) unhandled(m *Message, first uint32) {
 	if len(m.Words) != 1 || m.Source >= e.nodes || m.Words[0] >= arctic.Levels {
 		e.unknown++
 		return
 	}
-	if k := e.member; k == nil || uint32(k.o.Life)&lifeMask == first>>receiverShift&lifeMask { // else an earlier life's
+	// else an earlier life's
+	if k := e.member; k == nil || uint32(k.o.Life)&lifeMask == first>>receiverShift&lifeMask {
 		if k != nil {
 			first &^= lives
 		}
@@ -80,7 +83,8 @@ func (e *Endpoint) unhandled(m *Message, first uint32) {
 	}
 }
 
-// noHandler has a Poll say that a node has no handler for a message. One error is kept, and counts the others.
+// noHandler has a Poll say that a node has no handler for a message. One error is kept, and counts
+// the others.
 func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
 	x := &e.bytes
 	if x.homeless == nil {
@@ -90,8 +94,8 @@ func (e *Endpoint) noHandler(node int, handler uint32, level funi.Level) {
 	x.busy = true // the next Poll looks
 }
 
-// PassOn has back take what came back of requests for remote memory, from a Poll: another library on the same interface sends those. Main program
-// only.
+// PassOn has back take what came back of requests for remote memory, from a Poll: another library
+// on the same interface sends those. Main program only.
 func (e *Endpoint) PassOn(back func(funi.Returned)) { e.windows = back }
 
 // nextReturn takes the next that came back, but for operations on windows, which it passes on.
@@ -117,7 +121,8 @@ func (e *Endpoint) returned() error {
 		return e.ended("waiting")
 	}
 	if e.cpu == nil {
-		// What the node sent before it ended is here, and may be what a call waits for: it counts before what came back.
+		// What the node sent before it ended is here, and may be what a call waits for: it counts
+		// before what came back.
 		e.handleAll()
 	}
 	under, probes := e.underWay(), 0
@@ -173,7 +178,8 @@ func (e *Endpoint) returned() error {
 	return u
 }
 
-// lostMore reports whether returns were lost of which nobody was told. The card may lose one and count it after the ring was read: then nothing is left there.
+// lostMore reports whether returns were lost of which nobody was told. The card may lose one and
+// count it after the ring was read: then nothing is left there.
 func (e *Endpoint) lostMore() bool { return e.iface.ReturnsLost() != e.lost }
 
 // underWay returns how many operations wait for other nodes.
@@ -188,8 +194,9 @@ func (e *Endpoint) underWay() int {
 	return n
 }
 
-// unasked reports whether what came back is an answer of the library's to a node that has gone: nobody here waits for that,
-// and a node may well end before the answer to a call that it has cancelled arrives, or what becomes of a message.
+// unasked reports whether what came back is an answer of the library's to a node that has gone:
+// nobody here waits for that, and a node may well end before the answer to a call that it has
+// cancelled arrives, or what becomes of a message.
 func unasked(r *funi.Returned) bool {
 	if r.Header.Transfer() || !gone(r.Reason) {
 		return false
@@ -203,7 +210,8 @@ func unasked(r *funi.Returned) bool {
 	return false
 }
 
-// inVain reports whether an error is that probes came back to which nothing was tied any more: what they asked about had come.
+// inVain reports whether an error is that probes came back to which nothing was tied any more: what
+// they asked about had come.
 func inVain(err error) bool {
 	var u *Undelivered
 	return errors.As(err, &u) && u.vain

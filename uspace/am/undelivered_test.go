@@ -95,7 +95,8 @@ func TestPeerKilled(t *testing.T) {
 	}
 }
 
-// TestLostAfterTheLook: a return that the card loses while the ring is read is told, though nothing is left in the ring.
+// TestLostAfterTheLook: a return that the card loses while the ring is read is told, though nothing
+// is left in the ring.
 func TestLostAfterTheLook(t *testing.T) {
 	const returnsLost = 0x480 / 4 // funi/doc.go
 	b := bed.New(t, bed.Options{Nodes: 2})
@@ -202,9 +203,9 @@ func TestBarrierWithoutAPeer(t *testing.T) {
 	}
 }
 
-// TestLastWordOfANodeThatEnds: a node may send what another waits for, and end, before something else of the other's
-// reaches it. What it sent counts, however late the other looks, and what came back does not end the wait: neither a probe nor
-// the answer to a call that the node had cancelled.
+// TestLastWordOfANodeThatEnds: a node may send what another waits for, and end, before something
+// else of the other's reaches it. What it sent counts, however late the other looks, and what came
+// back does not end the wait: neither a probe nor the answer to a call that the node had cancelled.
 func TestLastWordOfANodeThatEnds(t *testing.T) {
 	const handler, replying = 3, 4
 	for _, c := range []struct {
@@ -262,8 +263,9 @@ func TestLastWordOfANodeThatEnds(t *testing.T) {
 	}
 }
 
-// Rule: a message for a handler that the node does not have is not lost in silence: the sender's Poll says which node and which handler, once for
-// several (Undelivered, ErrNoHandler), whatever its length, of requests and of replies; others arrive.
+// Rule: a message for a handler that the node does not have is not lost in silence: the sender's
+// Poll says which node and which handler, once for several (Undelivered, ErrNoHandler), whatever
+// its length, of requests and of replies; others arrive.
 func TestNoHandlerThere(t *testing.T) {
 	const missing, there, asks = 7, 8, 9
 	for _, faulty := range []bool{false, true} {
@@ -278,7 +280,8 @@ func TestNoHandlerThere(t *testing.T) {
 				n.HandleBytes(there, func(*am.Message, []byte) error { ran++; return nil }),
 				n.HandleBytes(asks, func(m *am.Message, b []byte) error { return m.ReplyBytes(missing, b) }),
 				n.Handle(10, func(*am.Message) { stop = true }),
-				n.Barrier(), n.SendBytes(1-n.Node(), there, make([]byte, 200)), n.Wait(func() bool { return ran == 1 })) // has a lease now
+				// has a lease now
+				n.Barrier(), n.SendBytes(1-n.Node(), there, make([]byte, 200)), n.Wait(func() bool { return ran == 1 }))
 			if err != nil {
 				return err
 			}

@@ -8,12 +8,13 @@ import (
 	"math"
 )
 
-// ReadInt32 returns the integer, one word, at an address of a node's memory. The address is a multiple of 4 in a region
-// that the node has shared with the right Source (ErrAddress). The question travels at request priority and the answer
-// at reply priority; the call polls until the answer has arrived. Main program only.
+// ReadInt32 returns the integer, one word, at an address of a node's memory. The address is a
+// multiple of 4 in a region that the node has shared with the right Source (ErrAddress). The
+// question travels at request priority and the answer at reply priority; the call polls until the
+// answer has arrived. Main program only.
 //
-// Errors are ErrAddress and those of Request. Like any wait it ends with an Undelivered error when the node is gone, or
-// another message has come back; then it can be called again.
+// Errors are ErrAddress and those of Request. Like any wait it ends with an Undelivered error when
+// the node is gone, or another message has come back; then it can be called again.
 func (e *Endpoint) ReadInt32(node int, address uint32) (int32, error) {
 	bits, err := e.read(node, address, 1)
 	return int32(bits), err

@@ -1,7 +1,7 @@
 package am
 
-// This file fills segments: by messages (cmam_xfer_4), by transfers that the card makes (cmam_mfer_n), and with data of
-// any length by several of them.
+// This file fills segments: by messages (cmam_xfer_4), by transfers that the card makes
+// (cmam_mfer_n), and with data of any length by several of them.
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Xfer4 puts four words, 16 bytes, into a segment of a node, at request priority. It
-// returns when the message is in the send queue, where it may stay until the next
-// Request, Poll, Wait or Barrier. Main program only. Errors are those of Request4, and ErrSegment for a place beyond the
+// Xfer4 puts four words, 16 bytes, into a segment of a node, at request priority. It returns when
+// the message is in the send queue, where it may stay until the next Request, Poll, Wait or
+// Barrier. Main program only. Errors are those of Request4, and ErrSegment for a place beyond the
 // end of any segment.
 //
 // The receiver drops data that does not lie in an open segment, and Unknown counts it.
@@ -79,9 +79,10 @@ func (m *Message) ReplyXfer(to Place, data []byte) error {
 // them have arrived, at request priority. Source and destination are addresses of
 // regions, multiples of 16; words is a multiple of 4 up to 2^24 (ErrTransfer).
 //
-// Up to 16 words travel in one packet, and more in packets of 20 words or in full frames, as the network allows; the
-// segment counts all of them at once. Other errors, contexts, and when source may change, are those of Transfer; what
-// does not lie in an open segment is not counted, and Unknown counts it.
+// Up to 16 words travel in one packet, and more in packets of 20 words or in full frames, as the
+// network allows; the segment counts all of them at once. Other errors, contexts, and when source
+// may change, are those of Transfer; what does not lie in an open segment is not counted, and
+// Unknown counts it.
 func (e *Endpoint) Mfer(node int, segment Place, source, destination uint32, words int) error {
 	t := funi.Transfer{Source: source, Destination: destination, Argument: uint32(segment), Words: words}
 	if err := checkBlock(node, &t); err != nil {
@@ -106,8 +107,8 @@ func (m *Message) ReplyMfer(segment Place, source, destination uint32, words int
 	return m.transfer(typeMfer, &t)
 }
 
-// cuts reports whether the library cuts blocks into packets, as that of thesis appendix C does: the thesis's card does not
-// (3.2.4).
+// cuts reports whether the library cuts blocks into packets, as that of thesis appendix C does: the
+// thesis's card does not (3.2.4).
 func (e *Endpoint) cuts() bool { return e.cpu != nil && e.cpu.Library().TransferWords > 0 }
 
 // cut sends a block in packets of as many words as the machine's card moves at once.
@@ -131,8 +132,8 @@ func (e *Endpoint) cut(t funi.Transfer, l funi.Level, node int, reserve func() (
 	return nil
 }
 
-// BlockWords returns how many words of a block travel in a packet of Mfer: 16, or as many as the machine's card moves at once.
-// Any context.
+// BlockWords returns how many words of a block travel in a packet of Mfer: 16, or as many as the
+// machine's card moves at once. Any context.
 func (e *Endpoint) BlockWords() int {
 	if e.cuts() {
 		return e.cpu.Library().TransferWords

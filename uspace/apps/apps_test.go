@@ -179,7 +179,8 @@ func TestMatMulDisagreement(t *testing.T) {
 		{{N: 10, R: 1, M: 10}, {N: 9, R: 1, M: 10}}, // only one node is ever asked
 	} {
 		t.Run(fmt.Sprintf("%+v and %+v", c[0], c[1]), func(t *testing.T) {
-			b := bed.New(t, bed.Options{Nodes: 2, Net: wire.Config{Delay: time.Millisecond}, Limit: 30 * time.Second}) // long enough to be in a barrier
+			// long enough to be in a barrier
+			b := bed.New(t, bed.Options{Nodes: 2, Net: wire.Config{Delay: time.Millisecond}, Limit: 30 * time.Second})
 			errs := b.Run(func(n *bed.Node) error {
 				o := c[n.Node()]
 				_, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, o)

@@ -70,7 +70,8 @@ func TestCallsInTheSimulator(t *testing.T) {
 			}
 			_, err = apps.Calls(e, p.Context().Register, p.Now, apps.CallsOptions{Rounds: 3, Words: 500})
 			if err == nil {
-				p.Sleep(int64(100 * time.Millisecond)) // what was sent last is retransmitted if need be
+				// what was sent last is retransmitted if need be
+				p.Sleep(int64(100 * time.Millisecond))
 			}
 			return err
 		})

@@ -11,8 +11,8 @@ package apps
 //	receiving  overhead from when all messages are in the receive queue until the program
 //	           has handled them; throughput from when the first is there
 //
-// Times are the time of the whole divided by the number of messages. Nothing else is sent meanwhile: nodes
-// that are not part of a measurement wait for a message of node 0.
+// Times are the time of the whole divided by the number of messages. Nothing else is sent
+// meanwhile: nodes that are not part of a measurement wait for a message of node 0.
 
 import (
 	"errors"
@@ -63,8 +63,8 @@ type CMAMOptions struct {
 	// Rounds is how often everything is measured, up to 100; rows are medians over the
 	// rounds. 0 stands for 1.
 	Rounds int
-	// InPhase starts each round trip where the one before ended. Without it they start at many distances from what the
-	// answering node does over and over, and rows are means over these.
+	// InPhase starts each round trip where the one before ended. Without it they start at many
+	// distances from what the answering node does over and over, and rows are means over these.
 	InPhase bool
 	// Progress is told how many rounds are done.
 	Progress Progress
@@ -103,9 +103,10 @@ type cmam struct {
 	began, sent int64 // the replies of sendReplies
 }
 
-// CMAM runs the benchmark; the group has at least two nodes. On nodes other than 0 there
-// are no rows. Segment returns memory that the card of this process may use, as Segment of a
-// card and of a daemon's client does; clock returns nanoseconds. Blocks are compared at the end of each round (ErrVerify).
+// CMAM runs the benchmark; the group has at least two nodes. On nodes other than 0 there are no
+// rows. Segment returns memory that the card of this process may use, as Segment of a card and of a
+// daemon's client does; clock returns nanoseconds. Blocks are compared at the end of each round
+// (ErrVerify).
 func CMAM(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
 	if e.Nodes() < 2 || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 || o.Rounds < 0 || o.Rounds > 100 {
 		return nil, fmt.Errorf("measuring %d messages in %d rounds on %d nodes: use a multiple of %d messages up to 252, up to 100 rounds, and at least 2 nodes", o.Messages, o.Rounds, e.Nodes(), cmamSenders)

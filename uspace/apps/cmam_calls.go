@@ -43,8 +43,9 @@ func (c *cmam) call(name, measure string, calls int, do func() error) func() err
 	}
 }
 
-// phase is how far, in cycles of a modelled processor, a node begins start i of cmamRounds or cmamStarts from where it ended the
-// one before: anywhere in what a node does over and over that looks for messages.
+// phase is how far, in cycles of a modelled processor, a node begins start i of cmamRounds or
+// cmamStarts from where it ended the one before: anywhere in what a node does over and over that
+// looks for messages.
 func phase(node, i int) int { return int(uint32(cmamStarts*node+i) * 2654435761 >> 25) }
 
 // calls are the measurements of shared memory. The overhead of a get is the time that it and its

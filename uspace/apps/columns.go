@@ -1,8 +1,8 @@
 package apps
 
-// This file is the matrix multiply of thesis appendix C as it was measured for Figures 6.2
-// to 6.5: each column of A is fetched split-phase into a segment while the node computes
-// on the previous one; a node fetches its own columns by messages to itself. The program tells the endpoint the
+// This file is the matrix multiply of thesis appendix C as it was measured for Figures 6.2 to 6.5:
+// each column of A is fetched split-phase into a segment while the node computes on the previous
+// one; a node fetches its own columns by messages to itself. The program tells the endpoint the
 // time of each computation, so that a modelled processor takes as long.
 
 import (
@@ -19,15 +19,17 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// What the inner loops of appendix C take: unoptimised C in which nothing is declared a register, one cycle an instruction and
-// two for a load of a double (thesis 6.1.1).
+// What the inner loops of appendix C take: unoptimised C in which nothing is declared a register,
+// one cycle an instruction and two for a load of a double (thesis 6.1.1).
 const (
-	// MultiplyAddCycles is one time round the loop over i: 57 instructions of GCC without optimisation for SPARC version 7, and 6
-	// more cycles for loads of doubles. It has three multiplications of integers, for the indices; that processor has no
-	// instruction for them, and the routine that is called instead belongs to a library of the system, whose instructions the
-	// thesis's simulator did not count: it augments the user's application (6.1.1). So the calls, their empty slots and the moves
-	// of the results are in it, and the routine is not. From 54 to 66 can be defended. With the routine's 20 cycles, three times,
-	// it is 123, and the curves of Figure 6.2 pass 80 % at half the columns that the text names.
+	// MultiplyAddCycles is one time round the loop over i: 57 instructions of GCC without
+	// optimisation for SPARC version 7, and 6 more cycles for loads of doubles. It has three
+	// multiplications of integers, for the indices; that processor has no instruction for them, and
+	// the routine that is called instead belongs to a library of the system, whose instructions the
+	// thesis's simulator did not count: it augments the user's application (6.1.1). So the calls,
+	// their empty slots and the moves of the results are in it, and the routine is not. From 54 to
+	// 66 can be defended. With the routine's 20 cycles, three times, it is 123, and the curves of
+	// Figure 6.2 pass 80 % at half the columns that the text names.
 	MultiplyAddCycles = 63
 	// updateCost is one time round the loop over k besides: the test of k and M/p, i = 0,
 	// k++ and the jump back. The poll charges itself.
@@ -49,11 +51,11 @@ type ColumnsOptions struct {
 	// N, R, M: A is N by R, B is R by M (thesis 6.2.2); N is even, R and M are at least the
 	// number of nodes, and none is above MaxDimension (ErrShape).
 	N, R, M int
-	// Extensions lets the cards move columns (cmam_mfer_n, as many words a packet as the machine's card moves at once), instead
-	// of messages of 16 bytes (cmam_xfer_4).
+	// Extensions lets the cards move columns (cmam_mfer_n, as many words a packet as the machine's
+	// card moves at once), instead of messages of 16 bytes (cmam_xfer_4).
 	Extensions bool
-	// MultiplyAdd is the time of one multiplication and addition on a modelled processor, in cycles; 0 stands for
-	// MultiplyAddCycles.
+	// MultiplyAdd is the time of one multiplication and addition on a modelled processor, in
+	// cycles; 0 stands for MultiplyAddCycles.
 	MultiplyAdd int
 	Seed        uint64
 	Progress    Progress
@@ -84,9 +86,9 @@ type columns struct {
 	own    int         // and how many
 }
 
-// MatMulColumns multiplies two random matrices; each node compares its part with one that
-// it computes by itself. Segment returns memory that the card of this process may use, as Segment of a card and of a daemon's
-// client does; clock returns nanoseconds.
+// MatMulColumns multiplies two random matrices; each node compares its part with one that it
+// computes by itself. Segment returns memory that the card of this process may use, as Segment of a
+// card and of a daemon's client does; clock returns nanoseconds.
 func MatMulColumns(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o ColumnsOptions) (ColumnsResult, error) {
 	if o.N < 2 || o.N%2 != 0 || min(o.R, o.M) < e.Nodes() || max(o.N, o.R, o.M) > MaxDimension {
 		return ColumnsResult{}, fmt.Errorf("multiplying %d x %d by %d x %d on %d nodes: %w", o.N, o.R, o.R, o.M, e.Nodes(), ErrShape)

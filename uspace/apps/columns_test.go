@@ -24,8 +24,8 @@ func TestMatMulColumns(t *testing.T) {
 					return err
 				}
 				learnt++
-				// 57 instructions and 6 cycles more for loads of doubles for each of N elements, and 12 instructions
-				// around them.
+				// 57 instructions and 6 cycles more for loads of doubles for each of N elements,
+				// and 12 instructions around them.
 				if want := int64(c.r * c.m * ((57+6)*c.n + 12)); !r.Verified || r.Cycles != want || r.Nanoseconds <= 0 || r.Flops != float64(2*c.n*c.r*c.m) {
 					t.Errorf("%+v, extensions %v: %+v, want %d cycles", c, extensions, r, want)
 				}

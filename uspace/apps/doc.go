@@ -1,13 +1,15 @@
-// Package apps holds the programs that come with FUNet: ping-pong, the CMAM primitives
-// benchmark, and the matrix multiply of thesis appendix C in two forms: by panels that cards
-// move, for the processors of today, and by single columns as the thesis measured it. Each is written once, against package am and a
-// clock that is passed in, and does not know whether the network under it is real.
+// Package apps holds the programs that come with FUNet: ping-pong, the CMAM primitives benchmark,
+// and the matrix multiply of thesis appendix C in two forms: by panels that cards move, for the
+// processors of today, and by single columns as the thesis measured it. Each is written once,
+// against package am and a clock that is passed in, and does not know whether the network under it
+// is real.
 //
 // Every node of the group calls the same function with the same options; node 0
 // gets the figures. They start and end with a barrier, so nodes may be started one
 // after another.
 //
-// Now and then they tell how far they have come (Progress). Programs to learn from, on package funet, are in the folder tutorial.
+// Now and then they tell how far they have come (Progress). Programs to learn from, on package
+// funet, are in the folder tutorial.
 //
 // An app belongs to the goroutine of its endpoint. It registers handlers 0 and up or
 // shares memory at addresses of its own, so one endpoint runs one app.

@@ -188,7 +188,8 @@ func (x *multiplier) update(panel []float64, j, columns int) error {
 				continue
 			}
 			x.done, x.undone = x.done+x.undone, 0
-			x.o.Progress.tell(x.done, 2*x.o.N*x.o.R*(x.o.M+runs*x.o.M/x.e.Nodes())) // with what verifies it
+			// with what verifies it
+			x.o.Progress.tell(x.done, 2*x.o.N*x.o.R*(x.o.M+runs*x.o.M/x.e.Nodes()))
 			if _, err := x.e.Poll(); err != nil {
 				return err
 			}

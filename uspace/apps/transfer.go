@@ -19,7 +19,8 @@ const (
 	// transferStamp is how many bytes at each end of a block say which one it is.
 	transferStamp = 8
 
-	// MaxTransferDepth is the most blocks under way at once, and MaxTransferMemory the most bytes of them.
+	// MaxTransferDepth is the most blocks under way at once, and MaxTransferMemory the most bytes
+	// of them.
 	MaxTransferDepth  = 256
 	MaxTransferMemory = 1 << 30
 )
@@ -40,7 +41,8 @@ type TransferResult struct {
 }
 
 // Transfer runs the program. Segment returns memory that the card of this process may use, as
-// Segment of a card and of a daemon's client does. On nodes other than 0 the result is empty. Clock returns nanoseconds.
+// Segment of a card and of a daemon's client does. On nodes other than 0 the result is empty. Clock
+// returns nanoseconds.
 //
 // Node 1 checks on arrival that both ends of a block carry its number, and at the end
 // every byte of the last Depth blocks.

@@ -158,7 +158,8 @@ func blockRefusals() (list []damaged) {
 	return list
 }
 
-// Rule: a remote write of five words with the flag for it names a block, and no other remote write does (remote.go).
+// Rule: a remote write of five words with the flag for it names a block, and no other remote write
+// does (remote.go).
 func TestRemoteBlocks(t *testing.T) {
 	for _, size := range []int{16, 32, 1392, arctic.MaxRemoteBlock(math.MaxInt)} {
 		want := remoteBlockFrame(size)

@@ -45,7 +45,8 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// Rule: the checksum of a frame is that of all of it but the Ethernet header and the checksum itself, whatever the frame's length.
+// Rule: the checksum of a frame is that of all of it but the Ethernet header and the checksum
+// itself, whatever the frame's length.
 func TestFrameChecksum(t *testing.T) {
 	b := make([]byte, HeaderSize+400)
 	for i := range b {
@@ -60,8 +61,8 @@ func TestFrameChecksum(t *testing.T) {
 	}
 }
 
-// Rule: a block that is copied with its checksum is copied as by copy and summed as by crc32, whatever
-// its length and wherever it lies, and nothing beside it changes.
+// Rule: a block that is copied with its checksum is copied as by copy and summed as by crc32,
+// whatever its length and wherever it lies, and nothing beside it changes.
 func TestCopyChecksum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Uint32().Draw(t, "start")

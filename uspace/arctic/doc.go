@@ -21,12 +21,12 @@
 //	        +-----+---------------------------------+------------------------+
 //	word 3..23    payload, 0 to 21 words, as many as length says
 //
-// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see
-// Kind: KindMessage, KindTransfer (see Transfer for its payload), KindRemote (see Remote and WindowRequest), KindResponse (see
-// Response), KindMulticast (see Multicast) and, later, the others that it names have a meaning, and a card answers a kind that it does not
-// know with ReasonUnknownKind. Types are
-// 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14 bits in the
-// later conference paper; the wire has room for both.
+// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind: KindMessage,
+// KindTransfer (see Transfer for its payload), KindRemote (see Remote and WindowRequest),
+// KindResponse (see Response), KindMulticast (see Multicast) and, later, the others that it names
+// have a meaning, and a card answers a kind that it does not know with ReasonUnknownKind. Types are
+// 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14 bits in the later conference
+// paper; the wire has room for both.
 //
 // The frame, offsets in bytes from its first:
 //
@@ -37,7 +37,8 @@
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
-//	20  route (4), upper two bits zero: the destination card, by which a modelled network routes (package sim)
+//	20  route (4), upper two bits zero: the destination card, by which a modelled network routes
+//	    (package sim)
 //	24  source card (2)                 26  destination card (2)
 //	28  packets (1)                     29  rejects (1)
 //	30  age (2): sequence minus the sender's lowest unanswered sequence
@@ -49,9 +50,9 @@
 //	76  CRC-32C (4) of bytes 14..75 and 80..end; of a sealed frame the lower half of its counter
 //	80  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
-//	    then, with the flag, behind a single transfer packet of form Block, or remote write with a block, its
-//	    block: a positive multiple of 16 bytes
-//	    then, of a sealed frame, its authentication (16) and the upper half of its counter (4)
+//	    then, with the flag, behind a single transfer packet of form Block, or remote write with a
+//	    block, its block: a positive multiple of 16 bytes then, of a sealed frame, its
+//	    authentication (16) and the upper half of its counter (4)
 //
 // A reject answers one earlier frame of the receiver's:
 //
@@ -76,15 +77,17 @@
 // and byes are between cards and belong to no job, whatever the tag of the frame that they
 // are in; neither the NIC program nor a switch looks at it.
 //
-// Frames of version 7 are direct: their cards are the nodes of one job, each with a port of its own. They are like those of version 6, but
-// the tag is in all of them, greetings and acknowledgments too, and card numbers are node numbers. So whatever is between two ports can
-// tell from each frame whose it is and whom it is for. Cards of the two versions do not meet.
+// Frames of version 7 are direct: their cards are the nodes of one job, each with a port of its
+// own. They are like those of version 6, but the tag is in all of them, greetings and
+// acknowledgments too, and card numbers are node numbers. So whatever is between two ports can tell
+// from each frame whose it is and whom it is for. Cards of the two versions do not meet.
 //
-// A sealed frame is one of two cards that share a key (package link). Its authentication, which
-// is AES-GCM's tag, covers everything from offset 14 on, and takes the place of the checksum. Everything
-// from offset 80 on is encrypted, unless the flag readable is set: then it stands there as in a frame that is not
-// sealed, and whoever reads along can read it. The counter names the frame and, with its upper half, the key: no two
-// frames with one key have the same, though a frame that is sent again has the same sequence.
+// A sealed frame is one of two cards that share a key (package link). Its authentication, which is
+// AES-GCM's tag, covers everything from offset 14 on, and takes the place of the checksum.
+// Everything from offset 80 on is encrypted, unless the flag readable is set: then it stands there
+// as in a frame that is not sealed, and whoever reads along can read it. The counter names the
+// frame and, with its upper half, the key: no two frames with one key have the same, though a frame
+// that is sent again has the same sequence.
 //
 // A frame with the hello flag carries a greeting (Greeting) and nothing else, and is never sealed:
 //

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule: who copies a block from or to memory that faults gets a panic, and can go on (debug.SetPanicOnFault).
+// Rule: who copies a block from or to memory that faults gets a panic, and can go on
+// (debug.SetPanicOnFault).
 func TestCopyChecksumFaults(t *testing.T) {
 	page := unix.Getpagesize()
 	memory, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)

@@ -15,8 +15,9 @@ const (
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
 	Version = 6
-	// VersionDirect is that of frames between the cards of one job's nodes, which are nothing else's (Header.Direct): the tag is in all
-	// of them, so that a program at a port can tell whose they are.
+	// VersionDirect is that of frames between the cards of one job's nodes, which are nothing
+	// else's (Header.Direct): the tag is in all of them, so that a program at a port can tell whose
+	// they are.
 	VersionDirect = 7
 
 	// EthernetSize is the Ethernet header, before the frame header.
@@ -79,7 +80,8 @@ type Header struct {
 	Route           uint32
 	SourceCard      uint16
 	DestinationCard uint16
-	// Epoch is that of the sequence state which the sender has for the peer (package link); 0: none, in a greeting.
+	// Epoch is that of the sequence state which the sender has for the peer (package link); 0:
+	// none, in a greeting.
 	Epoch    uint64
 	Sequence uint32
 	// Age is Sequence minus the sender's lowest unanswered sequence.
@@ -183,10 +185,10 @@ func Seal(b []byte, n int) {
 // Frame is the bytes of a frame that Parse has accepted, without padding.
 type Frame []byte
 
-// Parse is Look and Check: it checks every field of the frame in b against the format and returns the frame
-// without its padding. It accepts any bytes; the result aliases b. After Parse, every packet lies inside the
-// frame and belongs to one train. A sealed frame is refused with ErrSealed, because nothing behind its header can
-// be read before it is opened.
+// Parse is Look and Check: it checks every field of the frame in b against the format and returns
+// the frame without its padding. It accepts any bytes; the result aliases b. After Parse, every
+// packet lies inside the frame and belongs to one train. A sealed frame is refused with ErrSealed,
+// because nothing behind its header can be read before it is opened.
 func Parse(b []byte) (Frame, error) {
 	f, err := Look(b)
 	if err != nil {
@@ -198,9 +200,9 @@ func Parse(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// Look checks what costs nothing: that b is a frame of a version known here, with a header and as long as that says. It
-// returns the frame without its padding. Until Check, or Opened of a sealed frame, only the fields of the header may
-// be read, and each of them may be damaged or forged.
+// Look checks what costs nothing: that b is a frame of a version known here, with a header and as
+// long as that says. It returns the frame without its padding. Until Check, or Opened of a sealed
+// frame, only the fields of the header may be read, and each of them may be damaged or forged.
 func Look(b []byte) (Frame, error) {
 	if len(b) < EthernetSize || binary.BigEndian.Uint16(b[12:]) != EtherType {
 		return nil, ErrForeign

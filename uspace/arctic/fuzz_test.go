@@ -206,7 +206,8 @@ func checkLayer(t *testing.T, b []byte) {
 	}
 }
 
-// checkSealedLayer: what the layer says of a sealed frame, which it cannot verify, composes to the same bytes.
+// checkSealedLayer: what the layer says of a sealed frame, which it cannot verify, composes to the
+// same bytes.
 func checkSealedLayer(t *testing.T, b []byte, decoded gopacket.Packet, layer *layers.FUNet) {
 	if layer == nil {
 		return

@@ -1,7 +1,8 @@
 package arctic
 
-// This file is the greeting: what a frame with the hello flag carries behind its header. PutGreeting writes one, and
-// Greeting decodes one that Parse has accepted. What it is for stands in package link.
+// This file is the greeting: what a frame with the hello flag carries behind its header.
+// PutGreeting writes one, and Greeting decodes one that Parse has accepted. What it is for stands
+// in package link.
 
 import "encoding/binary"
 
@@ -24,12 +25,13 @@ const (
 	Asks GreetingFlags = 1 << iota
 	// Authenticated: the sender has a key, takes sealed frames only, and sends such.
 	Authenticated
-	// Readable: it is content with sealed frames that are not encrypted. They are encrypted unless both are.
+	// Readable: it is content with sealed frames that are not encrypted. They are encrypted unless
+	// both are.
 	Readable
 )
 
-// Greeting is how a card introduces itself to a peer. The epoch of the sequence state that it has for the peer stands
-// in the header.
+// Greeting is how a card introduces itself to a peer. The epoch of the sequence state that it has
+// for the peer stands in the header.
 type Greeting struct {
 	// Nonce is drawn for this attempt, and not 0. Echo is the peer's, as last heard; 0: none was.
 	Nonce, Echo uint64
@@ -44,8 +46,9 @@ type Greeting struct {
 	Key uint32
 }
 
-// PutGreeting writes g behind the encoded header of b and returns the length of the frame, GreetingEnd, which it
-// writes as well, because the authentication covers it. The authentication is zero.
+// PutGreeting writes g behind the encoded header of b and returns the length of the frame,
+// GreetingEnd, which it writes as well, because the authentication covers it. The authentication is
+// zero.
 func PutGreeting(b []byte, g *Greeting) int {
 	b[15] |= flagHello
 	binary.LittleEndian.PutUint16(b[16:], GreetingEnd-EthernetSize)
@@ -73,14 +76,14 @@ func (f Frame) Greeting(g *Greeting) {
 	g.Key = binary.LittleEndian.Uint32(e[36:])
 }
 
-// GreetingMAC returns the parts of a frame with a greeting that its authentication covers, and the bytes of that.
-// The checksum is in neither.
+// GreetingMAC returns the parts of a frame with a greeting that its authentication covers, and the
+// bytes of that. The checksum is in neither.
 func GreetingMAC(b []byte) (header, greeting, mac []byte) {
 	return b[EthernetSize:crcOffset], b[HeaderSize:macOffset], b[macOffset:GreetingEnd]
 }
 
-// checkGreeting checks a frame with the hello flag: nothing but a greeting follows the header. A flag that is not
-// known says nothing: it is for later cards to set.
+// checkGreeting checks a frame with the hello flag: nothing but a greeting follows the header. A
+// flag that is not known says nothing: it is for later cards to set.
 func (f Frame) checkGreeting() error {
 	switch {
 	case f[28]|f[29] != 0:

@@ -1,33 +1,42 @@
 package arctic
 
-// This file is the payload of a packet of KindMulticast: a message, or a write into windows that have the same key, which goes from member
-// to member of a chain (Tokyo, sections 2.2.1 and 3.3.1.3). A member delivers it and sends a copy to each of those that its owner has
-// named; where it ends it answers the origin (Report).
+// This file is the payload of a packet of KindMulticast: a message, or a write into windows that
+// have the same key, which goes from member to member of a chain (Tokyo, sections 2.2.1 and
+// 3.3.1.3). A member delivers it and sends a copy to each of those that its owner has named; where
+// it ends it answers the origin (Report).
 //
-// The paper has the path in the packet; here the members' cards have it, so a packet has the same size at any length of the chain.
+// The paper has the path in the packet; here the members' cards have it, so a packet has the same
+// size at any length of the chain.
 //
 // The type of the packet: flag 13, put; else it is the type of the message, 8:0.
 //
-//	word 0   chain 15:0, left 31:16: members from here on that it is to reach, the receiver included
-//	word 1   done 15:0: members before the receiver that have it and that no other copy counts; origin node 31:16
+//	word 0   chain 15:0, left 31:16: members from here on that it is to reach, the receiver
+//	         included
+//	word 1   done 15:0: members before the receiver that have it and that no other copy counts;
+//	         origin node 31:16
 //	word 2   the origin's request: index 15:0, generation 31:16
 //	word 3   place of the receiver 15:0, proof 31:16
 //	         message: 0 to 17 words
-//	         put: key, 2 words; address 31:0; address 47:32 in 15:0 with bytes 31:16; data, 0 to 52 bytes, and as many zeros as fill up
-//	         the last word
+//	         put: key, 2 words; address 31:0; address 47:32 in 15:0 with bytes 31:16; data, 0 to
+//	         52 bytes, and as many zeros as fill up the last word
 //
-// Places number the members of a chain in preorder: the first has 0, who is behind it the numbers from the next one on, branch after branch. So the members that a copy
-// is to reach have the places from its receiver's on, and those that it counts the places before that: a copy speaks of one interval.
+// Places number the members of a chain in preorder: the first has 0, who is behind it the numbers
+// from the next one on, branch after branch. So the members that a copy is to reach have the places
+// from its receiver's on, and those that it counts the places before that: a copy speaks of one
+// interval.
 //
-// A report is the data of a response (Response) with offset 0. It names the copy that it is of, and says what that has come to:
+// A report is the data of a response (Response) with offset 0. It names the copy that it is of, and
+// says what that has come to:
 //
 //	word 0   place 15:0, done 31:16: the copy's
-//	word 1   where it was not taken, node 15:0, and why, reason 23:16; 0 if the receiver has it and nobody is behind it
+//	word 1   where it was not taken, node 15:0, and why, reason 23:16; 0 if the receiver has it
+//	         and nobody is behind it
 //	word 2   left 15:0: the copy's; proof 31:16
 //
-// The members from place - done on have it, up to the one before the place; so has the one at the place, without a reason. With a reason those from the place on, as
-// many as are left, do not have it, or may have it if the reason is Doubtful: then a report of theirs may come, too. Proof is a number that the
-// origin draws for each multicast: who reports has had a copy.
+// The members from place - done on have it, up to the one before the place; so has the one at the
+// place, without a reason. With a reason those from the place on, as many as are left, do not have
+// it, or may have it if the reason is Doubtful: then a report of theirs may come, too. Proof is a
+// number that the origin draws for each multicast: who reports has had a copy.
 
 import "encoding/binary"
 
@@ -57,7 +66,8 @@ type Multicast struct {
 	ID     uint32
 	Place  uint16
 	Proof  uint16
-	// Put says that Data goes to Address in each member's window with the Key. Else Data is the words of a message of type Message.
+	// Put says that Data goes to Address in each member's window with the Key. Else Data is the
+	// words of a message of type Message.
 	Put     bool
 	Message uint16
 	Key     uint64
@@ -73,8 +83,9 @@ func (m *Multicast) Type() uint16 {
 	return m.Message & MaxMessageType
 }
 
-// PutMulticast encodes m into b, which must have room for MaxPayloadWords, and returns how many payload words that makes. Data of a message must
-// be whole words. More of it than fits panics as any slice does; the card checks before.
+// PutMulticast encodes m into b, which must have room for MaxPayloadWords, and returns how many
+// payload words that makes. Data of a message must be whole words. More of it than fits panics as
+// any slice does; the card checks before.
 func PutMulticast(b []byte, m *Multicast) int {
 	binary.LittleEndian.PutUint32(b, uint32(m.Chain)|uint32(m.Left)<<16)
 	binary.LittleEndian.PutUint32(b[4:], uint32(m.Done)|uint32(m.Origin)<<16)
@@ -94,8 +105,8 @@ func PutMulticast(b []byte, m *Multicast) int {
 	return n / WordSize
 }
 
-// Multicast decodes the payload of a packet of KindMulticast with header h into m, whose Data aliases the packet, and reports whether it
-// is one that a card sends. It accepts any payload.
+// Multicast decodes the payload of a packet of KindMulticast with header h into m, whose Data
+// aliases the packet, and reports whether it is one that a card sends. It accepts any payload.
 func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 	b := p.Payload()
 	if len(b) < multicastWords*WordSize || len(b) > MaxPayloadWords*WordSize || len(b)%WordSize != 0 {
@@ -151,7 +162,8 @@ func PutReport(b []byte, r *Report) {
 	binary.LittleEndian.PutUint32(b[8:], uint32(r.Left)|uint32(r.Proof)<<16)
 }
 
-// ReadReport decodes the data of a response into r, and reports whether it is one that a card sends. It accepts any bytes.
+// ReadReport decodes the data of a response into r, and reports whether it is one that a card
+// sends. It accepts any bytes.
 func ReadReport(b []byte, r *Report) bool {
 	if len(b) != ReportBytes {
 		return false

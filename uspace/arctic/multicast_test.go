@@ -41,7 +41,8 @@ func drawMulticast(t *rapid.T) *arctic.Multicast {
 	return m
 }
 
-// Rule: what is encoded is decoded to the same (remote-memory.md, section 2), and the longest makes exactly a packet, at any length of the chain.
+// Rule: what is encoded is decoded to the same (remote-memory.md, section 2), and the longest makes
+// exactly a packet, at any length of the chain.
 func TestMulticastRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawMulticast(t)
@@ -89,7 +90,8 @@ func TestMulticastRefusesOtherForms(t *testing.T) {
 	}
 }
 
-// Rule: a report is decoded to what was encoded, and one of no copy, or of one that was taken and goes on, is none.
+// Rule: a report is decoded to what was encoded, and one of no copy, or of one that was taken and
+// goes on, is none.
 func TestReportRoundTrip(t *testing.T) {
 	var b [arctic.ReportBytes]byte
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,7 +121,8 @@ func TestReportRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzMulticast: any payload is taken apart without a panic, and what is accepted encodes to the same bytes.
+// FuzzMulticast: any payload is taken apart without a panic, and what is accepted encodes to the
+// same bytes.
 func FuzzMulticast(f *testing.F) {
 	for _, m := range []*arctic.Multicast{
 		{Left: 1}, {Chain: 63, Left: 9, Done: 2, Place: 3, Proof: 5, Origin: 7, ID: 1 << 20, Message: 511, Data: make([]byte, 68)}, {Left: 1, Put: true, Key: 1, Address: arctic.MaxAddress, Data: make([]byte, 51)},

@@ -1,8 +1,9 @@
 package arctic
 
-// This file is the payload of a packet of KindRemote without the flag area: an operation on a window, which is memory that a
-// process has given a key to, with an address and rights (Tokyo, sections 2.2.2, 3.3.1.1 and 3.3.1.2, which name a write, a read and
-// atomic operations; what RDMA verbs have besides is there, too).
+// This file is the payload of a packet of KindRemote without the flag area: an operation on a
+// window, which is memory that a process has given a key to, with an address and rights (Tokyo,
+// sections 2.2.2, 3.3.1.1 and 3.3.1.2, which name a write, a read and atomic operations; what RDMA
+// verbs have besides is there, too).
 //
 // The type of the packet: operation 3:0, element type 7:4, flags 13:8:
 //
@@ -19,8 +20,9 @@ package arctic
 //	word 3      bytes 31:16 of the elements, or of the data; 0 with a block. Address 47:32 in 15:0
 //	word 4      the request that an answer is to: index 15:0, generation 31:16
 //	            trailer, of 3, 6 or 8 words
-//	            operands: those of all elements, for a compare-and-swap first what they are compared with; a get has the offset
-//	            that its answer repeats; and as many zeros as fill up the last word
+//	            operands: those of all elements, for a compare-and-swap first what they are
+//	            compared with; a get has the offset that its answer repeats; and as many zeros as
+//	            fill up the last word
 //
 // The trailer:
 //
@@ -35,7 +37,8 @@ import "encoding/binary"
 // Operation is what a packet of KindRemote asks for.
 type Operation uint8
 
-// The operations. What is not said to be otherwise answers the old values if asked to (WindowRequest.Fetch).
+// The operations. What is not said to be otherwise answers the old values if asked to
+// (WindowRequest.Fetch).
 const (
 	// RemotePut writes bytes, and answers nothing.
 	RemotePut Operation = iota
@@ -61,7 +64,8 @@ const (
 	RemoteLock
 	// RemoteUnlock ends that.
 	RemoteUnlock
-	// RemoteMulticast is in what completes a multicast (multicast.go); no packet of KindRemote asks for it.
+	// RemoteMulticast is in what completes a multicast (multicast.go); no packet of KindRemote asks
+	// for it.
 	RemoteMulticast
 )
 
@@ -223,7 +227,8 @@ func (t *Trailer) read(b []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// OperandBytes returns how many bytes of operands a request has: those of a put or a lock are its own to say.
+// OperandBytes returns how many bytes of operands a request has: those of a put or a lock are its
+// own to say.
 func (r *WindowRequest) OperandBytes() int {
 	switch r.Operation {
 	case RemotePut:
@@ -259,8 +264,8 @@ func (r *WindowRequest) Type() uint16 {
 	return t
 }
 
-// PutWindowRequest encodes r into b, which must have room for MaxPayloadWords, and returns how many payload words that makes. More than fits
-// panics as any slice does; the card checks before.
+// PutWindowRequest encodes r into b, which must have room for MaxPayloadWords, and returns how many
+// payload words that makes. More than fits panics as any slice does; the card checks before.
 func PutWindowRequest(b []byte, r *WindowRequest) int {
 	binary.LittleEndian.PutUint64(b, r.Key)
 	binary.LittleEndian.PutUint32(b[8:], uint32(r.Address))
@@ -280,9 +285,10 @@ func PutWindowRequest(b []byte, r *WindowRequest) int {
 	return n / WordSize
 }
 
-// WindowRequest decodes the payload of a packet of KindRemote with header h into r, whose Operands alias the packet, and reports whether it is
-// an operation that a card sends. It accepts any payload. What it says of an operation is its form: which types an operation takes, and
-// how many elements, is the receiver's to check.
+// WindowRequest decodes the payload of a packet of KindRemote with header h into r, whose Operands
+// alias the packet, and reports whether it is an operation that a card sends. It accepts any
+// payload. What it says of an operation is its form: which types an operation takes, and how many
+// elements, is the receiver's to check.
 func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 	b := p.Payload()
 	if len(b) < operationWords*WordSize || h.Type&(remoteArea|remoteOrdered) != 0 {
@@ -318,11 +324,12 @@ func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 	return true
 }
 
-// Asked reports whether the receiver of the request answers it (KindResponse): the others are done when they are acknowledged.
+// Asked reports whether the receiver of the request answers it (KindResponse): the others are done
+// when they are acknowledged.
 func (r *WindowRequest) Asked() bool {
 	return r.Operation == RemoteGet || r.Operation == RemoteRead || r.Fetch
 }
 
-// IsOperation reports whether a packet of KindRemote with that type is an operation on a window; the others are writes that an area
-// may count.
+// IsOperation reports whether a packet of KindRemote with that type is an operation on a window;
+// the others are writes that an area may count.
 func IsOperation(typ uint16) bool { return typ&remoteArea == 0 }

@@ -68,7 +68,8 @@ func drawOperation(t *rapid.T) *arctic.WindowRequest {
 	return r
 }
 
-// Rule: what is encoded is decoded to the same (remote-memory.md, section 2): 64 bytes of trailer and operands make exactly 24 words.
+// Rule: what is encoded is decoded to the same (remote-memory.md, section 2): 64 bytes of trailer
+// and operands make exactly 24 words.
 func TestOperationRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawOperation(t)
@@ -99,7 +100,8 @@ func TestResponseRoundTrip(t *testing.T) {
 	})
 }
 
-// Rule: what no card sends is refused: lengths that do not fit, what fills up and is not zero, trailers that are none, and flags where they do not belong.
+// Rule: what no card sends is refused: lengths that do not fit, what fills up and is not zero,
+// trailers that are none, and flags where they do not belong.
 func TestOperationRefusesOtherForms(t *testing.T) {
 	put := &arctic.WindowRequest{Bytes: 5, Operands: []byte{1, 2, 3, 4, 5}}
 	notify := &arctic.WindowRequest{Trailer: arctic.Trailer{Notify: true, Tag: 1}}
@@ -134,7 +136,8 @@ func TestOperationRefusesOtherForms(t *testing.T) {
 	}
 }
 
-// Rule: the address of a block that goes in pieces moves on in all of its 48 bits, and that of a response's in its offset.
+// Rule: the address of a block that goes in pieces moves on in all of its 48 bits, and that of a
+// response's in its offset.
 func TestOperationBlockInPieces(t *testing.T) {
 	p := operationPacket(&arctic.WindowRequest{Block: true, Ack: true, Key: 7, Address: 1<<32 - 16, ID: 9})
 	p.CountPiece(false)
@@ -153,7 +156,8 @@ func TestOperationBlockInPieces(t *testing.T) {
 	}
 }
 
-// FuzzOperation: any payload is taken apart without a panic, and what is accepted encodes to the same bytes.
+// FuzzOperation: any payload is taken apart without a panic, and what is accepted encodes to the
+// same bytes.
 func FuzzOperation(f *testing.F) {
 	for _, x := range []*arctic.WindowRequest{
 		{}, {Block: true, Ack: true}, {Bytes: 17, Operands: make([]byte, 17), Trailer: arctic.Trailer{Notify: true, Add: true}},

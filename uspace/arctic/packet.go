@@ -53,7 +53,8 @@ const (
 	KindMessage Kind = 0
 	// KindTransfer is an XFER packet, which goes to memory (thesis 3.2.4); see Transfer.
 	KindTransfer Kind = 1
-	// KindRemote is a write into memory that a process has given a key to, see Remote, or an operation on it, see WindowRequest.
+	// KindRemote is a write into memory that a process has given a key to, see Remote, or an
+	// operation on it, see WindowRequest.
 	KindRemote Kind = 2
 	// KindResponse is what an operation answers; see Response.
 	KindResponse Kind = 3

@@ -1,13 +1,14 @@
 package arctic
 
-// This file reads the header of a frame that has not been parsed: a frame on its way to the wire, or a received
-// frame with any content. Ports and tracers do so. Nothing that Parse checks may be decided here.
+// This file reads the header of a frame that has not been parsed: a frame on its way to the wire,
+// or a received frame with any content. Ports and tracers do so. Nothing that Parse checks may be
+// decided here.
 
 import "encoding/binary"
 
-// Peek returns the bytes of a frame that has not been parsed; ok is false if they are shorter than a frame
-// header. Only Packets and the methods below may be called on the result. They never read outside the
-// header, and return its fields unchecked.
+// Peek returns the bytes of a frame that has not been parsed; ok is false if they are shorter than
+// a frame header. Only Packets and the methods below may be called on the result. They never read
+// outside the header, and return its fields unchecked.
 func Peek(b []byte) (f Frame, ok bool) {
 	if len(b) < HeaderSize {
 		return nil, false
@@ -15,7 +16,8 @@ func Peek(b []byte) (f Frame, ok bool) {
 	return Frame(b), true
 }
 
-// PeekSource returns the source card and the level of a frame that has not been parsed, HeaderSize bytes or more.
+// PeekSource returns the source card and the level of a frame that has not been parsed, HeaderSize
+// bytes or more.
 func PeekSource(b []byte) (card uint16, l Level) {
 	b = b[:HeaderSize]
 	return binary.LittleEndian.Uint16(b[24:]), Level(b[15] & flagReply)
@@ -24,8 +26,8 @@ func PeekSource(b []byte) (card uint16, l Level) {
 // Level returns the level of the frame's packets and sequence number.
 func (f Frame) Level() Level { return Level(f[15] & flagReply) }
 
-// Urgent reports whether a link sends the frame before requests that wait (thesis 5.6.1): a frame of replies, or
-// a frame without packets (acknowledgments, rejects, a greeting).
+// Urgent reports whether a link sends the frame before requests that wait (thesis 5.6.1): a frame
+// of replies, or a frame without packets (acknowledgments, rejects, a greeting).
 func (f Frame) Urgent() bool { return f[15]&flagReply != 0 || f[28] == 0 }
 
 // Route returns the route bits, upper two as they stand there.

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule: of every frame Peek tells what Parse and DecodeHeader tell, and the checksum that Seal has written.
+// Rule: of every frame Peek tells what Parse and DecodeHeader tell, and the checksum that Seal has
+// written.
 func TestPeekAgreesWithParse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := Header{
@@ -47,7 +48,8 @@ func TestPeekAgreesWithParse(t *testing.T) {
 	})
 }
 
-// Rule: what is shorter than a header is no frame; of any bytes that are not, all methods tell something.
+// Rule: what is shorter than a header is no frame; of any bytes that are not, all methods tell
+// something.
 func TestPeekTakesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 2*HeaderSize).Draw(t, "bytes")

@@ -18,14 +18,15 @@ const (
 	// (thesis 3.1.2, CTXM; 3.3.2).
 	ReasonSwitching Reason = 2
 
-	// ReasonTooLong: the frame of that number has not arrived, and will not be taken any more: its sender says that it
-	// was too long for the way (PutVoid).
+	// ReasonTooLong: the frame of that number has not arrived, and will not be taken any more: its
+	// sender says that it was too long for the way (PutVoid).
 	ReasonTooLong Reason = 3
 
-	// ReasonBusy: the receiving card has no line for the answer of an operation, or the word changed under each of its
-	// tries. Nothing was executed.
+	// ReasonBusy: the receiving card has no line for the answer of an operation, or the word
+	// changed under each of its tries. Nothing was executed.
 	ReasonBusy Reason = 4
-	// ReasonAbsent: the window is not present: its owner has suspended it, or opened it so, and may bring it back.
+	// ReasonAbsent: the window is not present: its owner has suspended it, or opened it so, and may
+	// bring it back.
 	ReasonAbsent Reason = 5
 	// ReasonMoved: the process is on another card now. The sender's card looks its route up anew.
 	ReasonMoved Reason = 6
@@ -51,14 +52,15 @@ const (
 
 	// ReasonJob: the node belongs to another job, which has the same GID; see Header.Tag.
 	ReasonJob Reason = 70
-	// ReasonKeySlot: the receiver has not opened that key slot, or with another key. Which of the two is not told.
+	// ReasonKeySlot: the receiver has not opened that key slot, or with another key. Which of the
+	// two is not told.
 	ReasonKeySlot Reason = 71
 	// ReasonRange: a remote write does not lie within the key slot's memory.
 	ReasonRange Reason = 72
 	// ReasonArea: the receiver has not opened that area, or for another key slot.
 	ReasonArea Reason = 73
-	// ReasonNoBuffer: the area has as many notifications that the receiver has not read as it may have, and was opened
-	// to refuse more.
+	// ReasonNoBuffer: the area has as many notifications that the receiver has not read as it may
+	// have, and was opened to refuse more.
 	ReasonNoBuffer Reason = 74
 	// ReasonRemoteForm: the packet is no remote write that a card sends.
 	ReasonRemoteForm Reason = 75
@@ -77,11 +79,13 @@ const (
 	ReasonPath Reason = 81
 	// ReasonRequest: an answer is to no request that is open.
 	ReasonRequest Reason = 82
-	// ReasonChain: a member's chain is not installed, or a message passed more members than a chain can have.
+	// ReasonChain: a member's chain is not installed, or a message passed more members than a chain
+	// can have.
 	ReasonChain Reason = 83
 	// ReasonHops: a write has been forwarded as often as it may.
 	ReasonHops Reason = 84
-	// ReasonWithheld: the window has been absent (ReasonAbsent) for longer than the receiving card lets others wait for it.
+	// ReasonWithheld: the window has been absent (ReasonAbsent) for longer than the receiving card
+	// lets others wait for it.
 	ReasonWithheld Reason = 85
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
@@ -109,23 +113,27 @@ const (
 	// ReasonGivenUp: the owner of the card reset TICKET with the packet undelivered
 	// (thesis 3.1.2); if it was one of a long transfer, some of it may have arrived.
 	ReasonGivenUp Reason = 136
-	// ReasonResynchronised: the two cards have begun to count anew, because each held the other to be wrong; whether the
-	// peer had accepted the packet before is not known.
+	// ReasonResynchronised: the two cards have begun to count anew, because each held the other to
+	// be wrong; whether the peer had accepted the packet before is not known.
 	ReasonResynchronised Reason = 137
 	// ReasonKey: the peer's card has another key than this one, or only one of them has one.
 	ReasonKey Reason = 138
-	// ReasonRemoteRequest: a request block for remote memory is none, or this card does not take them.
+	// ReasonRemoteRequest: a request block for remote memory is none, or this card does not take
+	// them.
 	ReasonRemoteRequest Reason = 139
-	// ReasonNotOpened: the key slot or area that a request block opens is open already, does not lie in the card's tables or in
-	// a segment with the right Keyed, or has more credit than the notification ring has left; or what it closes or resets is not open.
+	// ReasonNotOpened: the key slot or area that a request block opens is open already, does not
+	// lie in the card's tables or in a segment with the right Keyed, or has more credit than the
+	// notification ring has left; or what it closes or resets is not open.
 	ReasonNotOpened Reason = 140
-	// ReasonWindow: where the answer of a request is to go is not in a segment with the right Destination or Keyed.
+	// ReasonWindow: where the answer of a request is to go is not in a segment with the right
+	// Destination or Keyed.
 	ReasonWindow Reason = 141
 	// ReasonOperand: an operation has more operands than a packet, or other than it takes.
 	ReasonOperand Reason = 142
 )
 
-// Doubtful reports whether the receiver may have a packet that came back for that reason: it was on its way when the two cards lost each other.
+// Doubtful reports whether the receiver may have a packet that came back for that reason: it was on
+// its way when the two cards lost each other.
 func (r Reason) Doubtful() bool {
 	switch r {
 	case ReasonSilent, ReasonRestarted, ReasonDeparted, ReasonResynchronised, ReasonKey:

@@ -1,10 +1,12 @@
 package arctic
 
-// This file is the payload of a packet of KindRemote with the flag area: a write into memory to which a process has given a key (Hamlyn,
-// HPL-95-86, sections 2.2 to 2.5). It names no address but a key slot, and whoever holds the key may write there. Packets
-// without the flag are operations on windows (operation.go).
+// This file is the payload of a packet of KindRemote with the flag area: a write into memory to
+// which a process has given a key (Hamlyn, HPL-95-86, sections 2.2 to 2.5). It names no address but
+// a key slot, and whoever holds the key may write there. Packets without the flag are operations on
+// windows (operation.go).
 //
-// The type of the packet says what is asked for: operation 3:0, RemotePut, element type 7:4, 0, flags 13:8.
+// The type of the packet says what is asked for: operation 3:0, RemotePut, element type 7:4, 0,
+// flags 13:8.
 //
 //	13  area: words 2 to 4 are as below
 //	11  block: the data is the frame's block
@@ -16,14 +18,17 @@ package arctic
 //	word 3      area 31:16, counted 15, zero 14:12, pad 11:8, zero 7:4, words of metadata 3:0
 //	word 4      delta
 //	            metadata, 0 to 11 words
-//	            data, any number of bytes, and as many zeros as pad says, 0 to 3, up to the next word
+//	            data, any number of bytes, and as many zeros as pad says, 0 to 3, up to the next
+//	            word
 //
-// Metadata and data have 64 bytes together, so that a packet has 24 words at most. A packet with the flag block has
-// neither; its data are a positive multiple of 16 bytes. Any offset is one, and a write of no bytes also.
+// Metadata and data have 64 bytes together, so that a packet has 24 words at most. A packet with
+// the flag block has neither; its data are a positive multiple of 16 bytes. Any offset is one, and
+// a write of no bytes also.
 //
-// A packet that is counted adds its delta to the counter of the area, modulo 2^32 (section 2.5). One that is not only
-// writes: so is each piece but the last of a block that a frame had no room for, of which none leaves before the one
-// before it has arrived. So a block counts once, when all of it is there.
+// A packet that is counted adds its delta to the counter of the area, modulo 2^32 (section 2.5).
+// One that is not only writes: so is each piece but the last of a block that a frame had no room
+// for, of which none leaves before the one before it has arrived. So a block counts once, when all
+// of it is there.
 
 import "encoding/binary"
 
@@ -37,7 +42,8 @@ const (
 	RemoteHeadSize = remoteWords * WordSize
 
 	remoteWords = 5 // before metadata and data
-	// remoteBlockBytes is how much longer the packet of a remote write with a block is than that of a transfer.
+	// remoteBlockBytes is how much longer the packet of a remote write with a block is than that of
+	// a transfer.
 	remoteBlockBytes = (remoteWords - 1) * WordSize
 
 	counted      = 1 << 15
@@ -74,8 +80,9 @@ func (r *Remote) Type() uint16 {
 	return uint16(RemotePut) | remoteArea
 }
 
-// PutRemote encodes r into b, which must have room for MaxPayloadWords, and returns how many payload words that makes.
-// More metadata and data than fit panic as any slice does; the card checks before.
+// PutRemote encodes r into b, which must have room for MaxPayloadWords, and returns how many
+// payload words that makes. More metadata and data than fit panic as any slice does; the card
+// checks before.
 func PutRemote(b []byte, r *Remote) int {
 	n, pad := PutRemoteHead(b, r, len(r.Metadata)/WordSize, len(r.Data))
 	n += copy(b[n:n+len(r.Metadata)], r.Metadata)
@@ -84,8 +91,8 @@ func PutRemote(b []byte, r *Remote) int {
 	return (n + pad) / WordSize
 }
 
-// PutRemoteHead encodes what stands before metadata and data, when there are so many words and bytes of them, and returns how many bytes
-// that makes. pad is how many zeros must follow the data.
+// PutRemoteHead encodes what stands before metadata and data, when there are so many words and
+// bytes of them, and returns how many bytes that makes. pad is how many zeros must follow the data.
 func PutRemoteHead(b []byte, r *Remote, metadata, data int) (n, pad int) {
 	binary.LittleEndian.PutUint64(b, r.Key)
 	binary.LittleEndian.PutUint32(b[8:], r.Offset)
@@ -99,9 +106,9 @@ func PutRemoteHead(b []byte, r *Remote, metadata, data int) (n, pad int) {
 	return remoteWords * WordSize, pad
 }
 
-// Remote decodes the payload of a packet of KindRemote with header h into r, whose Metadata and Data alias the packet,
-// and reports whether it is one that a card sends. It accepts any payload. The data of one with Block is Frame.Block; one
-// in a frame without a block is none.
+// Remote decodes the payload of a packet of KindRemote with header h into r, whose Metadata and
+// Data alias the packet, and reports whether it is one that a card sends. It accepts any payload.
+// The data of one with Block is Frame.Block; one in a frame without a block is none.
 func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
 	b := p.Payload()
 	if len(b) < remoteWords*WordSize || h.Type&^remoteBlock != uint16(RemotePut)|remoteArea {
@@ -136,7 +143,8 @@ func (p Packet) IsRemote() bool {
 	return p[11]>>6 == byte(KindRemote&3) && p[3]>>6&1 == byte(KindRemote>>2)
 }
 
-// CountPiece says, of a packet of KindRemote with a block, whether its frame is counted: it carries the last of a block that is to be.
+// CountPiece says, of a packet of KindRemote with a block, whether its frame is counted: it carries
+// the last of a block that is to be.
 func (p Packet) CountPiece(counts bool) {
 	if IsOperation(p.Header().Type) { // whose receiver counts nothing
 		return

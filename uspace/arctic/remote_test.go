@@ -41,8 +41,8 @@ func drawRemote(t *rapid.T) *arctic.Remote {
 	return x
 }
 
-// Rule: what is encoded is decoded, and fits a packet of 24 words. 64 bytes, or 44 of metadata and 16 or 20, fit one
-// (designs/hamlyn.md; Hamlyn's table 2).
+// Rule: what is encoded is decoded, and fits a packet of 24 words. 64 bytes, or 44 of metadata and
+// 16 or 20, fit one (designs/hamlyn.md; Hamlyn's table 2).
 func TestRemoteRoundTrip(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, want *arctic.Remote) {
 		p := remotePacket(want)
@@ -61,9 +61,11 @@ func TestRemoteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, drawRemote(t)) })
 }
 
-// Rule: everything is checked: length, type, reserved bits, pad and metadata against the length, what pads.
+// Rule: everything is checked: length, type, reserved bits, pad and metadata against the length,
+// what pads.
 func TestRemoteRefusesOtherForms(t *testing.T) {
-	good := &arctic.Remote{Counted: true, Metadata: make([]byte, 8), Data: []byte{1, 2, 3, 4, 5}} // 9 words, 3 of pad
+	// 9 words, 3 of pad
+	good := &arctic.Remote{Counted: true, Metadata: make([]byte, 8), Data: []byte{1, 2, 3, 4, 5}}
 	for name, bend := range map[string]func(p arctic.Packet) arctic.Packet{
 		"no words":              func(p arctic.Packet) arctic.Packet { return p[:12] },
 		"four words":            func(p arctic.Packet) arctic.Packet { return p[:28] },
@@ -90,8 +92,9 @@ func TestRemoteRefusesOtherForms(t *testing.T) {
 	}
 }
 
-// Rule: of a block that goes in pieces only the last is counted, and one that is not to be counted is not; Advance moves the offset
-// and nothing else; Void leaves what no receiver takes without a block.
+// Rule: of a block that goes in pieces only the last is counted, and one that is not to be counted
+// is not; Advance moves the offset and nothing else; Void leaves what no receiver takes without a
+// block.
 func TestRemoteBlockInPieces(t *testing.T) {
 	for _, counts := range []bool{false, true} {
 		delta := uint32(0) // as what adds up to 2^32 has
@@ -113,7 +116,8 @@ func TestRemoteBlockInPieces(t *testing.T) {
 	}
 }
 
-// FuzzRemote: any payload is taken apart without a panic, and what is accepted encodes to the same bytes.
+// FuzzRemote: any payload is taken apart without a panic, and what is accepted encodes to the same
+// bytes.
 func FuzzRemote(f *testing.F) {
 	for _, x := range []*arctic.Remote{
 		{}, {Block: true, Counted: true, Delta: 1}, {Key: 1<<64 - 1, Metadata: make([]byte, 44), Data: make([]byte, 17)}, {Counted: true, Data: make([]byte, 64)},

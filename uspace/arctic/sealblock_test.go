@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule: a block that is copied and summed at once makes the frame that PutBlock and Seal make, which Parse accepts,
-// and touches nothing behind it.
+// Rule: a block that is copied and summed at once makes the frame that PutBlock and Seal make,
+// which Parse accepts, and touches nothing behind it.
 func TestSealBlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := make([]byte, arctic.TransferAlign*rapid.IntRange(1, arctic.MaxBlock(arctic.MaxFrame)/arctic.TransferAlign).Draw(t, "units"))

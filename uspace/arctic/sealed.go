@@ -5,8 +5,8 @@ package arctic
 import "encoding/binary"
 
 const (
-	// SealSize is the number of bytes that sealing adds to a frame: the authentication and the upper half of the counter. Who
-	// seals has so much less room in a frame.
+	// SealSize is the number of bytes that sealing adds to a frame: the authentication and the
+	// upper half of the counter. Who seals has so much less room in a frame.
 	SealSize = SealTagSize + 4
 	// SealTagSize is the size of the authentication of a sealed frame in bytes (AES-GCM's tag).
 	SealTagSize = 16
@@ -21,9 +21,10 @@ func (f Frame) Hello() bool { return f[15]&flagHello != 0 }
 // Readable reports whether what a sealed frame carries is not encrypted.
 func (f Frame) Readable() bool { return f[15]&flagReadable != 0 }
 
-// BeginSeal makes the composed frame in the first n bytes of b, of which Seal has not been called, a sealed one with the
-// counter, and returns the parts of it: what is authenticated only, and what is encrypted in its place as well,
-// behind which there is room for the authentication. Until EndSeal it is not a frame. b has room for n+SealSize bytes.
+// BeginSeal makes the composed frame in the first n bytes of b, of which Seal has not been called,
+// a sealed one with the counter, and returns the parts of it: what is authenticated only, and what
+// is encrypted in its place as well, behind which there is room for the authentication. Until
+// EndSeal it is not a frame. b has room for n+SealSize bytes.
 func BeginSeal(b []byte, n int, counter uint64, readable bool) (header, secret []byte) {
 	b[15] |= flagSealed
 	binary.LittleEndian.PutUint16(b[16:], uint16(n+SealSize-EthernetSize))
@@ -37,7 +38,8 @@ func BeginSeal(b []byte, n int, counter uint64, readable bool) (header, secret [
 	return b[EthernetSize:at:at], b[at : n : n+SealTagSize]
 }
 
-// Counter returns the counter of a sealed frame that Look returned; ok is false if the frame has no room for one.
+// Counter returns the counter of a sealed frame that Look returned; ok is false if the frame has no
+// room for one.
 func (f Frame) Counter() (counter uint64, ok bool) {
 	if len(f) < HeaderSize+SealSize {
 		return 0, false
@@ -45,8 +47,8 @@ func (f Frame) Counter() (counter uint64, ok bool) {
 	return uint64(binary.LittleEndian.Uint32(f[len(f)-4:]))<<32 | uint64(binary.LittleEndian.Uint32(f[crcOffset:])), true
 }
 
-// SealParts returns the parts of a sealed frame that has a Counter: what is authenticated only, and what is encrypted
-// with the authentication behind it.
+// SealParts returns the parts of a sealed frame that has a Counter: what is authenticated only, and
+// what is encrypted with the authentication behind it.
 func (f Frame) SealParts() (header, secret []byte) {
 	at := HeaderSize
 	if f.Readable() {
@@ -55,8 +57,9 @@ func (f Frame) SealParts() (header, secret []byte) {
 	return f[EthernetSize:at:at], f[at : len(f)-4 : len(f)-4]
 }
 
-// Opened checks a sealed frame that has been authenticated and decrypted in its place, as Check does others, and returns
-// it without what sealing has added: all accessors are in range. It is readable then, and says so to who looks at its bytes.
+// Opened checks a sealed frame that has been authenticated and decrypted in its place, as Check
+// does others, and returns it without what sealing has added: all accessors are in range. It is
+// readable then, and says so to who looks at its bytes.
 func (f Frame) Opened() (Frame, error) {
 	f[15] |= flagReadable
 	f = f[:len(f)-SealSize]
@@ -66,8 +69,8 @@ func (f Frame) Opened() (Frame, error) {
 	return f, nil
 }
 
-// Reveal makes plain, which is the frame that sealed was before, what sealed looks like when it has been opened: sealed and
-// readable.
+// Reveal makes plain, which is the frame that sealed was before, what sealed looks like when it has
+// been opened: sealed and readable.
 func Reveal(sealed, plain []byte) []byte {
 	copy(plain[EthernetSize:HeaderSize], sealed[EthernetSize:HeaderSize])
 	plain[15] |= flagReadable

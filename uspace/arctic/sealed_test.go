@@ -13,7 +13,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// sealedFrame makes a frame sealed, by a cipher that turns every bit round, and an authentication of ones.
+// sealedFrame makes a frame sealed, by a cipher that turns every bit round, and an authentication
+// of ones.
 func sealedFrame(f frame, counter uint64, readable bool) []byte {
 	b := compose(f)
 	n := len(b)
@@ -28,8 +29,9 @@ func sealedFrame(f frame, counter uint64, readable bool) []byte {
 	return b
 }
 
-// Rule: sealing adds SealSize bytes: the length counts them, and the checksum's place has the lower half of the counter, the
-// last four bytes the upper half (doc.go). What is between is the content and the authentication.
+// Rule: sealing adds SealSize bytes: the length counts them, and the checksum's place has the lower
+// half of the counter, the last four bytes the upper half (doc.go). What is between is the content
+// and the authentication.
 func TestSealedLayout(t *testing.T) {
 	plain := compose(train(2, 3))
 	for _, readable := range []bool{false, true} {
@@ -46,8 +48,9 @@ func TestSealedLayout(t *testing.T) {
 	}
 }
 
-// Rule: what BeginSeal hides SealParts finds again, for whatever frame, and the parts are all of it but the upper half of the
-// counter, which the nonce authenticates; Opened gives the frame that was sealed (SealParts, Opened). Padding is no part.
+// Rule: what BeginSeal hides SealParts finds again, for whatever frame, and the parts are all of it
+// but the upper half of the counter, which the nonce authenticates; Opened gives the frame that was
+// sealed (SealParts, Opened). Padding is no part.
 func TestSealedRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawFrame(t)
@@ -80,8 +83,8 @@ func TestSealedRoundTrip(t *testing.T) {
 	})
 }
 
-// Rule: a frame too short for what sealing adds has no counter, and one that is malformed inside is refused for that when
-// it has been opened.
+// Rule: a frame too short for what sealing adds has no counter, and one that is malformed inside is
+// refused for that when it has been opened.
 func TestSealedRefuses(t *testing.T) {
 	short := resize(compose(frame{}), 99)
 	short[15] |= 0x10
@@ -118,7 +121,8 @@ func TestSealedRefuses(t *testing.T) {
 	}
 }
 
-// Rule: a greeting's authentication covers everything that follows the addresses but itself and the checksum.
+// Rule: a greeting's authentication covers everything that follows the addresses but itself and the
+// checksum.
 func TestGreetingMACCoversTheFrame(t *testing.T) {
 	b := compose(frame{Header: arctic.Header{Hello: true}})
 	header, greeting, mac := arctic.GreetingMAC(b)

@@ -1,8 +1,9 @@
 package arctic
 
-// This file holds what the frames of a series have in common. Frames with one packet that one card sends another in a dialogue differ
-// in their numbers and their payload only. Their sender copies the rest from a Template, and their receiver recognises the rest as
-// what it has checked before (header prediction, Jacobson, "4BSD TCP Header Prediction", 1990).
+// This file holds what the frames of a series have in common. Frames with one packet that one card
+// sends another in a dialogue differ in their numbers and their payload only. Their sender copies
+// the rest from a Template, and their receiver recognises the rest as what it has checked before
+// (header prediction, Jacobson, "4BSD TCP Header Prediction", 1990).
 
 import "encoding/binary"
 
@@ -20,7 +21,8 @@ type Template [HeaderSize]byte
 // Set encodes a header into the template.
 func (t *Template) Set(h *Header) { h.Encode(t[:]) }
 
-// Put writes the template into b, which must hold HeaderSize bytes, with the numbers of h: Age, Sequence, Acks and Selective.
+// Put writes the template into b, which must hold HeaderSize bytes, with the numbers of h: Age,
+// Sequence, Acks and Selective.
 func (t *Template) Put(b []byte, h *Header) {
 	to := (*Template)(b)
 	*to = *t
@@ -32,7 +34,8 @@ func (t *Template) Put(b []byte, h *Header) {
 	binary.LittleEndian.PutUint64(to[acksOffset+16:], h.Selective[Reply])
 }
 
-// Prediction holds what the next frame of a series is expected to look like. Its zero value expects none.
+// Prediction holds what the next frame of a series is expected to look like. Its zero value expects
+// none.
 type Prediction struct {
 	size   int
 	words  [4]uint64 // bytes 0 to 31, but for the age
@@ -45,8 +48,9 @@ type Prediction struct {
 
 const ageMask = 1<<(8*(ageOffset-24)) - 1 // of the last word
 
-// Expect makes a frame that Parse has accepted the one that the next is to be like: with one packet, and neither reject, block, seal,
-// nor greeting or goodbye. Of another frame it expects no successor.
+// Expect makes a frame that Parse has accepted the one that the next is to be like: with one
+// packet, and neither reject, block, seal, nor greeting or goodbye. Of another frame it expects no
+// successor.
 func (x *Prediction) Expect(f Frame, h *Header) {
 	x.size = 0
 	if f.Packets() != 1 || f.Rejects() != 0 || f[15]&^flagReply != 0 {
@@ -62,8 +66,8 @@ func (x *Prediction) Expect(f Frame, h *Header) {
 	x.size = len(f)
 }
 
-// Match returns the frame that b begins with, without its padding, if it is as expected, and its checksum is right: Parse
-// would accept it. Otherwise it returns nil, and nothing is known of b.
+// Match returns the frame that b begins with, without its padding, if it is as expected, and its
+// checksum is right: Parse would accept it. Otherwise it returns nil, and nothing is known of b.
 func (x *Prediction) Match(b []byte) Frame {
 	if x.size == 0 || len(b) < x.size {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// numbered is a frame with one packet and the given numbers, of a series that the other arguments say.
+// numbered is a frame with one packet and the given numbers, of a series that the other arguments
+// say.
 func numbered(h arctic.Header, words []uint32, kind arctic.Kind) []byte {
 	b := make([]byte, 1514)
 	h.Encode(b)
@@ -56,8 +57,9 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-// Rule: a frame that matches is one that Parse accepts, with one packet and nothing else, and has the header of Parse's frame. One that
-// differs from the expected one in its numbers and its payload only does match; one that differs in anything else, or is damaged, does not.
+// Rule: a frame that matches is one that Parse accepts, with one packet and nothing else, and has
+// the header of Parse's frame. One that differs from the expected one in its numbers and its
+// payload only does match; one that differs in anything else, or is damaged, does not.
 func TestPrediction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := anyHeader(t)
@@ -98,7 +100,8 @@ func TestPrediction(t *testing.T) {
 		}
 		arctic.Seal(forged, len(forged))
 		numbers := at >= 30 && at < 32 || at >= 40 && at < 68 || at >= arctic.HeaderSize+arctic.PacketHeaderSize
-		if at != 16 && at != 17 && at < 76 || at >= 80 { // those of length and checksum are as they were again
+		// those of length and checksum are as they were again
+		if at != 16 && at != 17 && at < 76 || at >= 80 {
 			if got := x.Match(forged) != nil; got != numbers {
 				t.Fatalf("byte %d was changed: matches %v, want %v", at, got, numbers)
 			}
@@ -109,7 +112,8 @@ func TestPrediction(t *testing.T) {
 	})
 }
 
-// Rule: no successor is expected of a frame with anything but one packet: with rejects, a block, several packets or none, or of a goodbye.
+// Rule: no successor is expected of a frame with anything but one packet: with rejects, a block,
+// several packets or none, or of a goodbye.
 func TestUnpredictable(t *testing.T) {
 	h := arctic.Header{GID: 5, Route: 4, Epoch: 77, Tag: 99}
 	plain := numbered(h, []uint32{1, 2}, arctic.KindMessage)

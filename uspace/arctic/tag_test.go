@@ -75,7 +75,8 @@ func mustParseRapid(t *rapid.T, b []byte) arctic.Frame {
 	return f
 }
 
-// Rule (doc.go, version 7): a direct frame has the tag of its job whatever it carries, one of version 6 only with packets.
+// Rule (doc.go, version 7): a direct frame has the tag of its job whatever it carries, one of
+// version 6 only with packets.
 func TestDirectFramesHaveTheTag(t *testing.T) {
 	greeting, rejects := train(0, 0), train(0, 0)
 	greeting.Header.Hello, greeting.Greeting = true, arctic.Greeting{Nonce: 1, Incarnation: 1}

@@ -11,27 +11,27 @@ package arctic
 //	last    2: argument, total, first, then 4 to 16 words  (8 to 20)
 //	block   3: nothing; the data is the frame's block      (1)
 //
-// and, in a part or a block, 4 to ask for an acknowledgment at once; or, in a part, 8: then it is a single of 17 to 20
-// words, whose argument is 0 and does not travel. Data comes in multiples
-// of four words. A single is the XFER packet of the thesis and makes a notice at the
-// receiver. The others are pieces of a transfer of total words, which the sending
-// card splits: parts make no notice and come in any order; the last, which holds the
-// transfer's end, leaves when all others are acknowledged, so that its notice says
-// that all has arrived and the receiver need not count. Its first is the sequence number
-// that no frame with a piece of the transfer is before, so that the receiving card can tell
-// whether another process got some of them; between two processes of one card, which send
-// no frames, a number of the card's own.
+// and, in a part or a block, 4 to ask for an acknowledgment at once; or, in a part, 8: then it is a
+// single of 17 to 20 words, whose argument is 0 and does not travel. Data comes in multiples of
+// four words. A single is the XFER packet of the thesis and makes a notice at the receiver. The
+// others are pieces of a transfer of total words, which the sending card splits: parts make no
+// notice and come in any order; the last, which holds the transfer's end, leaves when all others
+// are acknowledged, so that its notice says that all has arrived and the receiver need not count.
+// Its first is the sequence number that no frame with a piece of the transfer is before, so that
+// the receiving card can tell whether another process got some of them; between two processes of
+// one card, which send no frames, a number of the card's own.
 //
 // A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in
 // the frame and followed by the data, which no packet of 24 words could hold. Arctic
 // has none.
 //
-// A packet of KindTransfer without payload is void: it stands for a frame that is too long to be sent (PutVoid).
+// A packet of KindTransfer without payload is void: it stands for a frame that is too long to be
+// sent (PutVoid).
 //
-// The thesis limits an XFER packet to 16 words of data, the conference paper to 20.
-// With three header words, address and argument, 20 would make 25 words, and Arctic
-// carries 24: singles with an argument keep to 16. A part has no argument and so has room for 20, and so
-// has a single without one: Table 6.1 of the thesis seems to be of such packets.
+// The thesis limits an XFER packet to 16 words of data, the conference paper to 20. With three
+// header words, address and argument, 20 would make 25 words, and Arctic carries 24: singles with
+// an argument keep to 16. A part has no argument and so has room for 20, and so has a single
+// without one: Table 6.1 of the thesis seems to be of such packets.
 
 import "encoding/binary"
 
@@ -73,7 +73,9 @@ type Transfer struct {
 	Argument uint32 // of a Single or Last
 	Total    uint32 // of a Last: words of the whole transfer, which ends with Data
 	First    uint32 // of a Last: the sequence, of its level, at which the transfer began
-	Data     []byte // a multiple of TransferAlign; of a Block: the frame has it, see PutBlock; of a Single beyond MaxSingleWords: Argument is 0
+	// a multiple of TransferAlign; of a Block: the frame has it, see PutBlock; of a Single beyond
+	// MaxSingleWords: Argument is 0
+	Data []byte
 }
 
 // PutTransfer encodes t into b, which must have room for MaxPayloadWords, and
@@ -158,9 +160,10 @@ func (p Packet) Void() {
 	}
 }
 
-// PutVoid writes, behind n bytes of b, a packet that stands for all packets of a frame that is too long to be sent, of which p is
-// the first, and returns the new length: its header, as one of KindTransfer without payload. A card that has not had the
-// frame rejects all of it with ReasonTooLong, and will not take it any more.
+// PutVoid writes, behind n bytes of b, a packet that stands for all packets of a frame that is too
+// long to be sent, of which p is the first, and returns the new length: its header, as one of
+// KindTransfer without payload. A card that has not had the frame rejects all of it with
+// ReasonTooLong, and will not take it any more.
 func PutVoid(b []byte, n int, p Packet) int {
 	h := p.Header()
 	h.Kind, h.Length = KindTransfer, 0
@@ -169,7 +172,8 @@ func PutVoid(b []byte, n int, p Packet) int {
 	return n + PacketHeaderSize
 }
 
-// Advance moves the destination of a packet with a block on by a number of bytes, a multiple of TransferAlign.
+// Advance moves the destination of a packet with a block on by a number of bytes, a multiple of
+// TransferAlign.
 func (p Packet) Advance(bytes int) {
 	switch {
 	case p.IsRemote():

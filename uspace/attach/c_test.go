@@ -24,7 +24,8 @@ import (
 // compile makes a program of C with the strictest warnings.
 func compile(t *testing.T, source string) (program string) {
 	t.Helper()
-	for _, file := range []string{"../funi/funi.h", "../funi/funet.h", source} { // what go test has to know of, or it repeats old results
+	// what go test has to know of, or it repeats old results
+	for _, file := range []string{"../funi/funi.h", "../funi/funet.h", source} {
 		if _, err := os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,8 @@ func compile(t *testing.T, source string) (program string) {
 	return program
 }
 
-// member returns the command for a node of the job. One that has not ended when its time is over is killed.
+// member returns the command for a node of the job. One that has not ended when its time is over is
+// killed.
 func (d *daemon) member(program string, node uint16, arguments ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(d.t.Context(), timeout)
 	d.t.Cleanup(cancel)
@@ -280,7 +282,8 @@ func TestCExampleInterrupted(t *testing.T) {
 		case <-t.Context().Done():
 			return
 		}
-		_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0) // returns when the client is gone
+		// returns when the client is gone
+		_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0)
 	})
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		for name, socket := range map[string]string{"attached": d.path, "attaching": mute.Socket} {
@@ -308,8 +311,8 @@ func TestCExampleInterrupted(t *testing.T) {
 	}
 }
 
-// Rule: a program with an event loop of its own sleeps in epoll for the card too, loses no wake-up, and hears there that the
-// daemon has crashed or a signal has come (funi_fd, funi_arm, funi_woken).
+// Rule: a program with an event loop of its own sleeps in epoll for the card too, loses no wake-up,
+// and hears there that the daemon has crashed or a signal has come (funi_fd, funi_arm, funi_woken).
 func TestCEventLoop(t *testing.T) {
 	program := compile(t, "../funi/example/epoll.c")
 	d := start(t, "")
@@ -370,8 +373,9 @@ one page of four that is locked: -22: it is locked, of huge pages, not for child
 memory that no child has: -22: it is locked, of huge pages, not for children, or the like
 `
 
-// Rule: a program has memory of its own where the daemon's cards reach it: the daemon's memory takes its place with its content,
-// and gives it back; memory for which that would change what it is is refused, untouched (funi_adopt, funi_disown).
+// Rule: a program has memory of its own where the daemon's cards reach it: the daemon's memory
+// takes its place with its content, and gives it back; memory for which that would change what it
+// is is refused, untouched (funi_adopt, funi_disown).
 func TestCAdopts(t *testing.T) {
 	program := compile(t, "testdata/adopt.c")
 	d := start(t, "")
@@ -398,8 +402,8 @@ what is none: 1 ending a segment: `, uint32(attach.ErrSegment))
 	}
 }
 
-// Rule: a program that has armed the card is woken by what comes, and one that has something waiting is not let sleep; the end of
-// the daemon wakes, too (funi_fd, funi_arm, funi_woken).
+// Rule: a program that has armed the card is woken by what comes, and one that has something
+// waiting is not let sleep; the end of the daemon wakes, too (funi_fd, funi_arm, funi_woken).
 func TestCArms(t *testing.T) {
 	program := compile(t, "testdata/arm.c")
 	d := start(t, "")
@@ -454,7 +458,8 @@ func TestLongSocketPath(t *testing.T) {
 	}
 }
 
-// Rule (funi_attach): a process without room for the daemon's descriptors hears that, and not that the versions differ.
+// Rule (funi_attach): a process without room for the daemon's descriptors hears that, and not that
+// the versions differ.
 func TestCAtItsLimitOfFiles(t *testing.T) {
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")

@@ -42,8 +42,9 @@ type Config struct {
 	Slots   int              // of each queue, a power of two; 0 stands for the daemon's default
 	Remote  funi.RemoteSizes // how much remote memory the process can open; zero: none
 	Timeout time.Duration    // for each answer of the daemon; 0 stands for DefaultTimeout
-	// Life is how many processes were this node before, and Restarts how many may follow the first (funet run
-	// --restart). Where Life is above 0, Open waits some time for the daemon to notice the end of the one before it.
+	// Life is how many processes were this node before, and Restarts how many may follow the first
+	// (funet run --restart). Where Life is above 0, Open waits some time for the daemon to notice
+	// the end of the one before it.
 	Life, Restarts int
 	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
 	Spin bool
@@ -53,7 +54,8 @@ type Config struct {
 	Context context.Context
 }
 
-// Client is a context on the card of a daemon. It belongs to one goroutine at a time; only Interrupt is for any.
+// Client is a context on the card of a daemon. It belongs to one goroutine at a time; only
+// Interrupt is for any.
 type Client struct {
 	socket  string
 	timeout time.Duration
@@ -119,12 +121,12 @@ func Open(cfg Config) (_ *Client, err error) {
 	return c, c.initialize(memory)
 }
 
-// succession is how long a node's later life waits for the daemon to notice the end of the one before it. The kernel
-// has closed that one's socket before the launcher learns that it has ended.
+// succession is how long a node's later life waits for the daemon to notice the end of the one
+// before it. The kernel has closed that one's socket before the launcher learns that it has ended.
 const succession = 5 * time.Second
 
-// enter asks for the context, and again while this node's process before this one still has it. It returns
-// the descriptors that came.
+// enter asks for the context, and again while this node's process before this one still has it. It
+// returns the descriptors that came.
 func (c *Client) enter(cfg *Config) ([]int, error) {
 	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Remote: cfg.Remote, Token: cfg.Token}
 	return c.persist(cfg, request.Encode(), AttachDescriptors, func(message []byte) (err error) {
@@ -219,7 +221,8 @@ func (c *Client) Err() error { return c.err }
 // ask sends a request and returns the answer, which is valid until the next request.
 func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	err := c.conn.SetDeadline(time.Now().Add(c.timeout))
-	defer context.AfterFunc(c.ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
+	// the past: whatever waits ends
+	defer context.AfterFunc(c.ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })()
 	if err == nil {
 		if err = Send(c.conn, request); errors.Is(err, unix.EPIPE) {
 			err = nil // the socket may still have the reason why the daemon no longer listens
@@ -260,11 +263,11 @@ func (c *Client) lost(why error) {
 	}
 }
 
-// Close waits until everything sent has been delivered, at most for the time given,
-// which is rounded down to milliseconds, and meanwhile discards what the process has not
-// received. Then it ends the context and gives back all that it had, segments too. It
-// returns an error when something was left undelivered, funi.ErrUndelivered when that was for want of time, or why the context was gone
-// already. The end of Config.Context ends the wait.
+// Close waits until everything sent has been delivered, at most for the time given, which is
+// rounded down to milliseconds, and meanwhile discards what the process has not received. Then it
+// ends the context and gives back all that it had, segments too. It returns an error when something
+// was left undelivered, funi.ErrUndelivered when that was for want of time, or why the context was
+// gone already. The end of Config.Context ends the wait.
 func (c *Client) Close(linger time.Duration) error {
 	err := c.err
 	if err == nil {

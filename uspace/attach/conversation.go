@@ -1,7 +1,7 @@
 package attach
 
-// This file asks a daemon for a program without a context: requests of one kind whose body is JSON, and
-// their answers.
+// This file asks a daemon for a program without a context: requests of one kind whose body is JSON,
+// and their answers.
 
 import (
 	"context"
@@ -16,16 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conversation is a connection for requests of one kind. One goroutine at a time asks, and one reads answers; any may
-// call SetDeadline and Close.
+// Conversation is a connection for requests of one kind. One goroutine at a time asks, and one
+// reads answers; any may call SetDeadline and Close.
 type Conversation struct {
 	*net.UnixConn
 	kind   Kind
 	buffer []byte
 }
 
-// Converse connects to the daemon at the socket. Later calls fail with os.ErrDeadlineExceeded when the patience is over,
-// unless SetDeadline says otherwise. Errors: ErrNoDaemon, the context's cause, and those of the kernel.
+// Converse connects to the daemon at the socket. Later calls fail with os.ErrDeadlineExceeded when
+// the patience is over, unless SetDeadline says otherwise. Errors: ErrNoDaemon, the context's
+// cause, and those of the kernel.
 func Converse(ctx context.Context, socket string, kind Kind, patience time.Duration) (*Conversation, error) {
 	conn, err := Dial(ctx, socket, patience)
 	if nobodyListens(err) {
@@ -61,8 +62,8 @@ func (c *Conversation) Ask(body any) error {
 	return Send(c.UnixConn, message)
 }
 
-// Answer returns the body of the next answer, which is valid until the one after. Errors: ErrLost, those of a refusal, and
-// those of the kernel.
+// Answer returns the body of the next answer, which is valid until the one after. Errors: ErrLost,
+// those of a refusal, and those of the kernel.
 func (c *Conversation) Answer() ([]byte, error) {
 	message, _, err := Receive(c.UnixConn, c.buffer, 0)
 	if errors.Is(err, io.EOF) {
@@ -74,8 +75,8 @@ func (c *Conversation) Answer() ([]byte, error) {
 	return DecodeBody(message, c.kind|AnswerBit)
 }
 
-// Call asks the daemon at the socket once, and decodes the answer's body into answer. It ends with the context, and
-// when the patience is over. Errors are those of Converse and Answer.
+// Call asks the daemon at the socket once, and decodes the answer's body into answer. It ends with
+// the context, and when the patience is over. Errors are those of Converse and Answer.
 func Call(ctx context.Context, socket string, kind Kind, patience time.Duration, body, answer any) error {
 	c, err := Converse(ctx, socket, kind, patience)
 	if err != nil {

@@ -93,7 +93,8 @@ func TestCall(t *testing.T) {
 		socket := answering(t, func(c *net.UnixConn) {
 			heard(t, c)
 			cancel(cause)
-			_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0) // until the client has gone
+			// until the client has gone
+			_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0)
 		})
 		if _, err := call(ctx, socket); !errors.Is(err, cause) {
 			t.Fatalf("error %v, want the context's", err)

@@ -105,7 +105,8 @@ func TestHandlersEndWithTheDaemon(t *testing.T) {
 	}
 }
 
-// Rule: a crash of the daemon ends a Close that lingers for an hour, and the daemon does not wait for the hour either.
+// Rule: a crash of the daemon ends a Close that lingers for an hour, and the daemon does not wait
+// for the hour either.
 func TestCrashEndsALinger(t *testing.T) {
 	d := start(t, "")
 	c := d.open(0)
@@ -176,8 +177,8 @@ func TestOpenIsRefused(t *testing.T) {
 	eventually(t, "there are no more descriptors than before", func() bool { return open(t) <= before })
 }
 
-// Rule: a later life of a node waits until the daemon has noticed the end of the one before it; the end of its context
-// ends that, too. A first life does not wait (TestOpenIsRefused).
+// Rule: a later life of a node waits until the daemon has noticed the end of the one before it; the
+// end of its context ends that, too. A first life does not wait (TestOpenIsRefused).
 func TestLaterLifeWaitsForItsPlace(t *testing.T) {
 	d := start(t, "")
 	first := d.open(1)
@@ -211,7 +212,8 @@ func TestLaterLifeWaitsForItsPlace(t *testing.T) {
 	}
 }
 
-// fakeDaemon is the configuration for a daemon that answers the first message of each connection as the test says.
+// fakeDaemon is the configuration for a daemon that answers the first message of each connection as
+// the test says.
 func fakeDaemon(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
 	t.Helper()
 	return attach.Config{Socket: fake.Daemon(t, t.TempDir(), answer), GID: gid, Token: token, Timeout: timeout}
@@ -279,7 +281,8 @@ func TestDaemonIsNotOne(t *testing.T) {
 		if _, err := attach.Open(cfg); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
-		eventually(t, name+": there are no more descriptors than before", func() bool { return open(t) <= before }) // the fake closes, too
+		// the fake closes, too
+		eventually(t, name+": there are no more descriptors than before", func() bool { return open(t) <= before })
 		if m := mappings(t); m != maps {
 			t.Errorf("%s: %d mappings became %d", name, maps, m)
 		}
@@ -307,7 +310,8 @@ func TestDaemonIsNotOne(t *testing.T) {
 	}
 	event := eventfd(t)
 	defer attach.CloseDescriptors([]int{whole, page, event})
-	halts := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
+	// attaches, and never starts the queues
+	halts := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) {
 		b, err := attach.MapMemory(whole, good.Memory)
 		if err != nil {
 			t.Error(err)
@@ -331,7 +335,8 @@ func TestDaemonIsNotOne(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	halts.Timeout = 3 * time.Second // its answer comes before that, also from a machine that is busy
+	// its answer comes before that, also from a machine that is busy
+	halts.Timeout = 3 * time.Second
 	if _, err := attach.Open(halts); !errors.Is(err, attach.ErrSilent) {
 		t.Errorf("a daemon that never starts the queues: %v", err)
 	}

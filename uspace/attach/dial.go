@@ -56,11 +56,12 @@ func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixC
 	}
 }
 
-// longestName is how many bytes an address has for a path, without the zero behind it (unix(7), sun_path).
+// longestName is how many bytes an address has for a path, without the zero behind it (unix(7),
+// sun_path).
 const longestName = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// address returns the name to connect to for a path. One that an address has no room for is reached through its folder, which the caller
-// closes after that.
+// address returns the name to connect to for a path. One that an address has no room for is reached
+// through its folder, which the caller closes after that.
 func address(path string) (name string, folder *os.File, err error) {
 	if len(path) <= longestName {
 		return path, nil, nil

@@ -30,10 +30,10 @@ const DefaultSocket = "/run/funet/funid.sock"
 // ErrEnvironment: the environment does not say which member of which job this is.
 var ErrEnvironment = errors.New("attach: start the program with funet run, which sets FUNET_GID, FUNET_NODE and FUNET_TOKEN")
 
-// places are where a process's number and the number of processes are, first those of the launcher that
-// starts processes within another's job: funet run, mpirun of Open MPI (OMPI_...), MPICH and
-// others that speak PMI (PMI_...), PMIx (PMIX_...), which does not say how many there are, and
-// srun of Slurm. Slurm's come last: within its job mpirun's processes have them too, all the same.
+// places are where a process's number and the number of processes are, first those of the launcher
+// that starts processes within another's job: funet run, mpirun of Open MPI (OMPI_...), MPICH and
+// others that speak PMI (PMI_...), PMIx (PMIX_...), which does not say how many there are, and srun
+// of Slurm. Slurm's come last: within its job mpirun's processes have them too, all the same.
 // funi.h has the same list (funi_places); a test compares them.
 var places = [][2]string{
 	{NodeVariable, NodesVariable},
@@ -43,8 +43,9 @@ var places = [][2]string{
 	{"SLURM_PROCID", "SLURM_NTASKS"},
 }
 
-// OtherPlaces returns the variables that say a process's number within mpirun or srun. A launcher keeps those that it has itself
-// from its processes, which would take them for theirs. SLURM_NTASKS and the like stay: srun takes them as options.
+// OtherPlaces returns the variables that say a process's number within mpirun or srun. A launcher
+// keeps those that it has itself from its processes, which would take them for theirs. SLURM_NTASKS
+// and the like stay: srun takes them as options.
 func OtherPlaces() []string {
 	var names []string
 	for _, p := range places[1:] {
@@ -53,9 +54,9 @@ func OtherPlaces() []string {
 	return names
 }
 
-// Environment returns what the variables say. Where FUNET_NODE is missing, number and
-// number of processes are those that mpirun or srun gave. ErrEnvironment is returned where
-// one is missing or not what it should be; FUNET_SOCKET may be missing, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS.
+// Environment returns what the variables say. Where FUNET_NODE is missing, number and number of
+// processes are those that mpirun or srun gave. ErrEnvironment is returned where one is missing or
+// not what it should be; FUNET_SOCKET may be missing, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS.
 func Environment() (Config, error) {
 	c := Config{Socket: os.Getenv(SocketVariable)}
 	place := places[0]

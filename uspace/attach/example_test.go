@@ -37,8 +37,8 @@ func (s *stage) end() {
 	}
 }
 
-// A process attaches to the card of a daemon, funid. `funet run` says in the environment where the daemon listens, and which
-// place in which group the process has.
+// A process attaches to the card of a daemon, funid. `funet run` says in the environment where the
+// daemon listens, and which place in which group the process has.
 func Example() {
 	var s stage
 	defer s.end()

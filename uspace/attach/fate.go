@@ -1,8 +1,9 @@
 package attach
 
-// This file is what a daemon tells the process with a direct port of the other processes of its job: that one has ended, which nobody has to find out by its
-// silence then, or that one is there. A process that doubts whether another one lives asks. There is no answer but news; who gets none waits for
-// the peer as long as it would have anyway.
+// This file is what a daemon tells the process with a direct port of the other processes of its
+// job: that one has ended, which nobody has to find out by its silence then, or that one is there.
+// A process that doubts whether another one lives asks. There is no answer but news; who gets none
+// waits for the peer as long as it would have anyway.
 
 import (
 	"crypto/sha256"
@@ -17,8 +18,8 @@ const (
 	fateLives = 1
 )
 
-// Incarnation returns that of the card that is opened on the port with the ticket, which both ends find and nobody chooses. It says
-// nothing about the ticket. It is never 0.
+// Incarnation returns that of the card that is opened on the port with the ticket, which both ends
+// find and nobody chooses. It says nothing about the ticket. It is never 0.
 func (t Ticket) Incarnation() uint32 {
 	sum := sha256.Sum256(append([]byte("FUNet incarnation of a direct card"), t[:]...))
 	return max(1, binary.LittleEndian.Uint32(sum[:]))
@@ -95,8 +96,8 @@ func DecodeDoubt(b []byte) (Doubt, error) {
 	return d, nil
 }
 
-// Doubt asks the daemon whether the process of a node lives. It does not wait: without room in the socket, or a daemon, nobody is asked. Any goroutine
-// may call it.
+// Doubt asks the daemon whether the process of a node lives. It does not wait: without room in the
+// socket, or a daemon, nobody is asked. Any goroutine may call it.
 func (p *Port) Doubt(node uint16, life uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Rule (Fate.Order): older news of a node, the same again, and what is about no node of the job are handed on to nobody; what is no news ends the connection.
+// Rule (Fate.Order): older news of a node, the same again, and what is about no node of the job are
+// handed on to nobody; what is no news ends the connection.
 func TestFatesInOrder(t *testing.T) {
 	var told []Fate
 	f := &fates{func(n Fate) { told = append(told, n) }, map[uint16]uint64{}, 3}

@@ -1,6 +1,7 @@
 package attach_test
 
-// This file tests that processes and daemons of two releases that follow each other understand each other.
+// This file tests that processes and daemons of two releases that follow each other understand each
+// other.
 
 import (
 	"bytes"
@@ -13,14 +14,17 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// frozen is what the release before sends: one message of each type in the order of messages, a name and its bytes in each line. They were recorded by
-// its own code; the answer to a request for a port is of the first release that has ports.
+// frozen is what the release before sends: one message of each type in the order of messages, a
+// name and its bytes in each line. They were recorded by its own code; the answer to a request for
+// a port is of the first release that has ports.
 //
 //go:embed testdata/release-before.txt
 var frozen string
 
-// Rule (Version): what the release before sends is read, and the same is sent in the same bytes, so that it reads that. A type of message that is new is asked
-// for by a kind that it refuses (ErrKind); it reads no message that has grown. Whoever must change one makes a Version of it, and reads and answers both.
+// Rule (Version): what the release before sends is read, and the same is sent in the same bytes, so
+// that it reads that. A type of message that is new is asked for by a kind that it refuses
+// (ErrKind); it reads no message that has grown. Whoever must change one makes a Version of it, and
+// reads and answers both.
 func TestReleaseBefore(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(frozen), "\n")
 	if len(lines) > len(messages) {

@@ -115,8 +115,8 @@ func goCalls(e *am.Endpoint, node int) error {
 	return nil
 }
 
-// Rule: programs on funet.h call each other, also with errors, send messages and replies of every length, and meet in barriers;
-// handlers that send what they may not are refused (funet.h).
+// Rule: programs on funet.h call each other, also with errors, send messages and replies of every
+// length, and meet in barriers; handlers that send what they may not are refused (funet.h).
 func TestCTalks(t *testing.T) {
 	program := compile(t, "testdata/talk.c")
 	d := start(t, "")
@@ -137,7 +137,8 @@ func TestCTalks(t *testing.T) {
 	}
 }
 
-// Rule: a job may have nodes in Go and in C: they call each other, errors included, and meet in barriers.
+// Rule: a job may have nodes in Go and in C: they call each other, errors included, and meet in
+// barriers.
 func TestCAndGoTalk(t *testing.T) {
 	program := compile(t, "testdata/talk.c")
 	d := start(t, "")
@@ -166,8 +167,9 @@ func TestCAndGoTalk(t *testing.T) {
 	}
 }
 
-// Rule: messages of any length, tagged messages and collective operations arrive whole, the tagged ones in order, from memory of the
-// program and from that of the card; what is refused or given up is told to both sides and disturbs nothing that follows (funet.h).
+// Rule: messages of any length, tagged messages and collective operations arrive whole, the tagged
+// ones in order, from memory of the program and from that of the card; what is refused or given up
+// is told to both sides and disturbs nothing that follows (funet.h).
 func TestCLong(t *testing.T) {
 	program := compile(t, "testdata/long.c")
 	d := start(t, "")

@@ -12,8 +12,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Rule: a node in C takes no part in joining again, and says so: a later life of a node in Go ends with ErrRejoin, and waits for
-// nothing (funet.h).
+// Rule: a node in C takes no part in joining again, and says so: a later life of a node in Go ends
+// with ErrRejoin, and waits for nothing (funet.h).
 func TestCRefusesToRejoin(t *testing.T) {
 	d := start(t, "")
 	stays := d.member(compile(t, "testdata/stays.c"), 1)

@@ -1,6 +1,7 @@
 package attach_test
 
-// This file has programs on funet.h and programs in Go exchange tagged messages, and call collective operations together.
+// This file has programs on funet.h and programs in Go exchange tagged messages, and call
+// collective operations together.
 
 import (
 	"bytes"
@@ -221,8 +222,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// Rule: nodes in Go and in C exchange tagged messages in order, and call collective operations together; whichever of them node 0
-// is written in.
+// Rule: nodes in Go and in C exchange tagged messages in order, and call collective operations
+// together; whichever of them node 0 is written in.
 func TestCAndGoTogether(t *testing.T) {
 	program := compile(t, "testdata/long.c")
 	for remainder := range uint16(2) {

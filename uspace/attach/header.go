@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// Version is the version of the protocol. Both sides may be of two releases that follow each other: JSON may get fields, which the other does not know, and
-	// requests new kinds, which it refuses with ErrKind; messages with fields of their own stay as they are (TestReleaseBefore).
+	// Version is the version of the protocol. Both sides may be of two releases that follow each
+	// other: JSON may get fields, which the other does not know, and requests new kinds, which it
+	// refuses with ErrKind; messages with fields of their own stay as they are (TestReleaseBefore).
 	Version = 1
 	// HeaderSize is the size of the header, and of the shortest message, in bytes.
 	HeaderSize = 16
@@ -25,26 +26,31 @@ type Kind uint16
 
 // The kinds of requests.
 const (
-	KindAttach     Kind = 1 + iota // attach a context to the card
-	KindSegment                    // make and register a segment
-	KindUnsegment                  // unregister one
-	KindJob                        // make a group that lives as long as the connection
-	KindStatus                     // what is going on, in JSON
-	KindAdmin                      // an administrator's command, in JSON
-	KindInfo                       // which card this is, in JSON
-	KindDetach                     // end the context when what it sent has arrived
-	KindCapture                    // the card's frames from now on, for an administrator (package ctl/capture)
-	KindTraffic                    // what contexts have moved, and how the peers answer, in JSON
-	KindTrace                      // single packets from now on, stage by stage (package ctl/trace)
-	KindArrive                     // make a context for a process that comes from another card (package engine, move.go)
-	KindLeave                      // move the context to another card, and hand out its image
-	KindImage                      // a part of the image for a context that arrives
-	KindWhither                    // where the daemon asks the process to move, or why it did not, in JSON
-	KindPort                       // a direct port of the process's own, instead of a context
-	KindResume                     // go on with the port that a daemon before this one gave
-	KindFate                       // does the process of a node live? The daemon tells what becomes of processes, asked or not (fate.go)
-	KindNeighbours                 // which nodes of the job with direct ports are on this host
-	KindShare                      // memory with one of them (package port/shared)
+	KindAttach    Kind = 1 + iota // attach a context to the card
+	KindSegment                   // make and register a segment
+	KindUnsegment                 // unregister one
+	KindJob                       // make a group that lives as long as the connection
+	KindStatus                    // what is going on, in JSON
+	KindAdmin                     // an administrator's command, in JSON
+	KindInfo                      // which card this is, in JSON
+	KindDetach                    // end the context when what it sent has arrived
+	// the card's frames from now on, for an administrator (package ctl/capture)
+	KindCapture
+	KindTraffic // what contexts have moved, and how the peers answer, in JSON
+	KindTrace   // single packets from now on, stage by stage (package ctl/trace)
+	// make a context for a process that comes from another card (package engine, move.go)
+	KindArrive
+	KindLeave // move the context to another card, and hand out its image
+	KindImage // a part of the image for a context that arrives
+	// where the daemon asks the process to move, or why it did not, in JSON
+	KindWhither
+	KindPort   // a direct port of the process's own, instead of a context
+	KindResume // go on with the port that a daemon before this one gave
+	// does the process of a node live? The daemon tells what becomes of processes, asked or not
+	// (fate.go)
+	KindFate
+	KindNeighbours // which nodes of the job with direct ports are on this host
+	KindShare      // memory with one of them (package port/shared)
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000
@@ -104,10 +110,12 @@ func fixed(b []byte, k Kind, n int) error {
 	return err
 }
 
-// EncodeBody composes a message of a header and a body: a request of KindStatus,
-// KindInfo or KindTraffic, without a body; one of KindAdmin, KindCapture, KindTrace or KindWhither, or the answer to one of the seven, with
-// JSON; the answers after the first to one of KindCapture, with frames, and to one of KindLeave, with the image; the answer to one of KindImage; or the answer to a request of KindUnsegment or KindDetach that was carried out,
-// without. A body too long for a message is ErrMalformed.
+// EncodeBody composes a message of a header and a body: a request of KindStatus, KindInfo or
+// KindTraffic, without a body; one of KindAdmin, KindCapture, KindTrace or KindWhither, or the
+// answer to one of the seven, with JSON; the answers after the first to one of KindCapture, with
+// frames, and to one of KindLeave, with the image; the answer to one of KindImage; or the answer to
+// a request of KindUnsegment or KindDetach that was carried out, without. A body too long for a
+// message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {
 	if len(body) > MaxMessage-HeaderSize {
 		return nil, fmt.Errorf("composing a message of kind %#x with %d bytes: %w", k, len(body), ErrMalformed)

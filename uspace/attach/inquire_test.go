@@ -22,7 +22,8 @@ func TestInquireNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if target, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil { // but for the folder's own
+			// but for the folder's own
+			if target, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil {
 				open = append(open, e.Name()+" "+target)
 			}
 		}

@@ -1,6 +1,7 @@
 package attach
 
-// This file is a client in an event loop: a descriptor for epoll(7) or Go's runtime, instead of a sleep in Drive.
+// This file is a client in an event loop: a descriptor for epoll(7) or Go's runtime, instead of a
+// sleep in Drive.
 
 import (
 	"errors"
@@ -9,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fd returns a descriptor that is readable when the card has done something for the process, the context or the daemon
-// is gone, or Interrupt was called, while Arm is in force. It may be polled, also by an epoll instance, and not read.
-// It is the client's until Close.
+// Fd returns a descriptor that is readable when the card has done something for the process, the
+// context or the daemon is gone, or Interrupt was called, while Arm is in force. It may be polled,
+// also by an epoll instance, and not read. It is the client's until Close.
 func (c *Client) Fd() (int, error) {
 	if c.loop >= 0 {
 		return c.loop, nil
@@ -41,9 +42,9 @@ func (c *Client) follow(loop int, f unix.PollFd) error {
 	return unix.EpollCtl(loop, unix.EPOLL_CTL_ADD, int(f.Fd), &e)
 }
 
-// Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns false if something has
-// happened since the last Arm, or the context is gone: look into the queues, and try again. The next call of Drive, Wait
-// or Disarm takes it back.
+// Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns
+// false if something has happened since the last Arm, or the context is gone: look into the queues,
+// and try again. The next call of Drive, Wait or Disarm takes it back.
 //
 //	for {
 //		drive, and handle what has come, until nothing comes

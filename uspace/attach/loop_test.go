@@ -15,7 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// sleepUntil sleeps in epoll_wait(2) until a descriptor is readable, or for much longer than anything takes.
+// sleepUntil sleeps in epoll_wait(2) until a descriptor is readable, or for much longer than
+// anything takes.
 func sleepUntil(t *testing.T, fd int) bool {
 	t.Helper()
 	outer, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -70,7 +71,8 @@ func armed(t *testing.T, c *attach.Client) {
 	t.Fatal("it is never armed, although nothing happens")
 }
 
-// Rule: whatever happens between the last look and the sleep, a client that waits as Arm says wakes for each message.
+// Rule: whatever happens between the last look and the sleep, a client that waits as Arm says wakes
+// for each message.
 func TestEventLoop(t *testing.T) {
 	const messages = 2000
 	d := start(t, "")
@@ -109,7 +111,8 @@ func TestEventLoop(t *testing.T) {
 	await(t, "all messages came", got)
 }
 
-// Rule: the end of the daemon, and a call of Interrupt, make an armed descriptor readable; afterwards nothing does.
+// Rule: the end of the daemon, and a call of Interrupt, make an armed descriptor readable;
+// afterwards nothing does.
 func TestEventLoopEnds(t *testing.T) {
 	d := start(t, "")
 	c := attachNode(t, d, 0)
@@ -123,7 +126,8 @@ func TestEventLoopEnds(t *testing.T) {
 	if !sleepUntil(t, fd) {
 		t.Fatal("Interrupt does not wake it")
 	}
-	await(t, "Interrupt returns", interrupted) // or the card woke us, and what follows is woken by the call
+	// or the card woke us, and what follows is woken by the call
+	await(t, "Interrupt returns", interrupted)
 	c.Disarm()
 	armed(t, c)
 	go d.crash()
@@ -144,7 +148,8 @@ func TestEventLoopEnds(t *testing.T) {
 	}
 }
 
-// Rule: of a daemon that ends the kernel closes one descriptor after the other: whichever is first says that it is gone.
+// Rule: of a daemon that ends the kernel closes one descriptor after the other: whichever is first
+// says that it is gone.
 func TestEndOfTheEvent(t *testing.T) {
 	d := start(t, "")
 	c := attachNode(t, d, 0)

@@ -1,8 +1,8 @@
 package attach
 
-// This file is memory that daemon and process share: files without a name, which nobody
-// can shrink or grow once they are sealed, so neither side can take memory from the other. The daemon
-// also keeps everybody from making holes in it (ctl/daemon, memory.go).
+// This file is memory that daemon and process share: files without a name, which nobody can shrink
+// or grow once they are sealed, so neither side can take memory from the other. The daemon also
+// keeps everybody from making holes in it (ctl/daemon, memory.go).
 
 import (
 	"errors"
@@ -19,15 +19,16 @@ var ErrMemory = errors.New("attach: the daemon passed other memory than it annou
 // seals of all shared memory.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// MakeMemory returns the descriptor of new memory of the given size in bytes, all 0, sealed
-// against changes of its size and, from Linux 6.3 on, against being executed. The name is for /proc. Closing it and unmapping it
-// everywhere gives it back.
+// MakeMemory returns the descriptor of new memory of the given size in bytes, all 0, sealed against
+// changes of its size and, from Linux 6.3 on, against being executed. The name is for /proc.
+// Closing it and unmapping it everywhere gives it back.
 func MakeMemory(name string, bytes uint64) (fd int, err error) {
 	if bytes == 0 || bytes > math.MaxInt64 {
 		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, unix.EINVAL)
 	}
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-	if fd, err = unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL); errors.Is(err, unix.EINVAL) { // before Linux 6.3
+	// before Linux 6.3
+	if fd, err = unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL); errors.Is(err, unix.EINVAL) {
 		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if err == nil {
@@ -56,7 +57,8 @@ func MapMemory(fd int, bytes uint64) ([]byte, error) {
 	if has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || has&seals != seals || bytes > math.MaxInt64 || st.Size != int64(bytes) {
 		return nil, fmt.Errorf("looking at shared memory of %d bytes with seals %#x that should have %d: %w", st.Size, has, bytes, ErrMemory)
 	}
-	// Not Mmap, which keeps account of what is mapped where: Client.Move puts one mapping in the place of another.
+	// Not Mmap, which keeps account of what is mapped where: Client.Move puts one mapping in the
+	// place of another.
 	p, err := unix.MmapPtr(fd, 0, nil, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes of shared memory: %w", bytes, err)

@@ -35,8 +35,9 @@ func malformed(what, field string, v uint64) error {
 //
 //	u16 gid@16, u16 node@18, u32 slots@20, remote@24, token@32
 //
-// where remote, here and in the answer, is eight or four bytes: key slots, areas and notifications of the context's remote memory, each a byte with
-// one more than the exponent of the power of two, or 0 for none; then zeros.
+// where remote, here and in the answer, is eight or four bytes: key slots, areas and notifications
+// of the context's remote memory, each a byte with one more than the exponent of the power of two,
+// or 0 for none; then zeros.
 type AttachRequest struct {
 	GID, Node uint16
 	Slots     uint32           // of each queue, a power of two; 0: the daemon's default
@@ -125,7 +126,8 @@ const (
 	MemoryDescriptor    = iota // the context's memory: register page, queue memory
 	DoorbellsDescriptor        // the doorbell page of the process's user
 	CardDescriptor             // eventfd: the process wakes a card that sleeps
-	ProcessDescriptor          // read end of a pipe, or eventfd: the card wakes a process that waits
+	// read end of a pipe, or eventfd: the card wakes a process that waits
+	ProcessDescriptor
 	AttachDescriptors
 )
 
@@ -388,15 +390,19 @@ type Info struct {
 	ABI         uint32   `json:"abi"`
 	Interfaces  []string `json:"interfaces"`
 	Profile     string   `json:"profile"`
-	XDPMode     string   `json:"xdp_mode"`           // where the NIC program runs, of all interfaces; "": there is none
-	BindMode    string   `json:"bind_mode"`          // how frames reach the card
-	UDPPort     uint16   `json:"udp_port,omitempty"` // that frames travel to in datagrams; 0: they have an EtherType of their own
-	Carriage    Carriage `json:"carriage"`
+	// where the NIC program runs, of all interfaces; "": there is none
+	XDPMode  string `json:"xdp_mode"`
+	BindMode string `json:"bind_mode"` // how frames reach the card
+	// that frames travel to in datagrams; 0: they have an EtherType of their own
+	UDPPort  uint16   `json:"udp_port,omitempty"`
+	Carriage Carriage `json:"carriage"`
 }
 
-// Carriage says how the messages of jobs travel: CarriageDaemon, or where jobs may have direct ports CarriageDirect. A daemon that does not say has the former.
+// Carriage says how the messages of jobs travel: CarriageDaemon, or where jobs may have direct
+// ports CarriageDirect. A daemon that does not say has the former.
 type Carriage struct {
-	Configured string `json:"configured"`    // by the administrator: CarriageDaemon, CarriageDirect or CarriageAuto
+	// by the administrator: CarriageDaemon, CarriageDirect or CarriageAuto
+	Configured string `json:"configured"`
 	Chosen     string `json:"chosen"`        // CarriageDaemon or CarriageDirect
 	Why        string `json:"why,omitempty"` // how ports were proven, or why there are none
 }

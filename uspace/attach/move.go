@@ -1,10 +1,12 @@
 package attach
 
-// This file moves a client's context to the card of another daemon that the process can reach, with everything that it has there: the page and
-// queues, the segments, windows and areas. Afterwards all stands where it stood: the memory of the new daemon is mapped in place of the old, so
-// neither pointers into segments nor what the libraries above hold change. Others go on sending meanwhile.
+// This file moves a client's context to the card of another daemon that the process can reach, with
+// everything that it has there: the page and queues, the segments, windows and areas. Afterwards
+// all stands where it stood: the memory of the new daemon is mapped in place of the old, so neither
+// pointers into segments nor what the libraries above hold change. Others go on sending meanwhile.
 //
-//	arrive   a connection to the other daemon, a context without anything, segments as here; what can be copied beforehand is
+//	arrive   a connection to the other daemon, a context without anything, segments as here; what
+//	         can be copied beforehand is
 //	leave    this daemon's card lets go, and hands out an image of what it knew
 //	copy     all memory
 //	image    the other card takes it, and goes on
@@ -26,10 +28,11 @@ import (
 // Move says what a move took.
 type Move struct {
 	Card uint16 // where the context is now
-	// Pause is how long the context took and sent nothing, as far as the process knows: from the moment when its old card let go.
+	// Pause is how long the context took and sent nothing, as far as the process knows: from the
+	// moment when its old card let go.
 	Pause time.Duration
-	// Untold is how many cards of the group did not answer when they were told. They hear of it when they send to the old card; until then they
-	// refuse what the process sends to them.
+	// Untold is how many cards of the group did not answer when they were told. They hear of it
+	// when they send to the old card; until then they refuse what the process sends to them.
 	Untold int
 	Bytes  uint64 // of memory, copied
 }
@@ -40,14 +43,17 @@ type segment struct {
 	rights funi.Rights
 }
 
-// Move moves the context to the card of the daemon at the socket, as soon as all that the process has sent is delivered and its operations are
-// complete. The group must be known there (funet run names it to all of its hosts). The context of the call bounds the wait.
+// Move moves the context to the card of the daemon at the socket, as soon as all that the process
+// has sent is delivered and its operations are complete. The group must be known there (funet run
+// names it to all of its hosts). The context of the call bounds the wait.
 //
-// Errors: where the context stays as it was, those of Open at the other daemon, ErrBusy if something that it has sent is not taken, ErrRoute if the cards do not know
-// each other, and the cause of the end of ctx. If something fails when the old card has let go, the context is gone: ErrLost.
+// Errors: where the context stays as it was, those of Open at the other daemon, ErrBusy if
+// something that it has sent is not taken, ErrRoute if the cards do not know each other, and the
+// cause of the end of ctx. If something fails when the old card has let go, the context is gone:
+// ErrLost.
 //
-// It belongs to the client's goroutine, and nobody may touch segments meanwhile. What processes start with is not changed: a C program, and one whose
-// memory is its own, does not move.
+// It belongs to the client's goroutine, and nobody may touch segments meanwhile. What processes
+// start with is not changed: a C program, and one whose memory is its own, does not move.
 func (c *Client) Move(ctx context.Context, socket string) (Move, error) {
 	m, err := c.move(ctx, socket)
 	if err != nil {
@@ -78,7 +84,8 @@ func (c *Client) move(ctx context.Context, socket string) (m Move, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(deadline))
 	}
-	c.copyTo(n) // so that there are pages, and most of it need not come from far when all stands still
+	// so that there are pages, and most of it need not come from far when all stands still
+	c.copyTo(n)
 	image, left, err := c.leave(ctx, info.Card, patience)
 	if err != nil {
 		return m, err
@@ -138,7 +145,8 @@ func (c *Client) copyTo(n *Client) (bytes uint64) {
 
 // leave has the card let the context go.
 func (c *Client) leave(ctx context.Context, card uint16, patience time.Duration) (image []byte, a LeaveAnswer, err error) {
-	// The daemon answers when it is done; an end of the context meanwhile would leave the process without either.
+	// The daemon answers when it is done; an end of the context meanwhile would leave the process
+	// without either.
 	limit := time.Now().Add(max(patience, 0) + c.timeout + leaveTells)
 	if err := errors.Join(c.conn.SetDeadline(limit), Send(c.conn, LeaveRequest{Card: card, Patience: patience}.Encode())); err != nil {
 		c.lost(c.ending(err))

@@ -1,7 +1,8 @@
 package attach
 
-// This file is the messages of a move to another card: a process asks the daemon there to make room (KindArrive, as for a context), has the
-// one here let go (KindLeave), and hands the image on (KindImage). Images are longer than messages.
+// This file is the messages of a move to another card: a process asks the daemon there to make room
+// (KindArrive, as for a context), has the one here let go (KindLeave), and hands the image on
+// (KindImage). Images are longer than messages.
 
 import (
 	"encoding/binary"
@@ -18,7 +19,8 @@ const (
 	MaxImagePart = MaxMessage - imageRequestSize
 )
 
-// LeaveRequest asks to move the connection's context to another card: what it has sent is waited for, at most for Patience.
+// LeaveRequest asks to move the connection's context to another card: what it has sent is waited
+// for, at most for Patience.
 //
 //	u16 card@16, u16 0@18, u32 patience@20 in milliseconds
 //
@@ -28,7 +30,8 @@ type LeaveRequest struct {
 	Patience time.Duration
 }
 
-// Encode composes the message. Patience is rounded down to milliseconds, and cut to what the field holds.
+// Encode composes the message. Patience is rounded down to milliseconds, and cut to what the field
+// holds.
 func (r LeaveRequest) Encode() []byte {
 	b := encode(KindLeave, Done, leaveRequestSize)
 	binary.LittleEndian.PutUint16(b[16:], r.Card)
@@ -47,12 +50,14 @@ func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
 	return LeaveRequest{Card: binary.LittleEndian.Uint16(b[16:]), Patience: time.Duration(binary.LittleEndian.Uint32(b[20:])) * time.Millisecond}, nil
 }
 
-// LeaveAnswer says that the context has left its card. As many messages follow as its image needs, each a body of up to MaxImagePart bytes.
+// LeaveAnswer says that the context has left its card. As many messages follow as its image needs,
+// each a body of up to MaxImagePart bytes.
 //
 //	u64 image@16, u32 untold@24, u32 0@28, u64 pause@32
 type LeaveAnswer struct {
-	Image  uint64        // bytes
-	Untold int           // cards of the group that have not been told where the process is now; they are told later
+	Image uint64 // bytes
+	// cards of the group that have not been told where the process is now; they are told later
+	Untold int
 	Pause  time.Duration // from the moment when the card took nothing for the context any more
 }
 
@@ -81,8 +86,9 @@ func DecodeLeaveAnswer(b []byte) (LeaveAnswer, error) {
 	return a, nil
 }
 
-// ImageRequest is a part of an image for the connection's context, which arrives: parts follow each other from the first byte on. The answer has no
-// body, and that to the last part says that the context goes on.
+// ImageRequest is a part of an image for the connection's context, which arrives: parts follow each
+// other from the first byte on. The answer has no body, and that to the last part says that the
+// context goes on.
 //
 //	u64 total@16, u64 offset@24, bytes@32
 type ImageRequest struct {
@@ -115,8 +121,8 @@ func DecodeImageRequest(b []byte) (ImageRequest, error) {
 	return r, nil
 }
 
-// Whither is the JSON of a request of KindWhither and of its answer. A process asks where it is to move with an empty object, and says why it
-// did not with Failed.
+// Whither is the JSON of a request of KindWhither and of its answer. A process asks where it is to
+// move with an empty object, and says why it did not with Failed.
 type Whither struct {
 	Socket string `json:"socket,omitempty"` // of the daemon to move to
 	Failed string `json:"failed,omitempty"`

@@ -29,12 +29,12 @@ func Send(c *net.UnixConn, message []byte, descriptors ...int) error {
 	return nil
 }
 
-// Receive waits for one message, until the connection's read deadline, and returns it
-// with its descriptors, which are the caller's to close; they close on exec. It uses
-// buffer, of MaxMessage bytes, and the message aliases it. At most the given number of descriptors
-// are taken: with 0, as in a daemon, the kernel closes all that come, before they are
-// the process's; otherwise more than that is ErrMalformed, as is a message longer than
-// MaxMessage. Descriptors that the process has no room for wrap EMFILE. The end of the connection is io.EOF. One goroutine at a time.
+// Receive waits for one message, until the connection's read deadline, and returns it with its
+// descriptors, which are the caller's to close; they close on exec. It uses buffer, of MaxMessage
+// bytes, and the message aliases it. At most the given number of descriptors are taken: with 0, as
+// in a daemon, the kernel closes all that come, before they are the process's; otherwise more than
+// that is ErrMalformed, as is a message longer than MaxMessage. Descriptors that the process has no
+// room for wrap EMFILE. The end of the connection is io.EOF. One goroutine at a time.
 func Receive(c *net.UnixConn, buffer []byte, descriptors int) (message []byte, got []int, err error) {
 	var oob []byte
 	if descriptors > 0 {
@@ -80,7 +80,8 @@ func rights(oob []byte) (got []int, err error) {
 	return got, nil
 }
 
-// HungUp reports whether the other end of a connection is gone. Any goroutine may ask, also while another receives.
+// HungUp reports whether the other end of a connection is gone. Any goroutine may ask, also while
+// another receives.
 func HungUp(c *net.UnixConn) (gone bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -113,7 +113,8 @@ func TestDescriptorsAreRefused(t *testing.T) {
 	}
 }
 
-// Rule: a process at its limit of open files hears that, and not that the message is malformed; no descriptor is left over.
+// Rule: a process at its limit of open files hears that, and not that the message is malformed; no
+// descriptor is left over.
 func TestNoRoomForDescriptors(t *testing.T) {
 	client, server := pair(t)
 	if err := attach.Send(server, samples()[1], 0, 0, 0, 0); err != nil {

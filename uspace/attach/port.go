@@ -1,7 +1,8 @@
 package attach
 
-// This file is direct ports: a process of a job that is direct (JobRequest.Direct) gets memory and the socket of a port of
-// its own instead of a context, and has a card of its own on it (package card). The connection is its place in the job.
+// This file is direct ports: a process of a job that is direct (JobRequest.Direct) gets memory and
+// the socket of a port of its own instead of a context, and has a card of its own on it (package
+// card). The connection is its place in the job.
 
 import (
 	"bytes"
@@ -24,14 +25,16 @@ const (
 
 	// TicketSize is the size of a ticket in bytes.
 	TicketSize = 16
-	// patience is how long a process waits for another daemon when the one has ended that gave its port.
+	// patience is how long a process waits for another daemon when the one has ended that gave its
+	// port.
 	patience = 30 * time.Second
 )
 
 // Ticket is what a process shows that goes on with its port.
 type Ticket [TicketSize]byte
 
-// EncodePort composes the request for the port of a node: slots and remote memory are the process's own business, and zero.
+// EncodePort composes the request for the port of a node: slots and remote memory are the process's
+// own business, and zero.
 func (r AttachRequest) EncodePort() []byte { return r.encode(KindPort) }
 
 // DecodePortRequest reads it.
@@ -43,28 +46,33 @@ func DecodePortRequest(b []byte) (AttachRequest, error) {
 	return r, err
 }
 
-// PortAnswer says what was made. With it come PortDescriptors descriptors: the memory, and the socket.
+// PortAnswer says what was made. With it come PortDescriptors descriptors: the memory, and the
+// socket.
 //
-//	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24, geometry@28: six times u32, in the order of its fields, ticket@52,
-//	u32 flags@68 (bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72,
+//	u16 gid@16, u16 node@18, u32 nodes@20, u32 mtu@24,
+//	geometry@28: six times u32, in the order of its fields, ticket@52, u32 flags@68
+//	(bit 0: there is a key; bit 1: what is authenticated need not be encrypted), key@72,
 //	u32 peer timeout@104, u32 connect timeout@108, in milliseconds
 //
-// While the connection lasts the place is the process's. A message that comes later is a refusal of this kind, and says why
-// the place is lost. When the connection ends without, the daemon has ended: the process has some time to show its ticket to the next one.
+// While the connection lasts the place is the process's. A message that comes later is a refusal of
+// this kind, and says why the place is lost. When the connection ends without, the daemon has
+// ended: the process has some time to show its ticket to the next one.
 type PortAnswer struct {
 	GID, Node uint16
 	Nodes     uint32 // members of the group
 	MTU       uint32 // of the port's link, in bytes
 	Geometry  port.Geometry
 	Ticket    Ticket
-	// Key is the secret of the job's own key, where hosts have keys; nil: frames are not authenticated. Readable: they need not be encrypted.
+	// Key is the secret of the job's own key, where hosts have keys; nil: frames are not
+	// authenticated. Readable: they need not be encrypted.
 	Key      []byte
 	Readable bool
 	// Generic: the programs at the port's links run in generic mode.
 	Generic bool
 	// Sums: the guard needs the sum of each frame (afxdp.Direct).
 	Sums bool
-	// PeerTimeout and ConnectTimeout are the daemon's, for the card on the port (engine.Config), in whole milliseconds.
+	// PeerTimeout and ConnectTimeout are the daemon's, for the card on the port (engine.Config), in
+	// whole milliseconds.
 	PeerTimeout, ConnectTimeout time.Duration
 }
 
@@ -118,7 +126,8 @@ func (a *PortAnswer) fields() [6]*uint32 {
 	return [...]*uint32{&g.FrameSize, &g.Frames, &g.RxSize, &g.TxSize, &g.FillSize, &g.CompletionSize}
 }
 
-// DecodePortAnswer reads the message. Whoever opens a port judges its sizes. The error of a refused request is a *Refusal.
+// DecodePortAnswer reads the message. Whoever opens a port judges its sizes. The error of a refused
+// request is a *Refusal.
 func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 	if err := fixed(b, KindPort|AnswerBit, portAnswerSize); err != nil {
 		return a, err
@@ -148,7 +157,8 @@ func DecodePortAnswer(b []byte) (a PortAnswer, err error) {
 	return a, nil
 }
 
-// ResumeRequest asks for the place that a process has by its port. The answer has no body (EncodeBody).
+// ResumeRequest asks for the place that a process has by its port. The answer has no body
+// (EncodeBody).
 //
 //	u16 gid@16, u16 node@18, u32 0@20, ticket@24, token@40
 type ResumeRequest struct {
@@ -187,13 +197,15 @@ type Port struct {
 	done   context.Context // ends with Close
 	end    context.CancelFunc
 
-	mu    sync.Mutex
-	conn  *net.UnixConn
-	asked chan<- reply // of a request that the daemon at conn has to answer (share.go); nil: there is none
+	mu   sync.Mutex
+	conn *net.UnixConn
+	// of a request that the daemon at conn has to answer (share.go); nil: there is none
+	asked chan<- reply
 }
 
-// OpenPort connects to the daemon and asks for the port of a node. Slots, Remote and Spin of the configuration are not used. Errors are
-// those of Open, ErrCarriage where the job is none of direct ports, and ErrNoPort.
+// OpenPort connects to the daemon and asks for the port of a node. Slots, Remote and Spin of the
+// configuration are not used. Errors are those of Open, ErrCarriage where the job is none of direct
+// ports, and ErrNoPort.
 func OpenPort(cfg Config) (_ *Port, err error) {
 	c := newClient(cfg.Context, cfg.Socket, cfg.Timeout)
 	defer func() {
@@ -231,8 +243,9 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 	return p, nil
 }
 
-// Watch waits until the place is the process's no more, says why, unless Close was called before, and ends. Meanwhile it tells what becomes of the other
-// processes of the job. When the daemon has ended it shows the ticket to the next one. A goroutine of its own calls it.
+// Watch waits until the place is the process's no more, says why, unless Close was called before,
+// and ends. Meanwhile it tells what becomes of the other processes of the job. When the daemon has
+// ended it shows the ticket to the next one. A goroutine of its own calls it.
 func (p *Port) Watch(lose func(why error), tell func(Fate)) {
 	buffer := make([]byte, MaxMessage)
 	news := &fates{tell, map[uint16]uint64{}, p.Answer.Nodes}
@@ -270,7 +283,9 @@ func (p *Port) listen(buffer []byte, news *fates) error {
 			err = news.take(message)
 		case h.Kind == KindPort|AnswerBit:
 			_, err = DecodeBody(message, h.Kind)
-		} // another kind is nothing that this version knows, or refuses what another daemon would do
+			// another kind is nothing that this version knows, or refuses what another daemon would
+			// do
+		}
 		if err != nil {
 			p.deliver(reply{err: errUnanswered})
 			return err
@@ -278,7 +293,8 @@ func (p *Port) listen(buffer []byte, news *fates) error {
 	}
 }
 
-// resume shows the ticket to the daemon at the socket, and again while there is none, or it has yet to hear of the job.
+// resume shows the ticket to the daemon at the socket, and again while there is none, or it has yet
+// to hear of the job.
 func (p *Port) resume(buffer []byte) error {
 	until := time.Now().Add(patience)
 	request := ResumeRequest{GID: p.cfg.GID, Node: p.cfg.Node, Ticket: p.Answer.Ticket, Token: p.cfg.Token}.Encode()
@@ -306,7 +322,8 @@ func (p *Port) show(request, buffer []byte, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(p.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
+	// the past: whatever waits ends
+	defer context.AfterFunc(p.done, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if err = conn.SetDeadline(until); err == nil {
 		err = Send(conn, request)
 	}
@@ -341,8 +358,8 @@ func (p *Port) Close() error {
 	return p.conn.Close()
 }
 
-// persist sends a request, and sends it again while this node's process before this one still has its place. It
-// returns the descriptors that came with the answer that decode has read.
+// persist sends a request, and sends it again while this node's process before this one still has
+// its place. It returns the descriptors that came with the answer that decode has read.
 func (c *Client) persist(cfg *Config, request []byte, descriptors int, decode func(message []byte) error) ([]int, error) {
 	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		message, got, err := c.ask(request, descriptors)

@@ -1,8 +1,8 @@
 package attach
 
-// This file is how a client waits, as package wait says: it looks at its registers,
-// then yields the processor between looks, as the card may want it, and then asks the card to wake it
-// and sleeps (poll(2) on the descriptor that the card writes, on the socket, and on an eventfd of its own).
+// This file is how a client waits, as package wait says: it looks at its registers, then yields the
+// processor between looks, as the card may want it, and then asks the card to wake it and sleeps
+// (poll(2) on the descriptor that the card writes, on the socket, and on an eventfd of its own).
 
 import (
 	"cmp"
@@ -32,11 +32,12 @@ func endings(sock, event, alarm int) [3]unix.PollFd {
 	return [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN}, {Fd: int32(alarm), Events: unix.POLLIN}}
 }
 
-// Drive lets the card run. It does next to nothing while the program finds something in
-// its queues between calls, or works between them; when nothing has happened for some time it
-// yields the processor, and then sleeps until the card does something for the process, which writes of others are if the program asks for them
-// (funi.Interface.Watch), or somebody calls Interrupt, at most for 8 ms at a time. When the context is gone it returns at once; then Err says why, and
-// package am returns funi.ErrDetached.
+// Drive lets the card run. It does next to nothing while the program finds something in its queues
+// between calls, or works between them; when nothing has happened for some time it yields the
+// processor, and then sleeps until the card does something for the process, which writes of others
+// are if the program asks for them (funi.Interface.Watch), or somebody calls Interrupt, at most for
+// 8 ms at a time. When the context is gone it returns at once; then Err says why, and package am
+// returns funi.ErrDetached.
 func (c *Client) Drive() { c.drive(true) }
 
 // Look is Drive that neither yields nor sleeps, for a program that does both by itself.
@@ -86,7 +87,8 @@ func (c *Client) over(now int64) bool {
 	return false
 }
 
-// sleep waits for the card's wake, something on the socket, or the given number of nanoseconds to pass.
+// sleep waits for the card's wake, something on the socket, or the given number of nanoseconds to
+// pass.
 func (c *Client) sleep(nanoseconds int64) {
 	if !c.alarm.Sleep(&c.wait, c.fds[:], nanoseconds) {
 		c.fds[onSocket].Revents, c.fds[onEvent].Revents = 0, 0
@@ -98,15 +100,16 @@ func (c *Client) sleep(nanoseconds int64) {
 	}
 }
 
-// Interrupt ends the sleep in Drive or Wait that is under way, or the next one, and one that follows Arm. A Wait goes on unless
-// there is a reason to end. Any goroutine may call it, at any time.
+// Interrupt ends the sleep in Drive or Wait that is under way, or the next one, and one that
+// follows Arm. A Wait goes on unless there is a reason to end. Any goroutine may call it, at any
+// time.
 func (c *Client) Interrupt() { c.alarm.Call() }
 
-// Wait blocks until a message or a return waits in the queues, the queues are halted for
-// the program (funi.Interface.Halt), or the card has given slots of a send queue back or
-// changed CNTL since the last Wait, or others have written memory that is watched (funi.Interface.Watch), or ctx ends: then it returns context.Cause. It may
-// return nil although nothing has happened. ErrLost and funi.ErrDetached say that the
-// context of the card is gone.
+// Wait blocks until a message or a return waits in the queues, the queues are halted for the
+// program (funi.Interface.Halt), or the card has given slots of a send queue back or changed CNTL
+// since the last Wait, or others have written memory that is watched (funi.Interface.Watch), or ctx
+// ends: then it returns context.Cause. It may return nil although nothing has happened. ErrLost and
+// funi.ErrDetached say that the context of the card is gone.
 func (c *Client) Wait(ctx context.Context) error {
 	for {
 		p := c.page.Published()
@@ -150,7 +153,8 @@ func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
 	return func() { stop() }
 }
 
-// look notes the end of the context if the card has published it, and moves it if the daemon asks for that.
+// look notes the end of the context if the card has published it, and moves it if the daemon asks
+// for that.
 func (c *Client) look(p funi.Published) {
 	if p.Gone && c.err == nil {
 		c.lost(fmt.Errorf("the daemon has ended the context: %w", cmp.Or(c.page.Err(), funi.ErrDetached)))
@@ -160,7 +164,8 @@ func (c *Client) look(p funi.Published) {
 	}
 }
 
-// listen notes the end of the daemon if a descriptor has seen it: whose end is closed first is the kernel's choice.
+// listen notes the end of the daemon if a descriptor has seen it: whose end is closed first is the
+// kernel's choice.
 func (c *Client) listen() {
 	ended := c.fds[onSocket].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) | c.fds[onEvent].Revents&unix.POLLHUP
 	if ended != 0 && !c.page.Gone() {

@@ -61,11 +61,12 @@ type daemon struct {
 
 // served is a context.
 type served struct {
-	ctx      *engine.Context
-	memory   *funi.Memory
-	mapped   [][]byte
-	card     int
-	process  int // write end of the pipe that wakes the process: the process sees its end, as with a daemon
+	ctx    *engine.Context
+	memory *funi.Memory
+	mapped [][]byte
+	card   int
+	// write end of the pipe that wakes the process: the process sees its end, as with a daemon
+	process  int
 	seen     funi.Published
 	segments map[uint32][]byte
 	bytes    uint64
@@ -141,7 +142,8 @@ func eventfd(t testing.TB) int {
 
 func signal(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// do has the engine's goroutine call f between two steps. It returns false if that goroutine has ended.
+// do has the engine's goroutine call f between two steps. It returns false if that goroutine has
+// ended.
 func (d *daemon) do(f func()) bool {
 	done := make(chan struct{})
 	select {

@@ -1,8 +1,9 @@
 package attach
 
-// This file is memory between processes with direct ports on one host (package port/shared): a process asks which nodes of its job
-// are here (KindNeighbours) and, when it has much to say to one of them, for the memory of the two (KindShare). Both get the same, whoever asks first,
-// and it ends with the first of them: the daemon then erases it.
+// This file is memory between processes with direct ports on one host (package port/shared): a
+// process asks which nodes of its job are here (KindNeighbours) and, when it has much to say to one
+// of them, for the memory of the two (KindShare). Both get the same, whoever asks first, and it
+// ends with the first of them: the daemon then erases it.
 
 import (
 	"encoding/binary"
@@ -17,7 +18,8 @@ const (
 	shareAnswerSize  = 32
 )
 
-// EncodeNeighbours composes the answer to a request of KindNeighbours: the other nodes of the job that are on the card's host, present or not.
+// EncodeNeighbours composes the answer to a request of KindNeighbours: the other nodes of the job
+// that are on the card's host, present or not.
 //
 //	u16 node@16, u16 node@18, ...
 func EncodeNeighbours(nodes []uint16) ([]byte, error) {
@@ -43,8 +45,9 @@ func DecodeNeighbours(b []byte) (nodes []uint16, err error) {
 	return nodes, nil
 }
 
-// ShareRequest asks for the memory of the process and a neighbour. Refusals: ErrBusy, while the neighbour has no port here or the memory is being made;
-// ErrForbidden, where it is another user's; ErrQuota and ErrFull.
+// ShareRequest asks for the memory of the process and a neighbour. Refusals: ErrBusy, while the
+// neighbour has no port here or the memory is being made; ErrForbidden, where it is another user's;
+// ErrQuota and ErrFull.
 //
 //	u16 node@16, 6 zeros
 type ShareRequest struct{ Node uint16 }
@@ -101,8 +104,9 @@ type reply struct {
 	err         error // the connection has ended before
 }
 
-// Neighbours returns the other nodes of the job on this host, present or not. It needs Watch, which takes the answer, and ends with Close. One goroutine
-// at a time calls it or Share. ErrKind: the daemon is of a release that has no such memory.
+// Neighbours returns the other nodes of the job on this host, present or not. It needs Watch, which
+// takes the answer, and ends with Close. One goroutine at a time calls it or Share. ErrKind: the
+// daemon is of a release that has no such memory.
 func (p *Port) Neighbours() ([]uint16, error) {
 	request, err := EncodeBody(KindNeighbours, nil)
 	if err != nil {
@@ -116,8 +120,9 @@ func (p *Port) Neighbours() ([]uint16, error) {
 	return DecodeNeighbours(r.message)
 }
 
-// Share returns the memory of this node and a neighbour, of the given size in bytes; it is the caller's. It is otherwise as Neighbours. Errors are those of a
-// refusal (ShareRequest), and ErrMemory.
+// Share returns the memory of this node and a neighbour, of the given size in bytes; it is the
+// caller's. It is otherwise as Neighbours. Errors are those of a refusal (ShareRequest), and
+// ErrMemory.
 func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	r, err := p.ask(ShareRequest{node}.Encode())
 	if err != nil {
@@ -134,7 +139,8 @@ func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	return os.NewFile(uintptr(r.descriptors[0]), "the memory of two neighbours"), nil
 }
 
-// ask sends a request and waits for the answer, and again when the daemon has ended before that and another has taken its place.
+// ask sends a request and waits for the answer, and again when the daemon has ended before that and
+// another has taken its place.
 func (p *Port) ask(request []byte) (reply, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		r, err := p.askOnce(request)
@@ -172,7 +178,8 @@ func (p *Port) askOnce(request []byte) (reply, error) {
 	}
 }
 
-// answered takes a message that answers a request of ask, and reports whether it is one. Nobody may wait for it any more.
+// answered takes a message that answers a request of ask, and reports whether it is one. Nobody may
+// wait for it any more.
 func (p *Port) answered(message []byte, got []int) bool {
 	h, err := DecodeHeader(message)
 	if err != nil || h.Kind != KindNeighbours|AnswerBit && h.Kind != KindShare|AnswerBit {

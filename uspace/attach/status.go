@@ -73,7 +73,8 @@ const (
 	ErrHost
 	// ErrKey: a card of the list has another key than this one, or only one of the two has one.
 	ErrKey
-	// ErrCarriage: the processes of the job have direct ports, and no contexts on the card, or the other way round.
+	// ErrCarriage: the processes of the job have direct ports, and no contexts on the card, or the
+	// other way round.
 	ErrCarriage
 	// ErrNoPort: the daemon gives no direct ports, or not for such a job.
 	ErrNoPort

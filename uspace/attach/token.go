@@ -31,7 +31,8 @@ func ParseToken(s string) (t Token, err error) {
 	if b, err := hex.DecodeString(s); err == nil && len(b) == TokenSize {
 		return Token(b), nil
 	}
-	return t, fmt.Errorf("reading a token of %d characters: %w", len(s), ErrTokenText) // not the token: errors are logged
+	// not the token: errors are logged
+	return t, fmt.Errorf("reading a token of %d characters: %w", len(s), ErrTokenText)
 }
 
 // Zero reports whether nobody has drawn the token.

@@ -1,6 +1,7 @@
 package attach_test
 
-// This file holds the rules of a process that sleeps until others write into its memory (funi/written.go), over a daemon.
+// This file holds the rules of a process that sleeps until others write into its memory
+// (funi/written.go), over a daemon.
 
 import (
 	"encoding/binary"
@@ -55,8 +56,9 @@ func (d *daemon) putNumbers(t *testing.T, n uint64) {
 	}
 }
 
-// Rule: a process that asks for it is woken by what others write, and by nothing else if nothing else comes, also when the write comes just before the sleep;
-// in Wait, which returns for news alone, and in an event loop.
+// Rule: a process that asks for it is woken by what others write, and by nothing else if nothing
+// else comes, also when the write comes just before the sleep; in Wait, which returns for news
+// alone, and in an event loop.
 func TestWritesEndASleep(t *testing.T) {
 	const numbers = 400
 	for name, sleep := range map[string]func(t *testing.T, c *attach.Client) error{

@@ -6,17 +6,19 @@
 // Interface and calls Drive; Drive steps the engine, which sends what waits and
 // delivers what arrived; the library then looks into the receive queues.
 //
-// A Card belongs to the goroutine that opened it, which Open locks to its OS
-// thread; with Config.AnyThread to one goroutine at a time. Interrupt alone is for any. Drive spins while the process has a processor to itself. When others want
-// it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
-// that more nodes than processors make progress.
+// A Card belongs to the goroutine that opened it, which Open locks to its OS thread; with
+// Config.AnyThread to one goroutine at a time. Interrupt alone is for any. Drive spins while the
+// process has a processor to itself. When others want it, a process that only waits sleeps in Drive
+// until a frame arrives (rest.go), so that more nodes than processors make progress.
 //
-// On a direct port a goroutine drives the card while the program computes (relief.go). Calls then wait for the end of a step, at most, and cost two
-// atomic operations more. What the card writes into memory that others may write may come at any time, as with a daemon's card: a program that looks there
-// without waiting uses atomic loads. On interfaces of its own a card runs only while the program calls.
+// On a direct port a goroutine drives the card while the program computes (relief.go). Calls then
+// wait for the end of a step, at most, and cost two atomic operations more. What the card writes
+// into memory that others may write may come at any time, as with a daemon's card: a program that
+// looks there without waiting uses atomic loads. On interfaces of its own a card runs only while
+// the program calls.
 //
-// A thread beside the card checks once a second whether each interface works. It mends what it can; otherwise Fault
-// says what is wrong (mind.go).
+// A thread beside the card checks once a second whether each interface works. It mends what it can;
+// otherwise Fault says what is wrong (mind.go).
 //
 // No call waits for ever: Close has a time limit, and Config.Context ends every wait.
 //
@@ -78,7 +80,8 @@ type Peer struct {
 // UDP has frames travel in UDP datagrams.
 type UDP struct {
 	Port uint16 // 0: encap.DefaultPort; all members of the group have the same
-	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: nobody reads one.
+	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: nobody
+	// reads one.
 	Tell func(line string)
 }
 
@@ -92,8 +95,8 @@ type Config struct {
 	Token [TokenSize]byte
 	Node  uint16 // own node number
 	Peers []Peer // all members, itself included or not
-	// Key authenticates all that members send each other, and encrypts it unless all of them have Readable; they all have the
-	// same, or none. Peer.Key is that with one of them.
+	// Key authenticates all that members send each other, and encrypts it unless all of them have
+	// Readable; they all have the same, or none. Peer.Key is that with one of them.
 	Key       *link.Key
 	Readable  bool
 	Slots     int              // per queue; 0 stands for DefaultSlots
@@ -105,30 +108,32 @@ type Config struct {
 	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
 	// members of the group agree about Jumbo.
 	Jumbo bool
-	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none. All members have the same.
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none. All members
+	// have the same.
 	VLAN               uint16
 	RxRing, FillFrames int
-	// Queue is that of afxdp.Config: the one queue of each interface that frames leave on; nil: all.
+	// Queue is that of afxdp.Config: the one queue of each interface that frames leave on; nil:
+	// all.
 	Queue *int
 	// System lets frames of the system group in, too; see SystemEvents.
 	System bool
-	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has the
-	// card's own address, too.
+	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has
+	// the card's own address, too.
 	UDP *UDP
-	// Direct is a port that a daemon's helper made for this process, instead of Interfaces. Peers have no addresses then, and
-	// Key, UDP, VLAN, Jumbo and what is said of sockets are not used.
+	// Direct is a port that a daemon's helper made for this process, instead of Interfaces. Peers
+	// have no addresses then, and Key, UDP, VLAN, Jumbo and what is said of sockets are not used.
 	Direct *Direct
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
-	// AnyThread has Open lock no goroutine to its thread, so that goroutines can pass the card on to each other; CPU is
-	// negative then.
+	// AnyThread has Open lock no goroutine to its thread, so that goroutines can pass the card on
+	// to each other; CPU is negative then.
 	AnyThread bool
 	// Profile is the hardware that the card, its links and the processor beside it are to
 	// be as slow as; nil: the host as it is. The program's library charges Card.CPU then.
 	// Profiles that are no model give machine.ErrParts.
 	Profile *hwprofiles.Profile
-	// Tell takes a line when something is wrong with an interface, and when it is mended, from any goroutine; nil:
-	// nobody reads one.
+	// Tell takes a line when something is wrong with an interface, and when it is mended, from any
+	// goroutine; nil: nobody reads one.
 	Tell func(line string)
 	// Tune may change the engine's configuration; nil leaves the native one.
 	Tune func(*engine.Config)
@@ -194,8 +199,8 @@ type Card struct {
 	relief     *relief     // nil: there is none (relief.go)
 }
 
-// Open makes a card and attaches a context. It locks the calling goroutine to its OS thread until Close, unless
-// Config.AnyThread is set, and must run in the network namespace of the interfaces.
+// Open makes a card and attaches a context. It locks the calling goroutine to its OS thread until
+// Close, unless Config.AnyThread is set, and must run in the network namespace of the interfaces.
 func Open(c Config) (_ *Card, err error) {
 	if c.GID == 0 || c.GID > arctic.MaxGID {
 		return nil, fmt.Errorf("opening card for group %d: %w; use 1 to %d (0 is the system group)", c.GID, ErrGID, arctic.MaxGID)
@@ -393,7 +398,8 @@ func (c *Config) engineConfig() (engine.Config, error) {
 	return cfg, nil
 }
 
-// datagrams returns what the port of an interface, by its place among Interfaces, has to know with UDP.
+// datagrams returns what the port of an interface, by its place among Interfaces, has to know with
+// UDP.
 func (c *Config) datagrams(at int) *afxdp.UDP {
 	if c.UDP == nil {
 		return nil
@@ -410,10 +416,10 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 	return u
 }
 
-// Fault returns a known problem of the way to a node's card, nil if there is none: with UDP, that there is no
-// route, neighbour or room for frames (it wraps paths.ErrNoPath), or what a router has answered lately; that
-// the interface to the card does not work (it wraps ErrInterface); or a finding of hellos, such as another version, or
-// two cards with the number.
+// Fault returns a known problem of the way to a node's card, nil if there is none: with UDP, that
+// there is no route, neighbour or room for frames (it wraps paths.ErrNoPath), or what a router has
+// answered lately; that the interface to the card does not work (it wraps ErrInterface); or a
+// finding of hellos, such as another version, or two cards with the number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -443,12 +449,12 @@ func (k *Card) Now() int64 {
 // wall is the host's clock.
 func (k *Card) wall() int64 { return int64(time.Since(k.start)) }
 
-// Drive lets the card run: it steps the engine if there is a frame to receive, a packet
-// that was not there at the last step, or work left over, and otherwise at every glance-th call, for
-// timers and for receive queues that have room again. So a program that polls in
-// vain pays for a look at a ring and two registers, not for a clock and a step. A
-// program that works between two calls has every call step: so timers, such as that of
-// an acknowledgment, are not late by many times its work.
+// Drive lets the card run: it steps the engine if there is a frame to receive, a packet that was
+// not there at the last step, or work left over, and otherwise at every glance-th call, for timers
+// and for receive queues that have room again. So a program that polls in vain pays for a look at a
+// ring and two registers, not for a clock and a step. A program that works between two calls has
+// every call step: so timers, such as that of an acknowledgment, are not late by many times its
+// work.
 //
 // A step that only receives is given the time of the last look at the clock, which
 // is dear on virtual machines: acknowledgments then become due a little early and
@@ -506,7 +512,8 @@ func (k *Card) run(rests bool) {
 	}
 }
 
-// countFaults counts what the engine tells its owner; what is done about it Config.Tune says, if it says anything.
+// countFaults counts what the engine tells its owner; what is done about it Config.Tune says, if it
+// says anything.
 func (k *Card) countFaults(cfg *engine.Config) {
 	owner := cfg.Fault
 	cfg.Fault = func(gid, node, source uint16, reason arctic.Reason) (hold bool) {
@@ -515,8 +522,9 @@ func (k *Card) countFaults(cfg *engine.Config) {
 	}
 }
 
-// Faults returns how often others have missed the process's windows or were refused, and how many of its packets had no route, since the card was opened. What the
-// card does about them is Config.Tune's to say (engine.Config.Fault).
+// Faults returns how often others have missed the process's windows or were refused, and how many
+// of its packets had no route, since the card was opened. What the card does about them is
+// Config.Tune's to say (engine.Config.Fault).
 func (k *Card) Faults() engine.Faults {
 	k.relief.take()
 	defer k.relief.give()
@@ -542,22 +550,24 @@ func (k *Card) receives() bool {
 	return k.neighbours.ready()
 }
 
-// Ports returns the port of each interface. While an interface is being opened anew its port is a closed one;
-// afterwards it is another.
+// Ports returns the port of each interface. While an interface is being opened anew its port is a
+// closed one; afterwards it is another.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
 // Engine returns the engine, for its counters; on a direct port it is used within Alone.
 func (k *Card) Engine() *engine.Card { return k.engine }
 
-// Alone calls f, which looks at the engine or at ports, while nothing else drives the card. f must not call the card.
+// Alone calls f, which looks at the engine or at ports, while nothing else drives the card. f must
+// not call the card.
 func (k *Card) Alone(f func()) {
 	k.relief.take()
 	defer k.relief.give()
 	f()
 }
 
-// Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The
-// card goes on trying; peers become silent in the meantime. On a direct port it is also why the place in the job is gone (Lose).
+// Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The card goes on
+// trying; peers become silent in the meantime. On a direct port it is also why the place in the job
+// is gone (Lose).
 func (k *Card) Err() error {
 	if k.lost != nil {
 		return k.lost
@@ -572,10 +582,10 @@ func (k *Card) Err() error {
 	return nil
 }
 
-// Close waits until everything sent has been delivered, at most for the time given,
-// and meanwhile discards what the process has not received. Then it says goodbye to
-// the peers, detaches from the interfaces and unlocks the OS thread. It returns an
-// error when something was left undelivered, funi.ErrUndelivered when that was for want of time. The end of Config.Context ends the wait.
+// Close waits until everything sent has been delivered, at most for the time given, and meanwhile
+// discards what the process has not received. Then it says goodbye to the peers, detaches from the
+// interfaces and unlocks the OS thread. It returns an error when something was left undelivered,
+// funi.ErrUndelivered when that was for want of time. The end of Config.Context ends the wait.
 func (k *Card) Close(linger time.Duration) error {
 	k.relief.stop()
 	end := k.wall() + int64(linger)

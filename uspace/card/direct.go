@@ -1,8 +1,9 @@
 package card
 
-// This file is a card on a direct port: a daemon admits the process, and its helper made the socket. The job's cards are its
-// nodes. There is no interface to mind, nobody to say hello to, and no address: the switch of each host knows where
-// nodes are. fate.go is what the daemon tells of them.
+// This file is a card on a direct port: a daemon admits the process, and its helper made the
+// socket. The job's cards are its nodes. There is no interface to mind, nobody to say hello to, and
+// no address: the switch of each host knows where nodes are. fate.go is what the daemon tells of
+// them.
 
 import (
 	"context"
@@ -22,8 +23,9 @@ type Direct struct {
 	Close func() error
 	// Incarnation is the card's, by which the daemon knows the process.
 	Incarnation uint32
-	// Doubt asks whether the process of a node lives, which was silent for half of PeerTimeout, by the incarnation of its card: Ended or Lives
-	// may answer. Whoever drives the card calls it, and it does not wait. nil: nobody knows.
+	// Doubt asks whether the process of a node lives, which was silent for half of PeerTimeout, by
+	// the incarnation of its card: Ended or Lives may answer. Whoever drives the card calls it, and
+	// it does not wait. nil: nobody knows.
 	Doubt func(node uint16, life uint32)
 	// PeerTimeout and ConnectTimeout are those of engine.Config; 0: the defaults.
 	PeerTimeout, ConnectTimeout time.Duration
@@ -74,7 +76,8 @@ func (k *Card) unminded() {
 	k.minder = m
 }
 
-// relieve is a step while the program computes. It returns for how many nanoseconds there is nothing to do; 0: there is more.
+// relieve is a step while the program computes. It returns for how many nanoseconds there is
+// nothing to do; 0: there is more.
 func (k *Card) relieve() (rest int64) {
 	k.neighbours.attend()
 	k.engine.Retime()
@@ -90,8 +93,9 @@ func (k *Card) relieve() (rest int64) {
 // Direct reports whether the card is on a direct port.
 func (k *Card) Direct() bool { return k.place != nil }
 
-// Lose tells the card that the place in the job, which it has from a daemon, is the process's no more, and why: calls of the program fail
-// from then on (funi.ErrDetached). Any goroutine may call it, once.
+// Lose tells the card that the place in the job, which it has from a daemon, is the process's no
+// more, and why: calls of the program fail from then on (funi.ErrDetached). Any goroutine may call
+// it, once.
 func (k *Card) Lose(why error) {
 	k.loss.Store(&why)
 	k.Interrupt()

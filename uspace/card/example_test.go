@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// A process has a card of its own on an interface, with the privileges that this takes; each member of the group names all of them.
-// Here two members run in the two network namespaces of a lab.
+// A process has a card of its own on an interface, with the privileges that this takes; each member
+// of the group names all of them. Here two members run in the two network namespaces of a lab.
 func Example() {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {

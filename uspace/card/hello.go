@@ -1,8 +1,9 @@
 package card
 
-// This file says hello for an embedded card (package hello): while its process lets it run, the card answers whoever
-// asks, and asks its peers by turns. That proves the queues of its interfaces and shows what is wrong with a peer. A
-// card of a modelled machine says no hellos: its links have a time of their own.
+// This file says hello for an embedded card (package hello): while its process lets it run, the
+// card answers whoever asks, and asks its peers by turns. That proves the queues of its interfaces
+// and shows what is wrong with a peer. A card of a modelled machine says no hellos: its links have
+// a time of their own.
 
 import (
 	"crypto/rand"
@@ -16,7 +17,8 @@ import (
 	"github.com/funet/funet/uspace/port/hello"
 )
 
-// greets makes the station that says hello, and returns the ports for the engine. Interfaces are plugged in.
+// greets makes the station that says hello, and returns the ports for the engine. Interfaces are
+// plugged in.
 func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 	host, _ := os.Hostname() // "": then it has no name
 	c := hello.Config{Self: hello.Said{Card: cfg.Card, Incarnation: cfg.Incarnation, Frames: arctic.Version, Host: host}}
@@ -67,7 +69,8 @@ func (k *Card) Hellos() hello.Counters {
 	return k.hello.Counters()
 }
 
-// helloFault returns the fault that was heard of a node's card, or of another card with this card's number.
+// helloFault returns the fault that was heard of a node's card, or of another card with this card's
+// number.
 func (k *Card) helloFault(node uint16) error {
 	if k.hello == nil {
 		return nil

@@ -38,8 +38,8 @@ func socketOn(t *testing.T, l *lab.Lab, host int) (fd, index int) {
 	return fd, index
 }
 
-// Rule: a card of one process answers hellos, and what they say of a peer is the peer's fault: another version,
-// and a second host with the own number; where nothing was heard there is none.
+// Rule: a card of one process answers hellos, and what they say of a peer is the peer's fault:
+// another version, and a second host with the own number; where nothing was heard there is none.
 func TestHello(t *testing.T) {
 	l, configs := newLab(t)
 	fd, index := socketOn(t, l, 1)

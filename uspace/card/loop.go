@@ -1,10 +1,10 @@
 package card
 
-// This file is a card in an event loop: a descriptor that is readable when the card has to run, for epoll(7) or Go's
-// runtime, instead of a sleep in Drive.
+// This file is a card in an event loop: a descriptor that is readable when the card has to run, for
+// epoll(7) or Go's runtime, instead of a sleep in Drive.
 //
-// The descriptor is an epoll instance of its own: the sockets, a timer at the time when the engine next wants to run, and
-// the eventfd of Interrupt.
+// The descriptor is an epoll instance of its own: the sockets, a timer at the time when the engine
+// next wants to run, and the eventfd of Interrupt.
 
 import (
 	"errors"
@@ -15,12 +15,14 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// busyWithout is how much the engine does after Disarm until the instance follows the sockets no more, up to the next Arm. While it does, the
-// kernel calls the instance, and all that follow it, for each frame that comes, on the processor of whoever sent it. To leave and to join
-// again costs less than what that costs for so many frames, and a dialogue with sleeps in between has fewer.
+// busyWithout is how much the engine does after Disarm until the instance follows the sockets no
+// more, up to the next Arm. While it does, the kernel calls the instance, and all that follow it,
+// for each frame that comes, on the processor of whoever sent it. To leave and to join again costs
+// less than what that costs for so many frames, and a dialogue with sleeps in between has fewer.
 const busyWithout = 64
 
-// shortest is the shortest sleep, in nanoseconds: what a sleep and its end cost is more. A card that owes an acknowledgment, say, sends it first.
+// shortest is the shortest sleep, in nanoseconds: what a sleep and its end cost is more. A card
+// that owes an acknowledgment, say, sends it first.
 const shortest = 60_000
 
 // loop is the descriptor. The zero value has none.
@@ -35,9 +37,10 @@ type loop struct {
 	err          error  // a descriptor could not be added; Arm then refuses, and the program polls
 }
 
-// Fd returns a descriptor that is readable when the card has something to do: something has come, a timer of the engine
-// has expired, or Interrupt was called, while Arm is in force. It may be polled, also by an epoll instance, and not
-// read. It is the card's until Close. On a card of a modelled machine Arm is never in force.
+// Fd returns a descriptor that is readable when the card has something to do: something has come, a
+// timer of the engine has expired, or Interrupt was called, while Arm is in force. It may be
+// polled, also by an epoll instance, and not read. It is the card's until Close. On a card of a
+// modelled machine Arm is never in force.
 func (k *Card) Fd() (int, error) {
 	if k.loop.made {
 		return k.loop.epoll, nil
@@ -49,8 +52,9 @@ func (k *Card) Fd() (int, error) {
 	return k.loop.epoll, nil
 }
 
-// Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns false if there is
-// something to do first: call Drive, look into the queues, and try again. The next call of Drive or Disarm takes it back.
+// Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns
+// false if there is something to do first: call Drive, look into the queues, and try again. The
+// next call of Drive or Disarm takes it back.
 //
 //	for {
 //		drive, and handle what has come, until nothing comes
@@ -147,7 +151,8 @@ func (l *loop) leave() {
 		return
 	}
 	for _, fd := range l.watched {
-		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) // that of a closed socket is out already
+		// that of a closed socket is out already
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, int(fd), nil)
 	}
 	l.out = true
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// sleepUntil sleeps in epoll_wait(2) until a descriptor is readable, or for much longer than anything takes.
+// sleepUntil sleeps in epoll_wait(2) until a descriptor is readable, or for much longer than
+// anything takes.
 func sleepUntil(fd int) error {
 	outer, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -38,8 +39,9 @@ func sleepUntil(fd int) error {
 	}
 }
 
-// Rule: whatever happens between the last look and the sleep, a card that waits as Arm says wakes for each message and for
-// each of the engine's times: everything is delivered and acknowledged with both cards in event loops.
+// Rule: whatever happens between the last look and the sleep, a card that waits as Arm says wakes
+// for each message and for each of the engine's times: everything is delivered and acknowledged
+// with both cards in event loops.
 func TestEventLoop(t *testing.T) {
 	const messages = 1000
 	l, configs := newLab(t)

@@ -1,14 +1,17 @@
 package card
 
-// This file watches the card's interfaces, beside the card: a thread of its own asks each port once a second whether it
-// works (afxdp.Port.Watch; that attaches the NIC program anew if needed), and opens a port anew
-// if Watch asks for it. The card's goroutine does not wait for that, which takes seconds when a driver resets its link:
-// meanwhile its frames to that interface are lost, and sent again.
+// This file watches the card's interfaces, beside the card: a thread of its own asks each port once
+// a second whether it works (afxdp.Port.Watch; that attaches the NIC program anew if needed), and
+// opens a port anew if Watch asks for it. The card's goroutine does not wait for that, which takes
+// seconds when a driver resets its link: meanwhile its frames to that interface are lost, and sent
+// again.
 //
-//	the minder: Watch says that it must be opened anew ──> closes it, opens another, tries again ──>
-//	the card:      takes the port out, and steps again ──┘              puts the other in <─────────┘
+//	the minder: Watch says: open anew ──> closes it, opens another, tries again ──┐
+//	the card:                           └─> takes the port out, steps again       │
+//	                                        puts the other in <───────────────────┘
 //
-// Fault reports a problem that is not mended, and so does the error of a call that waits for a peer behind the interface.
+// Fault reports a problem that is not mended, and so does the error of a call that waits for a peer
+// behind the interface.
 
 import (
 	"context"
@@ -105,8 +108,9 @@ func enter(space *os.File) error {
 	return unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
 }
 
-// stop ends the thread and waits for its end, which is that of a system call, but does not wait long for a port that is
-// being opened: that one is closed when it is open, and nothing else is touched.
+// stop ends the thread and waits for its end, which is that of a system call, but does not wait
+// long for a port that is being opened: that one is closed when it is open, and nothing else is
+// touched.
 func (m *minder) stop() {
 	if m == nil {
 		return
@@ -205,8 +209,9 @@ func (m *minder) fault(at int, err error) bool {
 	return err != nil && (was == nil || was.Error() != err.Error())
 }
 
-// ask has the card's goroutine fulfil a wish, and reports whether it did: a port that was taken out is no longer the
-// card's. It waits for a program that rarely lets the card run; such a card sends nothing meanwhile either.
+// ask has the card's goroutine fulfil a wish, and reports whether it did: a port that was taken out
+// is no longer the card's. It waits for a program that rarely lets the card run; such a card sends
+// nothing meanwhile either.
 func (m *minder) ask(w *wish) bool {
 	w.done = make(chan struct{})
 	m.wish.Store(w)
@@ -224,8 +229,8 @@ func (m *minder) ask(w *wish) bool {
 	}
 }
 
-// attend fulfils the minder's wish. The card may hold frames of a port that was taken out until it has stepped
-// again, which it has when it comes here the second time.
+// attend fulfils the minder's wish. The card may hold frames of a port that was taken out until it
+// has stepped again, which it has when it comes here the second time.
 func (k *Card) attend(w *wish) {
 	s := &k.sockets[w.at]
 	switch {

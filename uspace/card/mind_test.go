@@ -24,8 +24,8 @@ import (
 
 const patience = time.Minute // far more than anything takes
 
-// talk is a node that sends to another all the time, and that one, each with a card in native mode that never gives
-// its peer up.
+// talk is a node that sends to another all the time, and that one, each with a card in native mode
+// that never gives its peer up.
 type talk struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -139,8 +139,8 @@ func (k *talk) flows() {
 	})
 }
 
-// forget detaches the program of host 1, as a driver does that forgets it, and has another one take its place, if there
-// is one.
+// forget detaches the program of host 1, as a driver does that forgets it, and has another one take
+// its place, if there is one.
 func (k *talk) forget(instead *ebpf.Program) (taken link.Link) {
 	k.t.Helper()
 	detach := func() error {
@@ -178,8 +178,8 @@ func (k *talk) forget(instead *ebpf.Program) (taken link.Link) {
 	return taken
 }
 
-// Rule: a process with a card of its own notices that the driver does not run the NIC program any more, has it attached
-// anew, says so, and goes on.
+// Rule: a process with a card of its own notices that the driver does not run the NIC program any
+// more, has it attached anew, says so, and goes on.
 func TestCardWhoseProgramIsForgotten(t *testing.T) {
 	k := newTalk(t)
 	k.flows()
@@ -191,9 +191,9 @@ func TestCardWhoseProgramIsForgotten(t *testing.T) {
 	k.until("no fault is left", func() bool { return k.fault == nil })
 }
 
-// Rule: when that cannot be mended with the sockets that there are, the card's port is opened anew beside the running
-// card; as long as that fails (here another program has taken the interface) Fault says why, of the node behind
-// it; and when it can be done everything goes on.
+// Rule: when that cannot be mended with the sockets that there are, the card's port is opened anew
+// beside the running card; as long as that fails (here another program has taken the interface)
+// Fault says why, of the node behind it; and when it can be done everything goes on.
 func TestCardWhoseInterfaceIsTaken(t *testing.T) {
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	if err != nil {

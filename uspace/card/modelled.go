@@ -117,8 +117,9 @@ func (p *modelled) until(at int64) {
 	}
 }
 
-// idle lets time pass until the processor's has come to the given one, or the host's: a program that only waits need not make up for what looking took
-// the host. Where that was long, because the host was elsewhere, it counts as a charge that was late.
+// idle lets time pass until the processor's has come to the given one, or the host's: a program
+// that only waits need not make up for what looking took the host. Where that was long, because the
+// host was elsewhere, it counts as a charge that was late.
 func (p *modelled) idle(at int64) {
 	now := p.wall()
 	if lag := now - at; p.heard && lag > int64(LateLimit) {

@@ -1,7 +1,8 @@
 package card
 
-// This file has a card on a direct port exchange frames with nodes of the same host through memory (package port/shared). A goroutine
-// beside the card asks the daemon for that, which takes time, and hands over what came; whoever drives the card takes it.
+// This file has a card on a direct port exchange frames with nodes of the same host through memory
+// (package port/shared). A goroutine beside the card asks the daemon for that, which takes time,
+// and hands over what came; whoever drives the card takes it.
 
 import (
 	"context"
@@ -12,13 +13,15 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// Neighbours is how a card gets memory with the nodes of its host. Its functions wait, and end when the place in the job is given back (Direct.Close).
+// Neighbours is how a card gets memory with the nodes of its host. Its functions wait, and end when
+// the place in the job is given back (Direct.Close).
 type Neighbours struct {
 	List func() ([]uint16, error)                  // the other nodes of the job on this host
 	Join func(node uint16) (*shared.Memory, error) // memory of this node and one of them
 }
 
-// mostWants is how many requests for memory wait for their turn; the port repeats what there is no room for.
+// mostWants is how many requests for memory wait for their turn; the port repeats what there is no
+// room for.
 const mostWants = 16
 
 // neighbours is the card's side of it.
@@ -127,7 +130,8 @@ func (n *neighbours) wake() {
 // ready reports whether a frame of a neighbour waits.
 func (n *neighbours) ready() bool { return n != nil && n.port.Ready() }
 
-// depart has what is still sent go by the sockets: memory is erased when the place is given back, whether all was read or not.
+// depart has what is still sent go by the sockets: memory is erased when the place is given back,
+// whether all was read or not.
 func (n *neighbours) depart() {
 	if n != nil {
 		n.port.Depart()
@@ -144,8 +148,8 @@ func (n *neighbours) close() {
 	n.port.Close()
 }
 
-// Shared returns the counters of frames that went to nodes of the same host through memory, and with how many there is some at present. Without a
-// direct port there are none.
+// Shared returns the counters of frames that went to nodes of the same host through memory, and
+// with how many there is some at present. Without a direct port there are none.
 func (k *Card) Shared() (c shared.Counters, with int) {
 	if k.neighbours == nil {
 		return c, 0

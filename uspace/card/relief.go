@@ -1,17 +1,22 @@
 package card
 
-// This file is progress while the program computes, on a direct port. A word says who drives the card. The program takes it with each call, and
-// keeps it while it sleeps, in Drive or after Arm. When the word has not changed for a tick a goroutine takes it, the relief: it steps the engine until there
-// is nothing to do, and sleeps in poll(2) until a frame comes or the engine wants to run. So the card acknowledges, sends again, delivers into the
-// queues and carries out one-sided operations; handlers run when the program polls.
+// This file is progress while the program computes, on a direct port. A word says who drives the
+// card. The program takes it with each call, and keeps it while it sleeps, in Drive or after Arm.
+// When the word has not changed for a tick a goroutine takes it, the relief: it steps the engine
+// until there is nothing to do, and sleeps in poll(2) until a frame comes or the engine wants to
+// run. So the card acknowledges, sends again, delivers into the queues and carries out one-sided
+// operations; handlers run when the program polls.
 //
 //	the program:  takes ──> a call ──> gives back: calls the relief if that sleeps
-//	the relief:   the word is the same as a tick ago, and free ──> takes ──> a step ──> gives back ──> sleeps until there is something, or is called
+//	the relief:   the word is the same as a tick ago, and free ──> takes ──> a step
+//	              ──> gives back ──> sleeps until there is something, or is called
 //
-// The relief takes nothing while the program drives: it loads the word once a tick, and has no system call. The program waits for a step at most.
+// The relief takes nothing while the program drives: it loads the word once a tick, and has no
+// system call. The program waits for a step at most.
 //
-// The relief needs a processor, and one of Go's (GOMAXPROCS): where goroutines compute on all of them it waits for the end of a time slice of Go's
-// scheduler, 10 ms, at each of its turns. What it takes is time of the process.
+// The relief needs a processor, and one of Go's (GOMAXPROCS): where goroutines compute on all of
+// them it waits for the end of a time slice of Go's scheduler, 10 ms, at each of its turns. What it
+// takes is time of the process.
 
 import (
 	"context"
@@ -26,8 +31,9 @@ import (
 	"github.com/funet/funet/uspace/wait"
 )
 
-// tick is the time between two looks of the relief at the word. It takes over when the program has not driven for one, so peers that wait for MinRTO send
-// again once; more ticks would take time from the processor that the program spins on.
+// tick is the time between two looks of the relief at the word. It takes over when the program has
+// not driven for one, so peers that wait for MinRTO send again once; more ticks would take time
+// from the processor that the program spins on.
 const tick = 4 * time.Millisecond
 
 // longestRest bounds a sleep that a call ends.
@@ -42,13 +48,15 @@ const (
 	turn                  // from this bit on: the number of calls
 )
 
-// relief is the goroutine. Programs use take and give, around what must not be beside a step; nil: there is none.
+// relief is the goroutine. Programs use take and give, around what must not be beside a step; nil:
+// there is none.
 type relief struct {
 	word   atomic.Uint64
 	turns  uint64 // what the program left the word as; the program's
 	failed atomic.Pointer[error]
 
-	step  func() (rest int64) // returns how many nanoseconds the relief may sleep; 0: there is more to do
+	// returns how many nanoseconds the relief may sleep; 0: there is more to do
+	step  func() (rest int64)
 	alarm *wait.Alarm
 	fds   []unix.PollFd // which end a sleep; the first is the alarm's
 	wait  wait.Waiter
@@ -87,7 +95,8 @@ func (r *relief) give() {
 	}
 }
 
-// contend takes the word while the relief sleeps, or is in a step. A panic of a step is the program's.
+// contend takes the word while the relief sleeps, or is in a step. A panic of a step is the
+// program's.
 func (r *relief) contend() {
 	for n := 1; ; n++ {
 		switch w := r.word.Load(); {
@@ -108,7 +117,8 @@ func (r *relief) contend() {
 	}
 }
 
-// run is the goroutine. Memory of the program that fails under the card panics here as it would in the program.
+// run is the goroutine. Memory of the program that fails under the card panics here as it would in
+// the program.
 func (r *relief) run() {
 	defer close(r.ended)
 	defer func() {

@@ -62,8 +62,8 @@ func (x *relieved) sleeps() {
 	x.until("the relief sleeps", func() bool { return x.word.Load()&asleep != 0 })
 }
 
-// Rule: a program that calls and computes by turns has the card to itself in its calls, also while the relief has no end of work, and the
-// relief drives whenever it computes.
+// Rule: a program that calls and computes by turns has the card to itself in its calls, also while
+// the relief has no end of work, and the relief drives whenever it computes.
 func TestReliefTakesTurns(t *testing.T) {
 	x := newRelieved(t, 0)
 	calls := 0
@@ -83,7 +83,8 @@ func TestReliefTakesTurns(t *testing.T) {
 	}
 }
 
-// Rule: while the program has the card, since Arm, the relief makes no step, and sleeps; it drives again when the program has given it back.
+// Rule: while the program has the card, since Arm, the relief makes no step, and sleeps; it drives
+// again when the program has given it back.
 func TestReliefLeavesASleeper(t *testing.T) {
 	x := newRelieved(t, math.MaxInt64)
 	for range 10 {
@@ -99,8 +100,9 @@ func TestReliefLeavesASleeper(t *testing.T) {
 	}
 }
 
-// Rule: a relief that sleeps makes a step when a descriptor is readable, when it is called and when its time has come; when the program
-// has come back meanwhile it takes over again as soon as that computes.
+// Rule: a relief that sleeps makes a step when a descriptor is readable, when it is called and when
+// its time has come; when the program has come back meanwhile it takes over again as soon as that
+// computes.
 func TestReliefWakes(t *testing.T) {
 	var pipe [2]int
 	if err := unix.Pipe(pipe[:]); err != nil {
@@ -135,7 +137,8 @@ func TestReliefWakes(t *testing.T) {
 	x.until("its time", func() bool { return x.steps.Load() > before+10 })
 }
 
-// Rule: a step that panics ends the relief, and the program's next call panics with what it was; stop ends that.
+// Rule: a step that panics ends the relief, and the program's next call panics with what it was;
+// stop ends that.
 func TestReliefPanics(t *testing.T) {
 	r, err := newRelief(func() int64 { panic("the cause") }, nil)
 	if err != nil {

@@ -1,15 +1,16 @@
 package card
 
-// This file is how a card waits with its program, as package wait says: it spins while the
-// process has a processor to itself, yields now and then, and sleeps beside a process that computes,
-// in poll(2) on its sockets, which a frame ends, and on an eventfd, which Interrupt writes.
+// This file is how a card waits with its program, as package wait says: it spins while the process
+// has a processor to itself, yields now and then, and sleeps beside a process that computes, in
+// poll(2) on its sockets, which a frame ends, and on an eventfd, which Interrupt writes.
 //
 // A program that lets the card run now and then, between pieces of work, does not wait, and neither
 // yields nor sleeps.
 
 import "github.com/funet/funet/uspace/wait"
 
-// Interrupt ends the sleep in Drive that is under way, or the next one, and one that follows Arm. Any goroutine may call it, at any time.
+// Interrupt ends the sleep in Drive that is under way, or the next one, and one that follows Arm.
+// Any goroutine may call it, at any time.
 func (k *Card) Interrupt() { k.alarm.Call() }
 
 // waiting follows a step in vain, and a look at the clock.

@@ -35,9 +35,10 @@ func (k *Card) Unregister(base uint32) (err error) {
 	return err
 }
 
-// Withdraw ends that at once, also where the card needs it: transfers that it may still read from there come back
-// (arctic.ReasonSource), and the receiver gets parts of their data at the most, and no notice. It returns engine.ErrSegmentBusy
-// while a transfer that has arrived waits to be written, perhaps there.
+// Withdraw ends that at once, also where the card needs it: transfers that it may still read from
+// there come back (arctic.ReasonSource), and the receiver gets parts of their data at the most, and
+// no notice. It returns engine.ErrSegmentBusy while a transfer that has arrived waits to be
+// written, perhaps there.
 func (k *Card) Withdraw(base uint32) (err error) {
 	k.Alone(func() { err = k.ctx.Withdraw(base) })
 	return err

@@ -36,8 +36,9 @@
 //     embedded card's group wants all its nodes;
 //   - groups are the GIDs that may live on a node's host, numbers and ranges, all without it:
 //     {node: 1, mac: ..., groups: [1-100, 200]}. Daemons refuse to make a job of another GID that
-//     has a node there, whatever their users' rules allow; jobs that are there stay when it changes. Frames of all groups are
-//     let in and answered nevertheless (package daemon says why). Embedded cards do not look at it;
+//     has a node there, whatever their users' rules allow; jobs that are there stay when it
+//     changes. Frames of all groups are let in and answered nevertheless (package daemon says why).
+//     Embedded cards do not look at it;
 //   - gid is the group, 1..2047; 0 is the system group and is refused. A file without
 //     gid leaves the choice to whoever loads it ([File.GID] is then 0);
 //   - token is the group's secret, from which its frames get their tag
@@ -46,10 +47,11 @@
 //     whose files have no token are one job: enough where only one administrator opens
 //     cards. Who can read the file knows the token. A daemon has no use for it, nor for
 //     gid: its jobs bring tokens of their own;
-//   - key names a file of 32 bytes ("funet key new", package keyfile), beside this one if its name is not absolute, that all
-//     hosts have a copy of: then all that cards send each other is authenticated, and encrypted, and nothing else is
-//     taken (package uspace/engine/link). A node may have another, {node: 1, mac: ..., key: a-b.key}, which this host shares with
-//     that one and with nobody else; then the host of that node names the same key for this one;
+//   - key names a file of 32 bytes ("funet key new", package keyfile), beside this one if its name
+//     is not absolute, that all hosts have a copy of: then all that cards send each other is
+//     authenticated, and encrypted, and nothing else is taken (package uspace/engine/link). A node
+//     may have another, {node: 1, mac: ..., key: a-b.key}, which this host shares with that one and
+//     with nobody else; then the host of that node names the same key for this one;
 //   - keys that are not listed here, keys given twice, anchors, aliases, tags and
 //     further YAML documents are refused.
 //

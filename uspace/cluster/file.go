@@ -30,26 +30,35 @@ const (
 
 // What is wrong with a file, for errors.Is. The error's text has the file, line and values.
 var (
-	ErrSyntax        = errors.New("not a peers file")           // YAML that does not parse or has the wrong shape
-	ErrUnknownKey    = strictyaml.ErrUnknownKey                 // a key the format does not have
-	ErrDuplicateKey  = strictyaml.ErrDuplicateKey               // a key twice in one place
-	ErrDuplicateNode = errors.New("duplicate node")             // two entries with the same node
-	ErrDuplicateMAC  = errors.New("duplicate mac")              // two nodes with the same mac on the same iface
-	ErrNodeRange     = errors.New("node out of range")          // node outside 0..65535
-	ErrNodeGap       = errors.New("nodes are not contiguous")   // nodes other than 0..N-1
-	ErrPeerCount     = errors.New("wrong number of peers")      // fewer than 2 or more than 65536
-	ErrMAC           = errors.New("not a unicast Ethernet mac") // malformed, zero, multicast or broadcast, or missing with encapsulation Ethernet
-	ErrIface         = errors.New("not an interface name")      // empty, too long or with forbidden bytes
-	ErrGIDRange      = errors.New("gid out of range")           // gid outside 1..2047
-	ErrTooLarge      = strictyaml.ErrTooLarge                   // beyond MaxBytes
-	ErrEncap         = errors.New("not an encapsulation")       // other than ethernet and udp
-	ErrPort          = errors.New("UDP port out of range")      // port outside 1..65520
-	ErrAddress       = errors.New("not a unicast IP address")   // malformed, multicast, unspecified, loopback, or with a zone, or missing with encapsulation UDP
-	ErrFamily        = errors.New("IPv4 and IPv6 mixed")        // nodes that could not answer each other
-	ErrDuplicateIP   = errors.New("duplicate address")          // two nodes with the same address
-	ErrAbsent        = errors.New("an absent node is nowhere")  // absent together with mac or iface
-	ErrToken         = errors.New("not a token")                // other than 64 hexadecimal digits, or zero
-	ErrKey           = errors.New("not a key file's name")      // too long, or with bytes that are not printable
+	// YAML that does not parse or has the wrong shape
+	ErrSyntax        = errors.New("not a peers file")
+	ErrUnknownKey    = strictyaml.ErrUnknownKey     // a key the format does not have
+	ErrDuplicateKey  = strictyaml.ErrDuplicateKey   // a key twice in one place
+	ErrDuplicateNode = errors.New("duplicate node") // two entries with the same node
+	// two nodes with the same mac on the same iface
+	ErrDuplicateMAC = errors.New("duplicate mac")
+	ErrNodeRange    = errors.New("node out of range")        // node outside 0..65535
+	ErrNodeGap      = errors.New("nodes are not contiguous") // nodes other than 0..N-1
+	ErrPeerCount    = errors.New("wrong number of peers")    // fewer than 2 or more than 65536
+	// malformed, zero, multicast or broadcast, or missing with encapsulation Ethernet
+	ErrMAC = errors.New("not a unicast Ethernet mac")
+	// empty, too long or with forbidden bytes
+	ErrIface    = errors.New("not an interface name")
+	ErrGIDRange = errors.New("gid out of range")      // gid outside 1..2047
+	ErrTooLarge = strictyaml.ErrTooLarge              // beyond MaxBytes
+	ErrEncap    = errors.New("not an encapsulation")  // other than ethernet and udp
+	ErrPort     = errors.New("UDP port out of range") // port outside 1..65520
+	// malformed, multicast, unspecified, loopback, or with a zone, or missing with encapsulation
+	// UDP
+	ErrAddress = errors.New("not a unicast IP address")
+	// nodes that could not answer each other
+	ErrFamily      = errors.New("IPv4 and IPv6 mixed")
+	ErrDuplicateIP = errors.New("duplicate address")         // two nodes with the same address
+	ErrAbsent      = errors.New("an absent node is nowhere") // absent together with mac or iface
+	// other than 64 hexadecimal digits, or zero
+	ErrToken = errors.New("not a token")
+	// too long, or with bytes that are not printable
+	ErrKey = errors.New("not a key file's name")
 )
 
 // File is a peers file. Load and Parse return it sorted, so that Peers[i].Node == i.
@@ -91,7 +100,8 @@ func ParseEncap(s string) (Encap, error) {
 	return 0, fmt.Errorf("encap %q, want ethernet or udp: %w", s, ErrEncap)
 }
 
-// With returns the file with another encapsulation, if its peers have addresses for it. Errors: those of Validate.
+// With returns the file with another encapsulation, if its peers have addresses for it. Errors:
+// those of Validate.
 func (f *File) With(e Encap) (*File, error) {
 	g := *f
 	g.Encap = e
@@ -107,7 +117,8 @@ type Peer struct {
 	Address netip.Addr
 	// Groups are the GIDs that may live there; nil: all.
 	Groups []Range
-	// Key is the file of the key that this host shares with the node's, where it is not the one of all; "": it is.
+	// Key is the file of the key that this host shares with the node's, where it is not the one of
+	// all; "": it is.
 	Key string
 	// Found is the name of the host, of one that a daemon has found; a file has none.
 	Found string
@@ -268,8 +279,8 @@ func checkMAC(mac net.HardwareAddr) error {
 	return nil
 }
 
-// checkAddress accepts an address of one host on a network. One of a link alone (fe80::/10) would need to
-// say which link on every host.
+// checkAddress accepts an address of one host on a network. One of a link alone (fe80::/10) would
+// need to say which link on every host.
 func checkAddress(a netip.Addr) error {
 	switch {
 	case a.Zone() != "" || a.Is4In6():

@@ -9,8 +9,8 @@ import (
 	"github.com/funet/funet/uspace/cluster"
 )
 
-// Rule: a peers file names the key of all hosts, and another of one of them; both are beside the file, and nothing of them is
-// read here. What is written reads the same.
+// Rule: a peers file names the key of all hosts, and another of one of them; both are beside the
+// file, and nothing of them is read here. What is written reads the same.
 func TestKeysOfAPeersFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "peers.yaml")
 	const text = "key: all.key\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", key: /etc/one.key}\n"

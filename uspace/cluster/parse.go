@@ -22,8 +22,8 @@ import (
 // format is the format of a peers file, which needs three levels.
 var format = strictyaml.Format{Noun: "peers file", MaxBytes: MaxBytes, MaxDepth: 64, Invalid: ErrSyntax}
 
-// Load reads the peers file at path. Peers in the result are sorted by node, and key files, which it does not read,
-// are beside it.
+// Load reads the peers file at path. Peers in the result are sorted by node, and key files, which
+// it does not read, are beside it.
 func Load(path string) (*File, error) {
 	data, err := format.ReadFile(path)
 	if err != nil {
@@ -128,7 +128,8 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 	if keys["encap"] == nil && has(func(p Peer) bool { return p.Address.IsValid() }) && !has(func(p Peer) bool { return p.MAC != nil }) {
 		f.Encap = UDP
 	}
-	// The rules are applied in the order of the file, so that of two duplicates the second is blamed.
+	// The rules are applied in the order of the file, so that of two duplicates the second is
+	// blamed.
 	err = f.check(func(i int) string {
 		if i < 0 {
 			return n.Where()

@@ -1,4 +1,5 @@
-// The rules of the peers file, each with the line that breaks it, and that no bytes break the parser.
+// The rules of the peers file, each with the line that breaks it, and that no bytes break the
+// parser.
 
 package cluster
 
@@ -109,7 +110,8 @@ peers: [{node: 0, mac: 02:46:55:00:00:01, address: 192.0.2.1}, {node: 1, mac: 02
 }
 
 func TestParseRefused(t *testing.T) {
-	column := regexp.MustCompile(`(p\.yaml:\d+):\d+`) // the rows name lines; package strictyaml tests columns
+	// the rows name lines; package strictyaml tests columns
+	column := regexp.MustCompile(`(p\.yaml:\d+):\d+`)
 	const good = "- {node: 0, mac: 02:46:55:00:00:01}\n- {node: 1, mac: 02:46:55:00:01:01}\n"
 	for _, c := range []struct {
 		text string
@@ -333,7 +335,8 @@ func TestRoundTrip(t *testing.T) {
 		macs := rapid.SliceOfNDistinct(rapid.Uint64Range(1, 1<<40-1), n, n, rapid.ID).Draw(t, "macs")
 		for i, m := range macs {
 			b := net.HardwareAddr{byte(m>>40) &^ 1, byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}
-			// Any name that the kernel accepts in printable ASCII, also those that mean something to YAML.
+			// Any name that the kernel accepts in printable ASCII, also those that mean something
+			// to YAML.
 			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{", "&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
 				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
 			p := Peer{Node: uint16(i), MAC: b, Iface: name}
@@ -426,5 +429,6 @@ peers:
   - {node: 1, mac: "02:46:55:00:02:01"}
 `))
 	fmt.Println(f == nil, err)
-	// Output: true peers.yaml:5:5: node 1 is already at peers.yaml:3:5; give each node once: duplicate node
+	// Output:
+	// true peers.yaml:5:5: node 1 is already at peers.yaml:3:5; give each node once: duplicate node
 }

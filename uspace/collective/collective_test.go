@@ -1,7 +1,7 @@
 package collective_test
 
-// This file tests the operations of a group on cards in memory, for 1 to 17 nodes, against what one computes who knows
-// what all nodes gave.
+// This file tests the operations of a group on cards in memory, for 1 to 17 nodes, against what one
+// computes who knows what all nodes gave.
 
 import (
 	"bytes"
@@ -52,8 +52,9 @@ func gave(node, n int, what string) []byte {
 	return b
 }
 
-// TestOperations: each operation, with blocks of several lengths and each root, has the result that it has in MPI; also over a
-// network that loses, duplicates and reorders, and with nodes that come late.
+// TestOperations: each operation, with blocks of several lengths and each root, has the result that
+// it has in MPI; also over a network that loses, duplicates and reorders, and with nodes that come
+// late.
 func TestOperations(t *testing.T) {
 	for nodes := 1; nodes <= 17; nodes++ {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -156,8 +157,8 @@ func computed(n *bed.Node, g *collective.Group) error {
 		return ints, floats
 	}
 	for _, op := range []am.Operation{am.Sum, am.Min, am.Max} {
-		// What is expected: in the order of the nodes. Sums of doubles depend on the order, so they are compared
-		// with an error that is bounded by the largest terms.
+		// What is expected: in the order of the nodes. Sums of doubles depend on the order, so they
+		// are compared with an error that is bounded by the largest terms.
 		var upTo [][]int64
 		var upToF [][]float64
 		for node := range nodes {
@@ -221,8 +222,8 @@ func one[T collective.Number](op am.Operation, a, b T) T {
 	return max(a, b)
 }
 
-// TestRefusals: roots and lengths that cannot be are refused before anything is sent, and lengths that differ between the
-// nodes where it is seen.
+// TestRefusals: roots and lengths that cannot be are refused before anything is sent, and lengths
+// that differ between the nodes where it is seen.
 func TestRefusals(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {
@@ -261,7 +262,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestRenumber: after all have agreed on a number, messages of operations before that are in nobody's way.
+// TestRenumber: after all have agreed on a number, messages of operations before that are in
+// nobody's way.
 func TestRenumber(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 3})
 	b.MustRun(func(n *bed.Node) error {

@@ -11,7 +11,8 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// Short is the longest block in bytes that travels through other nodes to save rounds; a longer one goes its way directly.
+// Short is the longest block in bytes that travels through other nodes to save rounds; a longer one
+// goes its way directly.
 const Short = 4096
 
 // ErrLengths: the nodes gave an operation memory of lengths that do not fit together.
@@ -24,9 +25,9 @@ var ErrRoot = errors.New("collective: no such root in the group")
 type Peers interface {
 	Node() int
 	Nodes() int
-	// Exchange sends a message with a tag to a node and receives one from a node at the same time (MPI_Sendrecv). It
-	// returns the length of what it received, and am.ErrTruncate if that is longer than there is room for. To or from may
-	// be Nobody.
+	// Exchange sends a message with a tag to a node and receives one from a node at the same time
+	// (MPI_Sendrecv). It returns the length of what it received, and am.ErrTruncate if that is
+	// longer than there is room for. To or from may be Nobody.
 	Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error)
 }
 
@@ -47,8 +48,9 @@ func New(p Peers) *Group { return &Group{peers: p, node: p.Node(), nodes: p.Node
 // MaxNumber is the greatest number for Renumber.
 const MaxNumber = 1<<14 - 1
 
-// Renumber begins to count operations anew, on all nodes with the same number, 0 to MaxNumber: none of them may be in an
-// operation. Messages of operations with other numbers are not received any more.
+// Renumber begins to count operations anew, on all nodes with the same number, 0 to MaxNumber: none
+// of them may be in an operation. Messages of operations with other numbers are not received any
+// more.
 func (g *Group) Renumber(number uint32) { g.number = number << 16 }
 
 // begin begins an operation and returns its tag.
@@ -111,8 +113,9 @@ func (g *Group) Broadcast(root int, b []byte) error {
 	return nil
 }
 
-// broadcast goes down the binomial tree: a node gets b from the node without its lowest bit, counted from the root, and
-// gives it to those with one bit more below that, the largest subtree first.
+// broadcast goes down the binomial tree: a node gets b from the node without its lowest bit,
+// counted from the root, and gives it to those with one bit more below that, the largest subtree
+// first.
 func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 	me := g.after(-root)
 	bit := span(me, g.nodes)
@@ -131,8 +134,8 @@ func (g *Group) broadcast(tag uint32, root int, b []byte) error {
 	return nil
 }
 
-// span is the size of a node's subtree in the binomial tree, were the group a power of two: its lowest bit; of the
-// root the power of two that has room for all.
+// span is the size of a node's subtree in the binomial tree, were the group a power of two: its
+// lowest bit; of the root the power of two that has room for all.
 func span(me, nodes int) int {
 	if me == 0 {
 		return 1 << bits.Len(uint(nodes-1))
@@ -140,8 +143,8 @@ func span(me, nodes int) int {
 	return me & -me
 }
 
-// Gather brings all nodes' send, which are equally long, to the root's recv, in the order of the nodes (MPI_Gather).
-// Others than the root need no recv.
+// Gather brings all nodes' send, which are equally long, to the root's recv, in the order of the
+// nodes (MPI_Gather). Others than the root need no recv.
 func (g *Group) Gather(root int, send, recv []byte) error {
 	if err := g.root(root); err != nil {
 		return fmt.Errorf("gather: %w", err)
@@ -174,7 +177,8 @@ func (g *Group) gatherDirectly(tag uint32, root int, send, recv []byte) error {
 	return nil
 }
 
-// gatherByTree collects the blocks of a node's subtree, in the order from the root on, and gives them to its parent.
+// gatherByTree collects the blocks of a node's subtree, in the order from the root on, and gives
+// them to its parent.
 func (g *Group) gatherByTree(tag uint32, root int, send, recv []byte) error {
 	me, size := g.after(-root), len(send)
 	top := span(me, g.nodes)
@@ -195,8 +199,8 @@ func (g *Group) gatherByTree(tag uint32, root int, send, recv []byte) error {
 	return nil
 }
 
-// Scatter brings each node its block of the root's send, which has as many as there are nodes, to recv (MPI_Scatter).
-// Others than the root need no send.
+// Scatter brings each node its block of the root's send, which has as many as there are nodes, to
+// recv (MPI_Scatter). Others than the root need no send.
 func (g *Group) Scatter(root int, send, recv []byte) error {
 	if err := g.root(root); err != nil {
 		return fmt.Errorf("scatter: %w", err)
@@ -253,7 +257,8 @@ func (g *Group) scatterByTree(tag uint32, root int, send, recv []byte) error {
 	return nil
 }
 
-// AllGather brings all nodes' send, which are equally long, to all nodes' recv, in the order of the nodes (MPI_Allgather).
+// AllGather brings all nodes' send, which are equally long, to all nodes' recv, in the order of the
+// nodes (MPI_Allgather).
 func (g *Group) AllGather(send, recv []byte) error {
 	if len(recv) != g.nodes*len(send) {
 		return fmt.Errorf("all-gather: %d bytes for %d blocks of %d: %w", len(recv), g.nodes, len(send), ErrLengths)
@@ -280,7 +285,8 @@ func (g *Group) ring(tag uint32, send, recv []byte) error {
 	return nil
 }
 
-// double gets as many blocks as it has in each round, those of the nodes that follow, and puts all in their order in the end.
+// double gets as many blocks as it has in each round, those of the nodes that follow, and puts all
+// in their order in the end.
 func (g *Group) double(tag uint32, send, recv []byte) error {
 	size := len(send)
 	blocks := g.memory(g.nodes * size)
@@ -296,8 +302,8 @@ func (g *Group) double(tag uint32, send, recv []byte) error {
 	return nil
 }
 
-// AllToAll brings block i of each node's send to node i, where the block of node j is the jth of recv (MPI_Alltoall). Both
-// have as many equally long blocks as there are nodes.
+// AllToAll brings block i of each node's send to node i, where the block of node j is the jth of
+// recv (MPI_Alltoall). Both have as many equally long blocks as there are nodes.
 func (g *Group) AllToAll(send, recv []byte) error {
 	size := len(send) / g.nodes
 	if len(send) != len(recv) || len(send) != size*g.nodes {

@@ -12,8 +12,8 @@ import (
 // Number is a type that reductions compute with.
 type Number interface{ int64 | float64 }
 
-// Reduce combines the nodes' v, which are equally long, element by element, and puts the result into the root's v
-// (MPI_Reduce). That of other nodes is of no use afterwards.
+// Reduce combines the nodes' v, which are equally long, element by element, and puts the result
+// into the root's v (MPI_Reduce). That of other nodes is of no use afterwards.
 func Reduce[T Number](g *Group, root int, op am.Operation, v []T) error {
 	err := g.root(root)
 	if err == nil {
@@ -28,8 +28,9 @@ func Reduce[T Number](g *Group, root int, op am.Operation, v []T) error {
 	return nil
 }
 
-// reduce goes up the binomial tree: a node combines what it has with that of its subtrees, the smallest first, and gives
-// it to its parent. So what is on the left of an operation is always of nodes before those on its right, from the root on.
+// reduce goes up the binomial tree: a node combines what it has with that of its subtrees, the
+// smallest first, and gives it to its parent. So what is on the left of an operation is always of
+// nodes before those on its right, from the root on.
 func reduce[T Number](g *Group, tag uint32, root int, op am.Operation, v []T) error {
 	me := g.after(-root)
 	top := span(me, g.nodes)
@@ -46,8 +47,8 @@ func reduce[T Number](g *Group, tag uint32, root int, op am.Operation, v []T) er
 	return nil
 }
 
-// AllReduce combines the nodes' v, which are equally long, element by element, and puts the result into all nodes' v
-// (MPI_Allreduce).
+// AllReduce combines the nodes' v, which are equally long, element by element, and puts the result
+// into all nodes' v (MPI_Allreduce).
 func AllReduce[T Number](g *Group, op am.Operation, v []T) error {
 	err := check(op)
 	if err == nil {
@@ -62,7 +63,8 @@ func AllReduce[T Number](g *Group, op am.Operation, v []T) error {
 	return nil
 }
 
-// Scan combines, element by element, the v of the nodes up to this one, itself included, and puts the result into v (MPI_Scan).
+// Scan combines, element by element, the v of the nodes up to this one, itself included, and puts
+// the result into v (MPI_Scan).
 func Scan[T Number](g *Group, op am.Operation, v []T) error {
 	if err := check(op); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -116,8 +118,8 @@ func combine[T Number](op am.Operation, to, left, right []T) {
 	}
 }
 
-// bytesOf returns the bytes of numbers, which lie in memory as they travel: every machine that FUNet runs on is
-// little-endian (package arctic).
+// bytesOf returns the bytes of numbers, which lie in memory as they travel: every machine that
+// FUNet runs on is little-endian (package arctic).
 func bytesOf[T Number](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
 }

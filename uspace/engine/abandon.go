@@ -8,8 +8,8 @@ package engine
 // others share whole:
 //   - control, retrieval, delivery from the receive FIFOs and publishing are the context's own;
 //     a line that was taken and not loaded yet is lost to that context, and only to it.
-//   - A packet that is being delivered, from the network or from a context here, is answered, or its
-//     line freed, only afterwards: the sender still has the packet, and tries again.
+//   - A packet that is being delivered, from the network or from a context here, is answered, or
+//     its line freed, only afterwards: the sender still has the packet, and tries again.
 //   - A frame whose block is being read counts as lost, so the frame is sent again.
 //   - What returns to a process waits in the card until the context is published.
 //

@@ -6,15 +6,16 @@ package engine
 // user's message waits for at most a few kilobytes of each other user, however many
 // contexts, jobs, nodes and streams those have, and at whichever level.
 //
-// Retrieval and delivery to this very card have a budget for each step, and contexts are
-// visited in turn: what is left is next in the next step, which follows at once. Dispatch is deficit round robin (Shreedhar and Varghese, 1995): in
-// each round an account may send as many bytes as its quantum, replies first; a round ends when
-// everybody who has something to send, and may, has sent it, which may take several steps
-// while the transmit ring is full. An account that has the card to itself has more of
-// everything, since nobody waits for it.
+// Retrieval and delivery to this very card have a budget for each step, and contexts are visited in
+// turn: what is left is next in the next step, which follows at once. Dispatch is deficit round
+// robin (Shreedhar and Varghese, 1995): in each round an account may send as many bytes as its
+// quantum, replies first; a round ends when everybody who has something to send, and may, has sent
+// it, which may take several steps while the transmit ring is full. An account that has the card to
+// itself has more of everything, since nobody waits for it.
 //
-// Work that moves no packet is charged as well, as the bytes that are copied in the same time (Context.works and spends). It ends a visit when the
-// account has spent its step's budget, and has its part of the time that the card's owner charges (Charge).
+// Work that moves no packet is charged as well, as the bytes that are copied in the same time
+// (Context.works and spends). It ends a visit when the account has spent its step's budget, and has
+// its part of the time that the card's owner charges (Charge).
 //
 // Contexts that are on no account share one (Card.nobody).
 
@@ -34,16 +35,20 @@ const (
 	// triedBytes is the cost of finding no room for a packet to this card.
 	triedBytes = 512
 	skipBytes  = 16
-	// What follows is work besides packets and their bytes, measured by BenchmarkUnpaid: a byte is a quarter of a nanosecond, as in link.FrameTime.
+	// What follows is work besides packets and their bytes, measured by BenchmarkUnpaid: a byte is
+	// a quarter of a nanosecond, as in link.FrameTime.
 	//
-	// pieceBytes is the cost of a packet of a long transfer, write or get, whose slot was paid before.
+	// pieceBytes is the cost of a packet of a long transfer, write or get, whose slot was paid
+	// before.
 	pieceBytes = arctic.MaxPacketSize + packetBytes
-	// slotBytes is the cost of a slot: 45 ns where it is in the processor's cache, and about as much again for each of its two cache lines that a process
-	// on another processor has written.
+	// slotBytes is the cost of a slot: 45 ns where it is in the processor's cache, and about as
+	// much again for each of its two cache lines that a process on another processor has written.
 	slotBytes = 512
-	// operationBytes is the cost of an operation on a window, an answer, or a copy of a multicast, beyond that of a message: 100 to 120 ns.
+	// operationBytes is the cost of an operation on a window, an answer, or a copy of a multicast,
+	// beyond that of a message: 100 to 120 ns.
 	operationBytes = 384
-	// completionBytes is the cost of telling a process what became of a request: 50 ns, for an entry of a ring that it reads.
+	// completionBytes is the cost of telling a process what became of a request: 50 ns, for an
+	// entry of a ring that it reads.
 	completionBytes = 256
 	// controlBytes is the cost of doing what CNTL asks for: 60 to 130 ns.
 	controlBytes = 512
@@ -56,8 +61,8 @@ const (
 	leastSlots  = 8
 )
 
-// account holds what the contexts of one user share. It exists as long as the user has contexts, or a group that had some is known, or
-// packets of contexts that have ended are in flight.
+// account holds what the contexts of one user share. It exists as long as the user has contexts, or
+// a group that had some is known, or packets of contexts that have ended are in flight.
 type account struct {
 	link.Account // what its frames are charged to
 	id           uint32
@@ -69,7 +74,8 @@ type account struct {
 	turn         int    // of busy
 	busyIndex    int    // in Card.busy
 
-	retrieval int    // bytes that may still be retrieved in this step; below 0: what was done last took more
+	// bytes that may still be retrieved in this step; below 0: what was done last took more
+	retrieval int
 	local     int    // the same for delivery to this card; below 0: a block was longer
 	late      int    // bytes of late writes that the card has copied (late.go)
 	room      uint32 // changes when a context that had no room for packets of this card has some
@@ -237,7 +243,8 @@ func (c *Card) visitAll() {
 	}
 }
 
-// spends charges the context's account for work besides packets, which takes as long as copying so many bytes: the account has as many fewer to spend.
+// spends charges the context's account for work besides packets, which takes as long as copying so
+// many bytes: the account has as many fewer to spend.
 func (x *Context) spends(bytes int) {
 	if a := x.account; a != nil {
 		a.retrieval -= bytes
@@ -262,16 +269,20 @@ func (c *Card) rests(a *account) bool {
 	return so
 }
 
-// Charge tells the card that its steps have worked for that many nanoseconds, until now, while others wanted its processor. Those for whom they worked
-// rest after that: the card serves their processes no more before they have rested for twice as long, at most a millisecond; of a Charge at most 50 us
-// count. What arrives from the network cannot wait, and is charged to whom it is for. Charge returns how much of the time was that of accounts that have
-// too much of it, so that the card itself should rest. Where nobody calls it nobody rests. It is for the goroutine that steps the card.
+// Charge tells the card that its steps have worked for that many nanoseconds, until now, while
+// others wanted its processor. Those for whom they worked rest after that: the card serves their
+// processes no more before they have rested for twice as long, at most a millisecond; of a Charge
+// at most 50 us count. What arrives from the network cannot wait, and is charged to whom it is for.
+// Charge returns how much of the time was that of accounts that have too much of it, so that the
+// card itself should rest. Where nobody calls it nobody rests. It is for the goroutine that steps
+// the card.
 func (c *Card) Charge(now, took int64) (over int64) {
 	c.charged = now
 	return c.link.Charge(now, took)
 }
 
-// refill gives an account what it may spend in a step, less what it has spent too much: one piece of work may take more than a step's.
+// refill gives an account what it may spend in a step, less what it has spent too much: one piece
+// of work may take more than a step's.
 func (a *account) refill(quantum int) {
 	a.local = min(a.local+quantum, quantum)
 	a.retrieval = min(a.retrieval+quantum, quantum)

@@ -44,7 +44,8 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range slots - 1 {
-		proc.Reserve(funi.Request).SetTransfer(0, 0, funi.Transfer{Source: 16, Destination: 16, Words: 20}) // of no segment
+		// of no segment
+		proc.Reserve(funi.Request).SetTransfer(0, 0, funi.Transfer{Source: 16, Destination: 16, Words: 20})
 		proc.Commit(funi.Request)
 	}
 	if n := retrievedInStep(c, func() int { return proc.Unsent(funi.Request) }); n != 256 {
@@ -76,7 +77,8 @@ func stuff(p *funi.Interface, l funi.Level, to int) (n int) {
 }
 
 // Rule: contexts of one account share what a step retrieves and delivers, however many they are,
-// and another account beside it has as much, also in the last step before a sleep. All that is sent arrives.
+// and another account beside it has as much, also in the last step before a sleep. All that is sent
+// arrives.
 func TestAccountsShareAStep(t *testing.T) {
 	for _, many := range []int{1, 2, 16, 64, 200} {
 		b := newBed(t, setup{cards: 1, slots: 512, net: near})
@@ -110,7 +112,8 @@ func TestAccountsShareAStep(t *testing.T) {
 			}
 			b.step(b.now + 1)
 			b.cards[0].Rouse()
-			// A packet takes its bytes and 64 of 8 KiB; a context that is looked at costs some, too.
+			// A packet takes its bytes and 64 of 8 KiB; a context that is looked at costs some,
+			// too.
 			const most = 8<<10/(12+80+64) + 1
 			if got := arrived() - before; got == 0 || got > most {
 				t.Errorf("%d contexts beside another, %s: a step delivered %d packets, want some and at most %d", many, way, got, most)

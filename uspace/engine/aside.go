@@ -1,15 +1,20 @@
 package engine
 
-// This file is remote writes of many packets that wait for their peer: all writes to one card together may hold half of the lines that a level's messages
-// can have, and as many as are free beside them. One that has no more is set aside, and the card goes on with what is behind it in the send queue. It goes on itself
-// when a part of these lines is free again. So peers that are silent do not take all lines of a process, however many they are: the next finds half of what the
-// others have left (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998).
+// This file is remote writes of many packets that wait for their peer: all writes to one card
+// together may hold half of the lines that a level's messages can have, and as many as are free
+// beside them. One that has no more is set aside, and the card goes on with what is behind it in
+// the send queue. It goes on itself when a part of these lines is free again. So peers that are
+// silent do not take all lines of a process, however many they are: the next finds half of what the
+// others have left (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
+// switches", IEEE/ACM ToN 6(2), 1998).
 //
-// Its slot stays taken until the card has copied what is left of it (late.go). While the process waits for its queues to halt nothing is set aside.
+// Its slot stays taken until the card has copied what is left of it (late.go). While the process
+// waits for its queues to halt nothing is set aside.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// shareTo returns how many lines the writes to the card that t goes to may hold now, and how many more that is. Cards whose numbers are the same modulo 256 share.
+// shareTo returns how many lines the writes to the card that t goes to may hold now, and how many
+// more that is. Cards whose numbers are the same modulo 256 share.
 func (x *Context) shareTo(t *transfer) (share, more int) {
 	c, held := x.card, int(*x.long.linesTo(t))
 	share = min((c.cfg.Lines-c.cfg.ReplyLines)/2, (x.ticket.freeFor(t.level, c.cfg.Lines)+held)/2)

@@ -1,12 +1,14 @@
 package engine
 
-// This file is what operations do to elements. Each is changed at once by an instruction that locks it, so for the process that owns the
-// memory, which has C11's or Go's atomics for it, and for other cards' threads it is one access (Tokyo, section 2.2.2, which leaves open
-// which operations there are).
+// This file is what operations do to elements. Each is changed at once by an instruction that locks
+// it, so for the process that owns the memory, which has C11's or Go's atomics for it, and for
+// other cards' threads it is one access (Tokyo, section 2.2.2, which leaves open which operations
+// there are).
 //
-// An operation of the processor does each but those on elements of 8 and 16 bits, on floats, and bitwise, least, greatest, products and
-// swaps under a condition, which are compare-and-swap loops of 16 tries: a process that writes there all the time must not hold the card.
-// Since what was tried in vain is nothing that was done, such an operation has one element.
+// An operation of the processor does each but those on elements of 8 and 16 bits, on floats, and
+// bitwise, least, greatest, products and swaps under a condition, which are compare-and-swap loops
+// of 16 tries: a process that writes there all the time must not hold the card. Since what was
+// tried in vain is nothing that was done, such an operation has one element.
 
 import (
 	"encoding/binary"
@@ -20,7 +22,8 @@ import (
 // swapTries is how often an element is tried that changes meanwhile.
 const swapTries = 16
 
-// operable says why the card cannot carry out an operation on the elements in memory, which lies in a window.
+// operable says why the card cannot carry out an operation on the elements in memory, which lies in
+// a window.
 func operable(q *arctic.WindowRequest, memory, window []byte) arctic.Reason {
 	size := q.Element.Size()
 	if size == 0 || len(memory) == 0 || len(memory)%size != 0 || len(memory)/size > arctic.MaxElements {
@@ -62,8 +65,8 @@ func loops(op arctic.Operation) bool {
 	return true
 }
 
-// perform carries out an operation on elements and writes what they were to old. It returns false if the only one changed under each
-// try: then nothing was done.
+// perform carries out an operation on elements and writes what they were to old. It returns false
+// if the only one changed under each try: then nothing was done.
 func perform(q *arctic.WindowRequest, memory, old []byte) bool {
 	size := q.Element.Size()
 	second := q.Operands[len(q.Operands)/2:] // of a compare-and-swap and a masked swap
@@ -175,7 +178,8 @@ func changePart(op arctic.Operation, e arctic.Element, p unsafe.Pointer, size in
 	return 0, false
 }
 
-// result returns what an element becomes, or that it differs from what a compare-and-swap compares it with.
+// result returns what an element becomes, or that it differs from what a compare-and-swap compares
+// it with.
 func result(op arctic.Operation, e arctic.Element, old, a, b uint64) (changed uint64, differs bool) {
 	switch op {
 	case arctic.RemoteWrite, arctic.RemoteSwap:

@@ -10,8 +10,9 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Rule: an operation on an element is one access for the process that owns the memory, which uses atomics: no add of either is lost (section 2.2.2 of
-// Tokyo; designs/remote-memory.md, section 2). Elements of 8 and 16 bits leave what is beside them.
+// Rule: an operation on an element is one access for the process that owns the memory, which uses
+// atomics: no add of either is lost (section 2.2.2 of Tokyo; designs/remote-memory.md, section 2).
+// Elements of 8 and 16 bits leave what is beside them.
 func TestOperationsAreAtomic(t *testing.T) {
 	const each = 2_000_000
 	for _, c := range []struct {
@@ -28,7 +29,8 @@ func TestOperationsAreAtomic(t *testing.T) {
 				if size == 8 {
 					atomic.AddUint64(&word, 1)
 				} else {
-					atomic.AddUint32((*uint32)(unsafe.Pointer(&word)), 1<<24|1) // in the element, or with carries into it, and beside it
+					// in the element, or with carries into it, and beside it
+					atomic.AddUint32((*uint32)(unsafe.Pointer(&word)), 1<<24|1)
 				}
 			}
 			close(done)

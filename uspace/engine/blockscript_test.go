@@ -66,7 +66,8 @@ func (s *scripted) process(node int) {
 	for l := range funi.Level(2) {
 		slots, unsent := &s.slots[node][l], &s.unsent[node][l]
 		for retired := len(*slots) - p.Unsent(l); retired > 0; retired-- {
-			if n := (*slots)[0]; n >= 0 && s.all[n].x.Words > 0 { // the source is the process's again
+			// the source is the process's again
+			if n := (*slots)[0]; n >= 0 && s.all[n].x.Words > 0 {
 				at := s.all[n].x.Source - area
 				fill(s.m[node].area[at:at+uint32(4*s.all[n].x.Words)], uint32(n+1000))
 			}

@@ -37,7 +37,8 @@ type Card struct {
 	due      *line               // its answer, composed,
 	dueTo    uint16              // for that card
 	flushes  bool                // such an answer has been sent in this step
-	// Operations that wait for answers only, and multicasts, which have longer for each (request.patience).
+	// Operations that wait for answers only, and multicasts, which have longer for each
+	// (request.patience).
 	unanswered [2]unanswered
 	late       lates                      // remote writes that may become late
 	lives      int64                      // of contexts, begun; see life.go
@@ -50,7 +51,8 @@ type Card struct {
 	absent     *Context // rejects packets for the system group
 	stranger   *Context // rejects packets of nodes that are not where they come from
 	foreign    *Context // rejects packets of another job with the GID
-	clerk      *Context // takes what is for the card where the node is not here, and rejects the rest
+	// takes what is for the card where the node is not here, and rejects the rest
+	clerk      *Context
 	routes     []uint32
 	ownRoutes  bool // routes is not the configuration's
 	block      int  // most bytes of a block, or 0: none
@@ -69,7 +71,8 @@ type Card struct {
 	more    bool // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
 	patience int64
-	// unrouted is how many packets wait for a route, and missesDue when the first has waited for long enough; Never: none waits (routemiss.go).
+	// unrouted is how many packets wait for a route, and missesDue when the first has waited for
+	// long enough; Never: none waits (routemiss.go).
 	unrouted  int
 	missesDue int64
 	signs     []*Context // of processes that have moved to other cards; see forward.go
@@ -113,7 +116,8 @@ func New(cfg Config) (*Card, error) {
 	return c, nil
 }
 
-// seedProofs seeds the generator of proofs. A process sees proofs, and cannot find those of others from them.
+// seedProofs seeds the generator of proofs. A process sees proofs, and cannot find those of others
+// from them.
 func (c *Card) seedProofs() {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], c.cfg.Seed)
@@ -147,8 +151,8 @@ func (c *Card) serve(x *Context) {
 	}
 }
 
-// serveCalm sends what a calm context wants to send if that is one message of a level, as in a dialogue. Otherwise it returns
-// false, and has not done all.
+// serveCalm sends what a calm context wants to send if that is one message of a level, as in a
+// dialogue. Otherwise it returns false, and has not done all.
 func (c *Card) serveCalm(x *Context) bool {
 	if x.iface.Load(funi.Control) != x.seen {
 		return false
@@ -175,8 +179,9 @@ func (c *Card) attend(x *Context) {
 	}
 }
 
-// calmDown lets steps pass over a context that has nothing to do before its process, a packet or its
-// owner does something. What changes one of these ends the calm: touch, hold, free, wake, control, Store, and what serve does beyond serveCalm.
+// calmDown lets steps pass over a context that has nothing to do before its process, a packet or
+// its owner does something. What changes one of these ends the calm: touch, hold, free, wake,
+// control, Store, and what serve does beyond serveCalm.
 func (x *Context) calmDown() {
 	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)

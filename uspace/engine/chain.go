@@ -1,24 +1,32 @@
 package engine
 
-// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go, funi/multicast.go): the way out of a multicast, what a
-// member does with a copy, and what becomes of the copies that it sends on.
+// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go,
+// funi/multicast.go): the way out of a multicast, what a member does with a copy, and what becomes
+// of the copies that it sends on.
 //
-// A member checks a copy, takes the lines for what it will send, delivers, and only then sends on: a copy is accepted once, so a member delivers
-// once, and nobody further on has what it refused. A member with nobody behind it answers the origin; so does one whose copy another does not
-// take, in the line that the copy was in: a copy sent on always ends in one report, and needs no more room for that. What is broken is
-// reported and not passed by: who was passed might have sent on already.
+// A member checks a copy, takes the lines for what it will send, delivers, and only then sends on:
+// a copy is accepted once, so a member delivers once, and nobody further on has what it refused. A
+// member with nobody behind it answers the origin; so does one whose copy another does not take, in
+// the line that the copy was in: a copy sent on always ends in one report, and needs no more room
+// for that. What is broken is reported and not passed by: who was passed might have sent on
+// already.
 //
-// No loop: a member takes only copies from the one node that it names, which are to reach exactly as many members as it knows of; that
-// number is smaller at each member behind it. The first member takes what any node of the group sends, in that node's own name.
+// No loop: a member takes only copies from the one node that it names, which are to reach exactly
+// as many members as it knows of; that number is smaller at each member behind it. The first member
+// takes what any node of the group sends, in that node's own name.
 //
-// Full queues. A chain has the lines of chainDepth multicasts, and takes no more meanwhile (arctic.ReasonBusy, for now); no other chain waits with it,
-// neither here nor in the link, where it has streams of its own. So chains that cross each other cannot stop each other. A message waits for
-// room in the member's receive FIFO as any does. Lines are the member's, and its account pays for what it sends on.
+// Full queues. A chain has the lines of chainDepth multicasts, and takes no more meanwhile
+// (arctic.ReasonBusy, for now); no other chain waits with it, neither here nor in the link, where
+// it has streams of its own. So chains that cross each other cannot stop each other. A message
+// waits for room in the member's receive FIFO as any does. Lines are the member's, and its account
+// pays for what it sends on.
 //
-// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are; on a card whose kinds of packets have times of their
-// own the card fetches its data as that of a write (writetime.go). A member's message takes the Delivery Unit what any takes, and a put has the bus before it
-// is accepted, as any operation on a window (operateunit.go). What the member sends on leaves when the copy is accepted (Tokyo, 2.2.1: the interface stores
-// the message and forwards it), by way of the Dispatch Unit and the Transmit Scheduler, and so does the report of the last.
+// On a modelled machine (units.go) the origin's block is retrieved as the words of a slot are; on a
+// card whose kinds of packets have times of their own the card fetches its data as that of a write
+// (writetime.go). A member's message takes the Delivery Unit what any takes, and a put has the bus
+// before it is accepted, as any operation on a window (operateunit.go). What the member sends on
+// leaves when the copy is accepted (Tokyo, 2.2.1: the interface stores the message and forwards
+// it), by way of the Dispatch Unit and the Transmit Scheduler, and so does the report of the last.
 
 import (
 	"math/bits"
@@ -29,18 +37,20 @@ import (
 )
 
 const (
-	// chainDepth is how many multicasts of a chain a member may have sent on, to MaxNext others each, that nobody has answered. Who has fewer behind it may
-	// have more.
+	// chainDepth is how many multicasts of a chain a member may have sent on, to MaxNext others
+	// each, that nobody has answered. Who has fewer behind it may have more.
 	chainDepth = 4
 	// chainLines is how many lines a chain has.
 	chainLines = chainDepth * funi.MaxNext
-	// longestWay is how many members on a way may be full, each behind the next, before the origin gives a multicast up that waits there.
+	// longestWay is how many members on a way may be full, each behind the next, before the origin
+	// gives a multicast up that waits there.
 	longestWay = 16
 	// firstChained is the Index of the first line of the first chain.
 	firstChained = firstAnswer + answerLines
 )
 
-// chain is what the context knows of a chain, and the lines that it sends on with; bit i of free: line i is.
+// chain is what the context knows of a chain, and the lines that it sends on with; bit i of free:
+// line i is.
 type chain struct {
 	member  bool
 	first   bool
@@ -203,7 +213,8 @@ func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) 
 	return arctic.ReasonNone
 }
 
-// examineCopy finds the chain of a copy, and the memory of a put, or says why the copy is refused. It changes nothing, as examine does.
+// examineCopy finds the chain of a copy, and the memory of a put, or says why the copy is refused.
+// It changes nothing, as examine does.
 func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, e *examined) (ch *chain, why arctic.Reason) {
 	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
 		return nil, arctic.ReasonChain
@@ -239,7 +250,8 @@ func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multica
 	return ch, arctic.ReasonNone
 }
 
-// timeMulticast notes what a copy moves before it is accepted (operateunit.go): a put its data. A message takes the Delivery Unit its time.
+// timeMulticast notes what a copy moves before it is accepted (operateunit.go): a put its data. A
+// message takes the Delivery Unit its time.
 func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
 	var m arctic.Multicast
 	var e examined
@@ -252,7 +264,8 @@ func (c *Card) timeMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader
 	}
 }
 
-// deliverMulticast gives a copy to the context's process, or says why not; then nothing has changed. memory is where the data of a put goes.
+// deliverMulticast gives a copy to the context's process, or says why not; then nothing has
+// changed. memory is where the data of a put goes.
 func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, memory []byte) arctic.Reason {
 	if m.Put {
 		copy(memory, m.Data)
@@ -274,8 +287,8 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 	return x.hold(arctic.Request, message[:size], false)
 }
 
-// sendOn sends what was delivered to those behind, or answers the origin if there is nobody. The first copy counts the members so far, whose places come
-// before its receiver's.
+// sendOn sends what was delivered to those behind, or answers the origin if there is nobody. The
+// first copy counts the members so far, whose places come before its receiver's.
 func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
 	c.counters.Multicasts++
 	c.more, x.calm = true, false // the next member may be on this card
@@ -307,7 +320,8 @@ func (ch *chain) take() *line {
 	return &ch.lines[i]
 }
 
-// report tells the origin of a multicast, in a line of the chain, that a copy was taken and goes no further, or that a node has not taken it and why.
+// report tells the origin of a multicast, in a line of the chain, that a copy was taken and goes no
+// further, or that a node has not taken it and why.
 func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, reason arctic.Reason) {
 	var data [arctic.ReportBytes]byte
 	arctic.PutReport(data[:], &arctic.Report{Place: m.Place, Done: m.Done, Left: m.Left, Proof: m.Proof, Node: node, Reason: reason})
@@ -319,8 +333,8 @@ func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, re
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
 }
 
-// notSentOn takes a copy or a report back that nobody took. The origin hears of a copy; of a report nobody can. A context that has ended, or
-// gives up what waits, reports nothing.
+// notSentOn takes a copy or a report back that nobody took. The origin hears of a copy; of a report
+// nobody can. A context that has ended, or gives up what waits, reports nothing.
 func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 	c := x.card
 	p := arctic.Packet(ln.Data[:ln.Size])
@@ -344,8 +358,10 @@ func (c *Card) timeReport(q *request, a *arctic.Response) {
 	}
 }
 
-// patience returns how long the operation waits for its next answer. A member of a chain may take ConnectTimeout to find that the next one's card is not
-// there, and members that are full, one after the other, MaxHold each until they try again. It is the same for all multicasts: Card.unanswered is in order.
+// patience returns how long the operation waits for its next answer. A member of a chain may take
+// ConnectTimeout to find that the next one's card is not there, and members that are full, one
+// after the other, MaxHold each until they try again. It is the same for all multicasts:
+// Card.unanswered is in order.
 func (q *request) patience() int64 {
 	c := q.of.card
 	if q.operation == arctic.RemoteMulticast {
@@ -354,8 +370,9 @@ func (q *request) patience() int64 {
 	return c.answerTimeout()
 }
 
-// loopChained delivers copies to contexts of this card. One that finds no room lets the others pass, which may be of other chains. Each is
-// tried once, as far as the account has bytes left in this step.
+// loopChained delivers copies to contexts of this card. One that finds no room lets the others
+// pass, which may be of other chains. Each is tried once, as far as the account has bytes left in
+// this step.
 func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 	var again link.Lines
 	a := x.account

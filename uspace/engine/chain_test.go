@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds the rules of chained multicast (chain.go; designs/remote-memory.md, section 2; Tokyo, sections 2.2.1 and 3.3.1.3): every
-// member has it once, the origin hears of all of them, a broken chain names its node, and no table makes a loop.
+// This file holds the rules of chained multicast (chain.go; designs/remote-memory.md, section 2;
+// Tokyo, sections 2.2.1 and 3.3.1.3): every member has it once, the origin hears of all of them, a
+// broken chain names its node, and no table makes a loop.
 
 import (
 	"bytes"
@@ -31,7 +32,8 @@ func (c tree) members(node uint16) uint16 {
 	return n
 }
 
-// chains makes processes members of a chain that begins with first. where says which process is a node, nil for none.
+// chains makes processes members of a chain that begins with first. where says which process is a
+// node, nil for none.
 func (r *remoteBed) chains(number, first uint16, c tree, where func(node uint16) *funi.Interface) {
 	r.t.Helper()
 	var set func(node, parent uint16)
@@ -80,7 +82,8 @@ func (r *remoteBed) multicasts(from int, first uint16, m funi.MulticastRequest) 
 	return n, n.Delivery()
 }
 
-// has takes the message out of a request queue, and checks that it is the only one. It may have to wait for the Delivery Unit.
+// has takes the message out of a request queue, and checks that it is the only one. It may have to
+// wait for the Delivery Unit.
 func (r *remoteBed) has(p *funi.Interface, from, typ uint16, words ...uint32) {
 	r.t.Helper()
 	r.until(time.Millisecond, "a member has the message", func() bool { return p.Receive(funi.Request) != nil })
@@ -95,8 +98,8 @@ func (r *remoteBed) has(p *funi.Interface, from, typ uint16, words ...uint32) {
 	}
 }
 
-// Rule: each member of a chain, however it is branched, has a message once, from its origin, and the origin hears how many have it; also when
-// members are the origin itself, or on its card.
+// Rule: each member of a chain, however it is branched, has a message once, from its origin, and
+// the origin hears how many have it; also when members are the origin itself, or on its card.
 func TestMulticast(t *testing.T) {
 	for name, c := range map[string]tree{
 		"line":   {1: {2}, 2: {3}, 3: {4}},
@@ -154,7 +157,8 @@ func bytesOf(words []uint32) []byte {
 	return b
 }
 
-// Rule: a put along a chain writes into each member's window, with all checks of a put, and nothing else changes a byte.
+// Rule: a put along a chain writes into each member's window, with all checks of a put, and nothing
+// else changes a byte.
 func TestMulticastPut(t *testing.T) { onEach(t, multicastPut) }
 
 func multicastPut(t *testing.T, on machine) {
@@ -199,7 +203,8 @@ func multicastPut(t *testing.T, on machine) {
 	r.ends()
 }
 
-// Rule: whoever notices a member that refuses or cannot be reached names it, with those behind it; the others have it.
+// Rule: whoever notices a member that refuses or cannot be reached names it, with those behind it;
+// the others have it.
 func TestBrokenChain(t *testing.T) {
 	type broken = []funi.Broken
 	for name, c := range map[string]struct {
@@ -269,7 +274,8 @@ func (r *remoteBed) leaves(node int) {
 	r.retired(node)
 }
 
-// Rule: whatever the tables of the members say, nobody has a multicast twice, it ends, and the origin hears so.
+// Rule: whatever the tables of the members say, nobody has a multicast twice, it ends, and the
+// origin hears so.
 func TestNoChainLoops(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: anyMachine(rt), net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond}})
@@ -312,8 +318,8 @@ func anyMachine(rt *rapid.T) machine {
 	return machines[rapid.SampledFrom([]string{"native", "followed", "timed"}).Draw(rt, "machine")]
 }
 
-// Rule: two ways to a member, and a way back, are cut where they meet: the second copy finds that it does not come from the member's parent, or is
-// to reach another number of members.
+// Rule: two ways to a member, and a way back, are cut where they meet: the second copy finds that
+// it does not come from the member's parent, or is to reach another number of members.
 func TestWaysThatMeet(t *testing.T) {
 	for name, c := range map[string]struct {
 		chains  map[int]funi.Chain
@@ -334,7 +340,8 @@ func TestWaysThatMeet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := setup{cards: 4, remote: moreRemote}
 			procs := 4
-			if _, other := c.chains[4]; other { // node 1 of another group, on the card where this group's node 4 is
+			// node 1 of another group, on the card where this group's node 4 is
+			if _, other := c.chains[4]; other {
 				s.cards, s.route, procs = 1, []uint32{0, 0}, 1
 			}
 			r := newRemoteBed(t, s)
@@ -387,13 +394,15 @@ func TestChainsThatAreNone(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a chain whose members have no room stops no other chain, along the same nodes either (chain.go).
+// Rule: a chain whose members have no room stops no other chain, along the same nodes either
+// (chain.go).
 func TestFullChainStopsNoOther(t *testing.T) { onEach(t, fullChain) }
 
 func fullChain(t *testing.T, on machine) {
 	r := newRemoteBed(t, setup{cards: 4, slots: 8, remote: moreRemote, tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
 	line := tree{1: {2}, 2: {3}}
-	// More than the last member's queue and FIFO take, and fewer than these and the chains' lines; what waits is more than a frame has room for.
+	// More than the last member's queue and FIFO take, and fewer than these and the chains' lines;
+	// what waits is more than a frame has room for.
 	const full, messages = 10, 8 + 2 + 4*10 - 8
 	for number := range uint16(full + 1) {
 		r.chains(number, 1, line, r.byNode)
@@ -450,8 +459,8 @@ func fullChain(t *testing.T, on machine) {
 	r.ends()
 }
 
-// Rule: members that read slowly hold their chain up, and no other; what crosses them goes on, and when they read all of it comes, once. Each
-// member takes no more than its chain has lines for.
+// Rule: members that read slowly hold their chain up, and no other; what crosses them goes on, and
+// when they read all of it comes, once. Each member takes no more than its chain has lines for.
 func TestSlowMemberHoldsItsChainOnly(t *testing.T) {
 	onEach(t, slowMembers)
 }
@@ -519,8 +528,9 @@ func slowMembers(t *testing.T, on machine) {
 	r.ends()
 }
 
-// Rule: a card takes multicasts from the network as it takes them from its own processes: of a first member's only what its source sends in its own name, of
-// the others' only what comes from the parent. What another card forges goes back to it, and nobody has it.
+// Rule: a card takes multicasts from the network as it takes them from its own processes: of a
+// first member's only what its source sends in its own name, of the others' only what comes from
+// the parent. What another card forges goes back to it, and nobody has it.
 func TestForgedMulticasts(t *testing.T) { onEach(t, forgedMulticasts) }
 
 func forgedMulticasts(t *testing.T, on machine) {
@@ -574,15 +584,18 @@ func forgedMulticasts(t *testing.T, on machine) {
 	r.ends()
 }
 
-// Rule: a report on a multicast that is none, on one that nobody waits for, on more members than there are, or from a card that has had no copy changes nothing: the origin hears what came
-// of it from those who have it.
+// Rule: a report on a multicast that is none, on one that nobody waits for, on more members than
+// there are, or from a card that has had no copy changes nothing: the origin hears what came of it
+// from those who have it.
 func TestForgedReports(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 4, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.FIFO = 2 }})
 	r.chains(7, 1, tree{1: {2}}, r.byNode)
 	r.leaves(2)
-	r.sets(2, funi.Chain{Number: 7, Parent: 1, Next: []funi.Next{{Node: 9, Members: 1}}}) // which takes nothing from 1
+	// which takes nothing from 1
+	r.sets(2, funi.Chain{Number: 7, Parent: 1, Next: []funi.Next{{Node: 9, Members: 1}}})
 	full := make([]byte, 4)
-	for i := range uint32(8) { // more than the first has room for, so that the multicast waits there, and nobody reports yet
+	// more than the first has room for, so that the multicast waits there, and nobody reports yet
+	for i := range uint32(8) {
 		r.mustSend(0, funi.Request, 1, i, 2)
 		r.pass(time.Millisecond)
 	}
@@ -627,8 +640,9 @@ func TestForgedReports(t *testing.T) {
 	}
 }
 
-// Rule: a member that has taken a copy whose acknowledgment is lost for good is counted once, though who sent the copy reports that nobody knows of it: with what it
-// or those behind it have said all is known, and the multicast has come to everybody (ledger.go).
+// Rule: a member that has taken a copy whose acknowledgment is lost for good is counted once,
+// though who sent the copy reports that nobody knows of it: with what it or those behind it have
+// said all is known, and the multicast has come to everybody (ledger.go).
 func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	cut := false
 	r := newRemoteBed(t, setup{cards: 5, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 2 },
@@ -646,7 +660,8 @@ func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	for node := 1; node < 5; node++ {
 		r.has(r.proc[node], 0, 5, 1)
 	}
-	for i := range uint32(8) { // more than the last branch has room for, so that the multicast waits there
+	// more than the last branch has room for, so that the multicast waits there
+	for i := range uint32(8) {
 		r.mustSend(0, funi.Request, 4, i, 2)
 		r.pass(time.Millisecond)
 	}
@@ -668,8 +683,9 @@ func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	}
 }
 
-// Rule: a multicast is not given up because members have no room for a while, one after the other: each lets what it sends on wait for up to MaxHold, which may be
-// longer than PeerTimeout, and the origin has patience for all of a way (chain.go).
+// Rule: a multicast is not given up because members have no room for a while, one after the other:
+// each lets what it sends on wait for up to MaxHold, which may be longer than PeerTimeout, and the
+// origin has patience for all of a way (chain.go).
 func TestWaysThatAreFull(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 6, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
 		c.FIFO, c.PeerTimeout, c.ConnectTimeout, c.MaxHold = 2, 20*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond

@@ -1,6 +1,7 @@
 package engine_test
 
-// This file is chains on a network that does anything, whose members are restarted and switched out meanwhile (chain.go).
+// This file is chains on a network that does anything, whose members are restarted and switched out
+// meanwhile (chain.go).
 
 import (
 	"testing"
@@ -73,8 +74,9 @@ func (c *chainRun) joins(node uint16) {
 	}
 }
 
-// Rule: whatever the network does, every multicast is complete once, and nobody has one twice. If no card is restarted it has come to all, also to
-// members that were switched out meanwhile; else what failed is told.
+// Rule: whatever the network does, every multicast is complete once, and nobody has one twice. If
+// no card is restarted it has come to all, also to members that were switched out meanwhile; else
+// what failed is told.
 func TestChainsUnderFaults(t *testing.T) {
 	const nodes = 5
 	rapid.Check(t, func(rt *rapid.T) {

@@ -1,7 +1,7 @@
 package engine_test
 
-// This file tests that time is shared by account where the card's owner says how long steps took (design idea 10): those for whom the card
-// worked rest, and nobody waits for the rests of others.
+// This file tests that time is shared by account where the card's owner says how long steps took
+// (design idea 10): those for whom the card worked rest, and nobody waits for the rests of others.
 
 import (
 	"testing"
@@ -13,7 +13,8 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// shared is two cards with contexts of two accounts each: of account 7, which floods, and of account 8.
+// shared is two cards with contexts of two accounts each: of account 7, which floods, and of
+// account 8.
 type shared struct {
 	*bed
 	flood    []*funi.Interface // on card 0
@@ -57,8 +58,9 @@ func (s *shared) take() {
 	}
 }
 
-// Rule: an account for which the card has worked rests for twice as long, and its process is served no more until then; another account's messages
-// leave in the next step. The card says when it wants to run again, and that time is the end of the rest.
+// Rule: an account for which the card has worked rests for twice as long, and its process is served
+// no more until then; another account's messages leave in the next step. The card says when it
+// wants to run again, and that time is the end of the rest.
 func TestChargedRest(t *testing.T) {
 	s := newShared(t, nil)
 	const took = int64(20 * time.Microsecond)
@@ -98,8 +100,9 @@ func TestChargedRest(t *testing.T) {
 	s.until(time.Millisecond, "the account goes on after its rest", func() bool { return s.flood[0].Unsent(funi.Request) < left })
 }
 
-// Rule: a charge is shared by those for whom the card worked, so that for all together it works for a third of the time; no rest is longer than a
-// millisecond, and what would make it longer is told. Who did not use the card does not rest.
+// Rule: a charge is shared by those for whom the card worked, so that for all together it works for
+// a third of the time; no rest is longer than a millisecond, and what would make it longer is told.
+// Who did not use the card does not rest.
 func TestChargeIsBounded(t *testing.T) {
 	s := newShared(t, nil)
 	over := int64(0)
@@ -133,8 +136,9 @@ func TestChargeIsBounded(t *testing.T) {
 	s.until(time.Millisecond, "a rest ends after a millisecond", func() bool { return s.flood[0].Unsent(funi.Request) == 0 })
 }
 
-// Rule: while the card naps, or dozes, a process on an account that rests cannot wake its thread, and one of another account does; the card says
-// when the rest ends, so what the first commits is found then.
+// Rule: while the card naps, or dozes, a process on an account that rests cannot wake its thread,
+// and one of another account does; the card says when the rest ends, so what the first commits is
+// found then.
 func TestWhoRestsWakesNobody(t *testing.T) {
 	for name, lie := range map[string]func(*engine.Card){"nap": (*engine.Card).Nap, "doze": (*engine.Card).Doze} {
 		t.Run(name, func(t *testing.T) {

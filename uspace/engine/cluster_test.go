@@ -17,7 +17,8 @@ import (
 
 const (
 	gid = 7
-	// jobTag is the tag of the job that all contexts of a bed are of, unless the test says otherwise.
+	// jobTag is the tag of the job that all contexts of a bed are of, unless the test says
+	// otherwise.
 	jobTag = 0x8877665544332211
 )
 

@@ -46,8 +46,10 @@ type Config struct {
 	Incarnation uint32
 	// Seed feeds the spread of back-offs.
 	Seed uint64
-	// Nonces draws the nonces of greetings, and what the proofs of multicasts come from. Whoever foresees a nonce can echo it in a peer's name, so a
-	// card on a real network takes the numbers of the operating system's generator, each when it is needed. nil: Seed feeds them, too; for simulations.
+	// Nonces draws the nonces of greetings, and what the proofs of multicasts come from. Whoever
+	// foresees a nonce can echo it in a peer's name, so a card on a real network takes the numbers
+	// of the operating system's generator, each when it is needed. nil: Seed feeds them, too; for
+	// simulations.
 	Nonces rand.Source
 	Ports  []port.Port
 	Peers  []Peer
@@ -61,29 +63,36 @@ type Config struct {
 	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
 	// not call the card. Nil: the system group is like any other.
 	SystemEvent func()
-	// Moved is called when a card says that the process of a node of a group, which was there, is on another card now; the card's route table
-	// has changed. It is called within Step and must not call the card. nil: nobody wants to know.
+	// Moved is called when a card says that the process of a node of a group, which was there, is
+	// on another card now; the card's route table has changed. It is called within Step and must
+	// not call the card. nil: nobody wants to know.
 	Moved func(gid, node, card uint16)
-	// Fault is called when a table of the card has no entry for a packet, or forbids what it asks for, and the card's owner counts it (Faults) or decides (Tokyo,
-	// sections 2.1, 3.1 and 3.3; fault.go, routemiss.go). source is the node that the packet is from. With arctic.ReasonAbsent it is the first packet that
-	// finds the window of the node not present since that is so, and the result says nothing. With
-	// arctic.ReasonNoRoute the route table of the source, a node of this card, has no entry for the node, and the packet waits for one, at most for ConnectTimeout, if hold is true. Other
-	// reasons are those of refusals, one call for each packet, and with hold the window is suspended whose key the packet has, if it has credit, by which its process is told of the next miss. It is called within Step and must
-	// not call the card. nil: nobody wants to know, nothing is suspended, and no packet waits for a route.
+	// Fault is called when a table of the card has no entry for a packet, or forbids what it asks
+	// for, and the card's owner counts it (Faults) or decides (Tokyo, sections 2.1, 3.1 and 3.3;
+	// fault.go, routemiss.go). source is the node that the packet is from. With arctic.ReasonAbsent
+	// it is the first packet that finds the window of the node not present since that is so, and
+	// the result says nothing. With arctic.ReasonNoRoute the route table of the source, a node of
+	// this card, has no entry for the node, and the packet waits for one, at most for
+	// ConnectTimeout, if hold is true. Other reasons are those of refusals, one call for each
+	// packet, and with hold the window is suspended whose key the packet has, if it has credit, by
+	// which its process is told of the next miss. It is called within Step and must not call the
+	// card. nil: nobody wants to know, nothing is suspended, and no packet waits for a route.
 	Fault func(gid, node, source uint16, reason arctic.Reason) (hold bool)
-	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is encrypted all the same
-	// to those who want it (Peer.Key).
+	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is
+	// encrypted all the same to those who want it (Peer.Key).
 	Readable bool
 	// AnyGroup lets the card meet peers and answer them whatever the group of a frame, not
 	// only for groups with a context here. A card whose groups come and go needs it: packets
 	// for a group that has just ended are rejected for good, and so return to their sender at once.
 	AnyGroup bool
-	// Direct makes the card that of one node of one job, whose tag this is (arctic.JobTag): its number is the node's, so are those of its peers, and
-	// frames are of arctic.VersionDirect, which is all that the two ends of a link need to agree about. Contexts of other jobs and nodes are
-	// refused (ErrDirect). nil: a card of a host.
+	// Direct makes the card that of one node of one job, whose tag this is (arctic.JobTag): its
+	// number is the node's, so are those of its peers, and frames are of arctic.VersionDirect,
+	// which is all that the two ends of a link need to agree about. Contexts of other jobs and
+	// nodes are refused (ErrDirect). nil: a card of a host.
 	Direct *uint64
-	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a silence, with the incarnation that it had: the owner may
-	// know whether that lives (Card.Ended, Card.Lives). It is called within Step and must not call the card. nil: nobody knows.
+	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a
+	// silence, with the incarnation that it had: the owner may know whether that lives (Card.Ended,
+	// Card.Lives). It is called within Step and must not call the card. nil: nobody knows.
 	Doubt func(card uint16, life uint32)
 	// Doorbells is where processes ring whose contexts have no other page (Card.Doorbells); nil:
 	// the card makes it, which is enough for processes that are one with it.
@@ -94,12 +103,14 @@ type Config struct {
 	Sets       int // contexts of the cache (thesis 5.3: 32); 0 stands for funi.MaxContexts
 	FIFO       int // packets that the receive FIFO of a context and level holds
 	Train      int // most packets of a frame, at most arctic.MaxTrain
-	// Blocks lets long transfers fill frames (design idea 7). Without, they travel as
-	// packets of 24 words, as on Arctic. With Timing they do that all the same, and so do operations on windows: it is writes to areas that have blocks
-	// there, if Timing.Card says how long their packets take (HPL-95-86, tables 4 and 5).
+	// Blocks lets long transfers fill frames (design idea 7). Without, they travel as packets of 24
+	// words, as on Arctic. With Timing they do that all the same, and so do operations on windows:
+	// it is writes to areas that have blocks there, if Timing.Card says how long their packets take
+	// (HPL-95-86, tables 4 and 5).
 	Blocks bool
-	// BlockBytes is the most bytes of a block of a write to an area, a multiple of 16: of Hamlyn 512. 0: a frame has room for no more; but with
-	// Timing it is from 16 to MaxTimedBlock, and each entry of a receive FIFO has room for as many.
+	// BlockBytes is the most bytes of a block of a write to an area, a multiple of 16: of Hamlyn
+	// 512. 0: a frame has room for no more; but with Timing it is from 16 to MaxTimedBlock, and
+	// each entry of a receive FIFO has room for as many.
 	BlockBytes  int
 	FirstWindow int // frames in flight before anything is known of the path
 
@@ -108,25 +119,27 @@ type Config struct {
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
 	AckDelay time.Duration
-	// TransferWords is the most data, in words, of a transfer of one packet that makes a notice: 16 (thesis 3.2.4) or, without
-	// an argument, 20 (conference paper 4.1.4); 0 stands for 16.
+	// TransferWords is the most data, in words, of a transfer of one packet that makes a notice: 16
+	// (thesis 3.2.4) or, without an argument, 20 (conference paper 4.1.4); 0 stands for 16.
 	TransferWords int
-	// RemotePage is how many bytes a page of remote memory has, a power of two from 64 to 65,536: no packet of an operation on a window goes beyond
-	// the page that it begins in (page.go); 0: there are no pages.
+	// RemotePage is how many bytes a page of remote memory has, a power of two from 64 to 65,536:
+	// no packet of an operation on a window goes beyond the page that it begins in (page.go); 0:
+	// there are no pages.
 	RemotePage int
 	// AckEvery is how many frames with trains, or four times as many with blocks, are
 	// acknowledged at once at the latest.
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject, which grows (link/hold.go): a node that
-	// was full for a while is tried again after a part of that.
+	// MinHold and MaxHold bound the back-off after a reject, which grows (link/hold.go): a node
+	// that was full for a while is tried again after a part of that.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
 	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
-	// RaiseAfter is how long after the frames to a peer became shorter the card tries longer ones (link/limit.go).
+	// RaiseAfter is how long after the frames to a peer became shorter the card tries longer ones
+	// (link/limit.go).
 	RaiseAfter time.Duration
 }
 

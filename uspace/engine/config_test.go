@@ -136,8 +136,8 @@ func TestAttachRefuses(t *testing.T) {
 	}
 }
 
-// Rule (Config.Direct): a direct card has contexts of its own node and job alone, and none of the system group's work; others are refused
-// and leave nothing behind.
+// Rule (Config.Direct): a direct card has contexts of its own node and job alone, and none of the
+// system group's work; others are refused and leave nothing behind.
 func TestDirectCardRefuses(t *testing.T) {
 	job := uint64(jobTag)
 	cfg := goodConfig()

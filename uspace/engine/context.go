@@ -45,9 +45,11 @@ type Context struct {
 	starved bool                                  // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]link.Lines // packets for contexts of this very card
 	looping bool                                  // one of them may hold packets
-	forBus  bool                                  // the first of them waits for the Operation Unit of a modelled machine
-	noRoom  [arctic.Levels]bool                   // there was no room for packets of this card
-	// unrouted are packets that wait for a route, in the order in which they began to (routemiss.go).
+	// the first of them waits for the Operation Unit of a modelled machine
+	forBus bool
+	noRoom [arctic.Levels]bool // there was no room for packets of this card
+	// unrouted are packets that wait for a route, in the order in which they began to
+	// (routemiss.go).
 	unrouted link.Lines
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
@@ -102,24 +104,27 @@ type Context struct {
 	before   *Context // its sign, which it has replaced, while it arrives
 	forward  *forward // it has left, and says where it is (forward.go)
 
-	// When the present life began: its number, and how far the card had come with each peer's frames, by
-	// card number; nil: no frame had come from any. See life.go.
+	// When the present life began: its number, and how far the card had come with each peer's
+	// frames, by card number; nil: no frame had come from any. See life.go.
 	life    int64
 	born    []birth
 	lineage uint64 // names the first life of the process, also on other cards
-	// bornElsewhere: it came from another card, and what it began with here is one less than that (forward.go).
+	// bornElsewhere: it came from another card, and what it began with here is one less than that
+	// (forward.go).
 	bornElsewhere bool
 
-	answers *answers // lines for answers; nil: no window was ever open that others read or change (response.go)
-	chains  *chains  // that it is a member of (chain.go)
-	remote  *remote  // what the process has opened for others; nil: it has asked for no room (keyslot.go)
+	// lines for answers; nil: no window was ever open that others read or change (response.go)
+	answers *answers
+	chains  *chains // that it is a member of (chain.go)
+	// what the process has opened for others; nil: it has asked for no room (keyslot.go)
+	remote *remote
 }
 
-// PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
-// context-switch mode, its registers not initialised, in no group. Its owner sets the
-// tag of its job, assigns GID, resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the
-// process to clear when it has written the Queue Registers (thesis 3.2.1, funi.Start).
-// It returns ErrContexts or ErrNoSet when the card is full.
+// PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in context-switch
+// mode, its registers not initialised, in no group. Its owner sets the tag of its job, assigns GID,
+// resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the process to clear when it
+// has written the Queue Registers (thesis 3.2.1, funi.Start). It returns ErrContexts or ErrNoSet
+// when the card is full.
 func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 	x, err := c.newContext(funi.NewCard(m), node)
 	if err != nil {
@@ -130,9 +135,9 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 	return x, nil
 }
 
-// Attach does all of the start-up for a process that has initialised its registers:
-// the context for node of group gid, of the job with the tag, runs at once. If the process has set CSQM and CRQM
-// it is left to clear them. Errors are those of PowerUp, ErrAttached, ErrDirect, funi.ErrSlots and
+// Attach does all of the start-up for a process that has initialised its registers: the context for
+// node of group gid, of the job with the tag, runs at once. If the process has set CSQM and CRQM it
+// is left to clear them. Errors are those of PowerUp, ErrAttached, ErrDirect, funi.ErrSlots and
 // funi.ErrLayout.
 func (c *Card) Attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	x, err := c.attach(m, gid, node, tag)
@@ -226,12 +231,11 @@ func (c *Card) emptyTicket() (t ticket) {
 	return t
 }
 
-// Detach ends a context, resident or switched out. Packets that are not sent are given
-// up, and of those in flight the process hears no more. Packets that wait for the process in the
-// card are dropped and counted. From then on packets for it are rejected for good, with
-// ReasonNoContext, the card does not touch the context's memory, and TakeCalled does not return
-// the context: if its process may be waiting, who detaches it wakes it (Dismiss). Detaching twice does
-// nothing.
+// Detach ends a context, resident or switched out. Packets that are not sent are given up, and of
+// those in flight the process hears no more. Packets that wait for the process in the card are
+// dropped and counted. From then on packets for it are rejected for good, with ReasonNoContext, the
+// card does not touch the context's memory, and TakeCalled does not return the context: if its
+// process may be waiting, who detaches it wakes it (Dismiss). Detaching twice does nothing.
 func (c *Card) Detach(x *Context) {
 	if x.detached {
 		return
@@ -353,8 +357,8 @@ func (c *Card) reset(x *Context) {
 }
 
 const (
-	// mourned is how many detached contexts a step looks at, and buried how many of their streams it
-	// forgets at the most.
+	// mourned is how many detached contexts a step looks at, and buried how many of their streams
+	// it forgets at the most.
 	mourned = 16
 	buried  = 64
 )
@@ -508,7 +512,8 @@ func (x *Context) payBack() {
 	x.owed = x.owed[:0]
 }
 
-// publish makes what the card did visible to the process, once a step. TICKET follows (publishTickets).
+// publish makes what the card did visible to the process, once a step. TICKET follows
+// (publishTickets).
 func (x *Context) publish() {
 	c := x.card
 	if x.calm {
@@ -527,7 +532,8 @@ func (x *Context) publish() {
 	x.calmDown()
 }
 
-// publishTickets stores TICKET, which no program waits for, when the card has nothing else to do, and at every 64th step.
+// publishTickets stores TICKET, which no program waits for, when the card has nothing else to do,
+// and at every 64th step.
 func (c *Card) publishTickets() {
 	c.tickets = false
 	for _, x := range c.awake {
@@ -538,9 +544,9 @@ func (c *Card) publishTickets() {
 	}
 }
 
-// Idle reports whether nothing of the context's waits in the card: no slot to
-// retrieve, no packet undelivered, nothing in the receive FIFOs. When the context is switched
-// out nothing may wait in the saved state, either: what its process has committed waits for its turn.
+// Idle reports whether nothing of the context's waits in the card: no slot to retrieve, no packet
+// undelivered, nothing in the receive FIFOs. When the context is switched out nothing may wait in
+// the saved state, either: what its process has committed waits for its turn.
 func (x *Context) Idle() bool {
 	var pending bool
 	switch {

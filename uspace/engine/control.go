@@ -166,7 +166,8 @@ func (x *Context) giveSlotsBack() bool {
 		}
 		x.iface.HaltSend()
 	}
-	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{} // of registers that are no queue's, too
+	// of registers that are no queue's, too
+	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	return true
 }
 

@@ -8,11 +8,12 @@ import "github.com/funet/funet/uspace/engine/link"
 // packets Arctic packets.
 type Counters struct {
 	link.Counters
-	PacketsRetrieved   uint64 `json:"packets_retrieved"`
-	PacketsDelivered   uint64 `json:"packets_delivered"`
-	Returned           uint64 `json:"packets_returned_to_process"`
-	ForgedSource       uint64 `json:"frames_rejected_for_source_node"`
-	ForeignJob         uint64 `json:"frames_rejected_for_job"` // and packets between contexts of this card
+	PacketsRetrieved uint64 `json:"packets_retrieved"`
+	PacketsDelivered uint64 `json:"packets_delivered"`
+	Returned         uint64 `json:"packets_returned_to_process"`
+	ForgedSource     uint64 `json:"frames_rejected_for_source_node"`
+	// and packets between contexts of this card
+	ForeignJob         uint64 `json:"frames_rejected_for_job"`
 	UnknownKind        uint64 `json:"unknown_kind_packets"`
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
 	RemoteRefused      uint64 `json:"remote_writes_refused"`
@@ -25,14 +26,16 @@ type Counters struct {
 	Multicasts         uint64 `json:"multicasts_delivered"`
 	SentOn             uint64 `json:"multicast_copies_sent_on"`
 	LateWrites         uint64 `json:"late_remote_writes_copied"`
-	ForwardsRefused    uint64 `json:"forwards_refused"`   // words about a node's home that came from another card
-	Redirected         uint64 `json:"nodes_moved"`        // of groups here, from here or elsewhere
-	Rerouted           uint64 `json:"packets_sent_after"` // to where their receiver has moved; each time
-	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
-	Discarded          uint64 `json:"packets_discarded_with_context"`
-	MemoryErrors       uint64 `json:"memory_errors"`
-	LoopedToOwnCard    uint64 `json:"packets_to_own_card"`
-	SendQueueNoTicket  uint64 `json:"retrieval_found_no_line"`
+	// words about a node's home that came from another card
+	ForwardsRefused uint64 `json:"forwards_refused"`
+	Redirected      uint64 `json:"nodes_moved"` // of groups here, from here or elsewhere
+	// to where their receiver has moved; each time
+	Rerouted          uint64 `json:"packets_sent_after"`
+	TransfersTorn     uint64 `json:"transfers_begun_for_another_process"`
+	Discarded         uint64 `json:"packets_discarded_with_context"`
+	MemoryErrors      uint64 `json:"memory_errors"`
+	LoopedToOwnCard   uint64 `json:"packets_to_own_card"`
+	SendQueueNoTicket uint64 `json:"retrieval_found_no_line"`
 }
 
 // Counters returns the totals.

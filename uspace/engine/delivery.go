@@ -13,9 +13,11 @@ import (
 // ring; when it is full, packets are rejected.
 type fifo struct {
 	entries [][arctic.MaxPacketSize]byte
-	blocks  [][]byte // behind them, of remote writes on a modelled machine that takes blocks; nil: there is no room for any
-	first   int
-	n       int
+	// behind them, of remote writes on a modelled machine that takes blocks; nil: there is no room
+	// for any
+	blocks [][]byte
+	first  int
+	n      int
 	// bypass: a packet that finds the FIFO empty goes straight to its destination. It is
 	// clear on a modelled machine, where everything goes by way of the FIFO and takes the
 	// Delivery Unit its time.
@@ -39,9 +41,9 @@ func newFIFO(cfg *Config) fifo {
 	return q
 }
 
-// accept takes a packet, whose header is h, for the context, with the block behind it if there is one, or
-// says why not. The packet came in the frame of the train, or with nil from this very card. It goes straight into
-// the receive queue if its level's FIFO may be passed by and is empty.
+// accept takes a packet, whose header is h, for the context, with the block behind it if there is
+// one, or says why not. The packet came in the frame of the train, or with nil from this very card.
+// It goes straight into the receive queue if its level's FIFO may be passed by and is empty.
 func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
@@ -93,8 +95,8 @@ func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic
 	return arctic.ReasonUnknownKind
 }
 
-// hold is fifo.hold, but leaves the entry that a modelled machine's FIFO has more than its
-// profile says to parts of long transfers and remote writes: they pass packets that wait for room, and are
+// hold is fifo.hold, but leaves the entry that a modelled machine's FIFO has more than its profile
+// says to parts of long transfers and remote writes: they pass packets that wait for room, and are
 // accepted whatever the process does.
 func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason {
 	x.calm = false

@@ -27,11 +27,13 @@ func overhear(nonces *[2]uint64) func(int, *wire.Port) port.Port {
 	}
 }
 
-// Rule: who sees the greetings of a card, and echoes each of its nonces with an incarnation that he made up, makes it begin an epoch
-// that the peer does not hold; and then the two begin another one together. Every message arrives once or comes back, and none is
-// acknowledged that its receiver has not seen; afterwards all is as before (package link, handshake.go).
+// Rule: who sees the greetings of a card, and echoes each of its nonces with an incarnation that he
+// made up, makes it begin an epoch that the peer does not hold; and then the two begin another one
+// together. Every message arrives once or comes back, and none is acknowledged that its receiver
+// has not seen; afterwards all is as before (package link, handshake.go).
 func TestEchoOfAnotherLife(t *testing.T) {
-	for _, sent := range []int{0, 3, 100, 700} { // before, so that the count of the peer is inside of the window, and far from it
+	// before, so that the count of the peer is inside of the window, and far from it
+	for _, sent := range []int{0, 3, 100, 700} {
 		var nonces [2]uint64
 		b := newBed(t, setup{cards: 2, slots: 64, tune: quick, net: near, wrap: overhear(&nonces)})
 		exactlyOnce(b, newTraffic(b, sent+1, 3))
@@ -65,8 +67,9 @@ func TestEchoOfAnotherLife(t *testing.T) {
 	}
 }
 
-// Rule: acknowledgments of what was never sent, three in a row, make two cards begin to count anew; no fewer do, and they
-// do so no more often than each 100 ms (package link, acknowledge.go, greeting.go).
+// Rule: acknowledgments of what was never sent, three in a row, make two cards begin to count anew;
+// no fewer do, and they do so no more often than each 100 ms (package link, acknowledge.go,
+// greeting.go).
 func TestImpossibleAcknowledgments(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, tune: quick, net: near})
 	exactlyOnce(b, newTraffic(b, 20, 3))
@@ -103,8 +106,9 @@ func TestImpossibleAcknowledgments(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 100, 3))
 }
 
-// Rule (transfer.go): a long transfer that is open when two cards begin to count anew comes back, once, and makes no notice; and the
-// reason is the truth: the peer's card was restarted, or it was not. In either direction.
+// Rule (transfer.go): a long transfer that is open when two cards begin to count anew comes back,
+// once, and makes no notice; and the reason is the truth: the peer's card was restarted, or it was
+// not. In either direction.
 func TestCountingAnewWithinATransfer(t *testing.T) {
 	for _, after := range []time.Duration{20 * time.Microsecond, 60 * time.Microsecond, 150 * time.Microsecond} {
 		b, _ := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
@@ -161,8 +165,9 @@ func TestCountingAnewWithinATransfer(t *testing.T) {
 	}
 }
 
-// Rule: forged greetings and frames of other epochs cost a card a bounded number of answers, for each peer and in all (package
-// link, greeting.go), and nothing else: what it sends meanwhile arrives.
+// Rule: forged greetings and frames of other epochs cost a card a bounded number of answers, for
+// each peer and in all (package link, greeting.go), and nothing else: what it sends meanwhile
+// arrives.
 func TestForgedGreetingsAreAnsweredNowAndThen(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near})
 	exactlyOnce(b, newTraffic(b, 20, 3))
@@ -203,8 +208,8 @@ func (p *narrow) Receive(frames [][]byte) int {
 	return kept
 }
 
-// Rule: cards whose ports carry frames of different lengths agree about the shorter one, whoever says that longer ones pass:
-// no long frame is lost for ever, or at all (package link, limit.go).
+// Rule: cards whose ports carry frames of different lengths agree about the shorter one, whoever
+// says that longer ones pass: no long frame is lost for ever, or at all (package link, limit.go).
 func TestFrameSizesAreAgreedUpon(t *testing.T) {
 	sizes := [2]int{9014, 1514}
 	b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000},
@@ -227,8 +232,8 @@ func TestFrameSizesAreAgreedUpon(t *testing.T) {
 	}
 }
 
-// Rule: a card never begins an epoch twice, whatever is repeated and echoed: what the peer counts in one it has counted from
-// the same beginning (package link, handshake.go).
+// Rule: a card never begins an epoch twice, whatever is repeated and echoed: what the peer counts
+// in one it has counted from the same beginning (package link, handshake.go).
 func TestNoEpochTwice(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, tune: quick, net: near, wrap: capture(&frames)})
@@ -257,8 +262,11 @@ func TestNoEpochTwice(t *testing.T) {
 			g, _ := arctic.Look(f)
 			g.Greeting(&own)
 			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 1000 + i/4, Echo: own.Nonce, Incarnation: 77, Longest: 1514}))
-			if i%3 == 0 { // else what the peer has said brings the card back to the nonce of their epoch, which begins none
-				for _, f := range slices.Backward(greetings(1)) { // those that echo a nonce before those that ask for one
+			// else what the peer has said brings the card back to the nonce of their epoch, which
+			// begins none
+			if i%3 == 0 {
+				// those that echo a nonce before those that ask for one
+				for _, f := range slices.Backward(greetings(1)) {
 					b.inject(append([]byte(nil), f...))
 				}
 			}

@@ -1,8 +1,10 @@
 package engine
 
-// This file is the way in of operations on windows (Tokyo, sections 2.2.2 and 3.3.1; arctic/operation.go). Execution is acceptance: a packet
-// is accepted once, so an operation is carried out once. Every check comes first, then the line for the answer is taken, and only then
-// anything changes: what is refused has changed nothing, and the process that owns the window is never called.
+// This file is the way in of operations on windows (Tokyo, sections 2.2.2 and 3.3.1;
+// arctic/operation.go). Execution is acceptance: a packet is accepted once, so an operation is
+// carried out once. Every check comes first, then the line for the answer is taken, and only then
+// anything changes: what is refused has changed nothing, and the process that owns the window is
+// never called.
 //
 //	window      there, with that key (else the node's wrong keys are counted), and present
 //	rights      of the window, for this operation
@@ -14,7 +16,8 @@ package engine
 //
 // A window that is not present is fault.go's.
 //
-// On a modelled machine the bus carries first what the operation reads and writes, then it is checked and carried out (operateunit.go).
+// On a modelled machine the bus carries first what the operation reads and writes, then it is
+// checked and carried out (operateunit.go).
 
 import (
 	"unsafe"
@@ -23,7 +26,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// acceptOperation takes an operation for the context, with the block behind it if there is one, or says why not.
+// acceptOperation takes an operation for the context, with the block behind it if there is one, or
+// says why not.
 func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var q arctic.WindowRequest
 	reason := arctic.ReasonNone
@@ -58,13 +62,15 @@ type examined struct {
 	memory   []byte   // that the operation is on
 	elements bool     // it is on elements
 	signal   []byte   // the word that its trailer changes
-	// Of a refusal with arctic.ReasonAbsent: which window is not present, its number, and what the packet wanted there.
+	// Of a refusal with arctic.ReasonAbsent: which window is not present, its number, and what the
+	// packet wanted there.
 	missed       *keySlot
 	missedNumber uint16
 	missedAt     uint64
 }
 
-// examine says why an operation of a node is refused, if it is, and changes nothing: no count, and nothing that others see.
+// examine says why an operation of a node is refused, if it is, and changes nothing: no count, and
+// nothing that others see.
 func (c *Card) examine(x *Context, r *remote, source uint16, q *arctic.WindowRequest, e *examined) arctic.Reason {
 	w, n, reason := c.find(r, source, q.Key)
 	if reason != arctic.ReasonNone {
@@ -224,8 +230,9 @@ func (w *keySlot) permits(source uint16, right funi.WindowRights) arctic.Reason 
 	return arctic.ReasonNone
 }
 
-// changeLock locks or unlocks a window for a node, which says which life of it this is. What an earlier life of the node has locked the present one
-// may lock, because no process of the earlier one is there, and may not unlock.
+// changeLock locks or unlocks a window for a node, which says which life of it this is. What an
+// earlier life of the node has locked the present one may lock, because no process of the earlier
+// one is there, and may not unlock.
 func (w *keySlot) changeLock(source uint16, q *arctic.WindowRequest) arctic.Reason {
 	life := uint32(q.Operands[0]) | uint32(q.Operands[1])<<8 | uint32(q.Operands[2])<<16 | uint32(q.Operands[3])<<24
 	switch {
@@ -243,7 +250,8 @@ func (w *keySlot) changeLock(source uint16, q *arctic.WindowRequest) arctic.Reas
 	return arctic.ReasonNone
 }
 
-// at returns bytes of the window at an address of its numbering, or nil. It accepts any address of 48 bits and any size.
+// at returns bytes of the window at an address of its numbering, or nil. It accepts any address of
+// 48 bits and any size.
 func (w *keySlot) at(address uint64, size int) []byte {
 	offset := address - w.address
 	if address < w.address || offset > uint64(len(w.memory)) || uint64(size) > uint64(len(w.memory))-offset {
@@ -252,7 +260,8 @@ func (w *keySlot) at(address uint64, size int) []byte {
 	return w.memory[offset : offset+uint64(size) : offset+uint64(size)]
 }
 
-// movable says why a put or get is none that this card carries out: a get of more than a packet has its answer in a block.
+// movable says why a put or get is none that this card carries out: a get of more than a packet has
+// its answer in a block.
 func (c *Card) movable(q *arctic.WindowRequest, size int) arctic.Reason {
 	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes && (size%arctic.TransferAlign != 0 || c.units != nil && c.block == 0) {
 		return arctic.ReasonOperation
@@ -300,7 +309,8 @@ func (c *Card) examineTrailer(x *Context, r *remote, source uint16, t *arctic.Tr
 	return arctic.ReasonNone
 }
 
-// notifyPut puts the notification of a put into the ring, which has room: the window's credit is promised.
+// notifyPut puts the notification of a put into the ring, which has room: the window's credit is
+// promised.
 func (c *Card) notifyPut(x *Context, r *remote, w *keySlot, n, source uint16, q *arctic.WindowRequest) {
 	r.enter(x, noteOfWindow|uint32(n))
 	x.iface.NotifyPut(r.head-1, n, source, q.Trailer.Tag, q.Address)

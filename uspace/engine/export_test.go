@@ -69,7 +69,8 @@ func (c *Card) Check() error {
 	return nil
 }
 
-// checkOpened: every open transfer, also of a context that is gone and not forgotten, is on the list of its route, and nothing else is.
+// checkOpened: every open transfer, also of a context that is gone and not forgotten, is on the
+// list of its route, and nothing else is.
 func (c *Card) checkOpened() error {
 	open := map[*transfer]bool{}
 	for _, x := range c.owners {
@@ -101,7 +102,8 @@ func (c *Card) checkOpened() error {
 	return nil
 }
 
-// checkTransfers: every record is in exactly the places that its state says, and is not due for another state.
+// checkTransfers: every record is in exactly the places that its state says, and is not due for
+// another state.
 func (x *Context) checkTransfers() error {
 	n := x.long
 	if n == nil {
@@ -204,7 +206,8 @@ func (x *Context) Born() int { return len(x.born) }
 // Generation returns the latest generation of records that the card has decided on.
 func (c *Card) Generation() uint16 { return c.generation }
 
-// Shown prints what a refused image must not change: all that the context has, and the card's numbers.
+// Shown prints what a refused image must not change: all that the context has, and the card's
+// numbers.
 func (c *Card) Shown(x *Context) string {
 	remote := "none"
 	if r := x.remote; r != nil {
@@ -234,8 +237,10 @@ func (c *Card) Epoch(card uint16) uint64 {
 	return c.link.Epoch(card)
 }
 
-// checkRemote: the promised credits are those of open areas and windows and the unread notifications of others, each of which the ring has, and
-// operations that are not completed or whose completion is unread; and they fit it. Each record is open, free, or on the list of those that ask.
+// checkRemote: the promised credits are those of open areas and windows and the unread
+// notifications of others, each of which the ring has, and operations that are not completed or
+// whose completion is unread; and they fit it. Each record is open, free, or on the list of those
+// that ask.
 func (x *Context) checkRemote() error {
 	r := x.remote
 	if r == nil {
@@ -294,7 +299,8 @@ func (c *Card) SayForward(x *Context, card, node uint16, f arctic.Forward) {
 	c.Say(x, card, node, arctic.Request, arctic.KindForward, 0, func(b []byte) int { return arctic.PutForward(b, &f) })
 }
 
-// Say sends a packet of any kind in the name of a context's node, which put writes, and returns how many words that is.
+// Say sends a packet of any kind in the name of a context's node, which put writes, and returns how
+// many words that is.
 func (c *Card) Say(x *Context, card, node uint16, l arctic.Level, k arctic.Kind, typ uint16, put func([]byte) int) {
 	ln := x.take(l)
 	ln.Node, ln.typ, ln.Part = node, typ, true

@@ -1,25 +1,34 @@
 package engine
 
-// This file is what the card does when its window table has no entry that it can use (Tokyo, sections 2.1, 3.1 and 3.3: the NI's TLB, whose misses and refused accesses are
-// for the operating system to decide).
+// This file is what the card does when its window table has no entry that it can use (Tokyo,
+// sections 2.1, 3.1 and 3.3: the NI's TLB, whose misses and refused accesses are for the operating
+// system to decide).
 //
-// A window is present, or it is not: its process has suspended it or opened it so, or the card's owner has it suspended after a refused access. A packet for a window that
-// is not present is a miss. Nothing of it is done; it waits at its sender (arctic.ReasonAbsent), and holds up what the same process sends to the same
-// node. The first miss is told to the card's owner (Config.Fault), and to the process by an entry of its notification ring (funi.NoteFault) if the
-// window has credit for one. The process brings the window back (funi.ResumeWindow), and the packet is carried out when it comes again.
+// A window is present, or it is not: its process has suspended it or opened it so, or the card's
+// owner has it suspended after a refused access. A packet for a window that is not present is a
+// miss. Nothing of it is done; it waits at its sender (arctic.ReasonAbsent), and holds up what the
+// same process sends to the same node. The first miss is told to the card's owner (Config.Fault),
+// and to the process by an entry of its notification ring (funi.NoteFault) if the window has credit
+// for one. The process brings the window back (funi.ResumeWindow), and the packet is carried out
+// when it comes again.
 //
-// A packet of a process of this card for a node without a route is a miss of the other table: routemiss.go.
+// A packet of a process of this card for a node without a route is a miss of the other table:
+// routemiss.go.
 //
-// A process that does not answer costs nobody more than ConnectTimeout: from then on what comes for that window is refused for good
-// (arctic.ReasonWithheld), until the process brings it back. The card keeps a time for each window and nothing for each packet.
+// A process that does not answer costs nobody more than ConnectTimeout: from then on what comes for
+// that window is refused for good (arctic.ReasonWithheld), until the process brings it back. The
+// card keeps a time for each window and nothing for each packet.
 
 import "github.com/funet/funet/uspace/arctic"
 
 // Faults counts what the owner of a card hears by Config.Fault, which is all that most owners do.
 type Faults struct {
-	Missed  uint64 `json:"windows_missed"`   // windows that somebody wanted while they were not present, once each time that they were not
-	Refused uint64 `json:"accesses_refused"` // packets that were refused for good, of nodes that use the windows and areas of others
-	NoRoute uint64 `json:"packets_unrouted"` // packets for nodes that the route table does not have, those that waited as well
+	// windows that somebody wanted while they were not present, once each time that they were not
+	Missed uint64 `json:"windows_missed"`
+	// packets that were refused for good, of nodes that use the windows and areas of others
+	Refused uint64 `json:"accesses_refused"`
+	// packets for nodes that the route table does not have, those that waited as well
+	NoRoute uint64 `json:"packets_unrouted"`
 }
 
 // Count counts a call of Config.Fault.
@@ -34,7 +43,8 @@ func (f *Faults) Count(reason arctic.Reason) {
 	}
 }
 
-// suspend takes a window away for a time: the card uses its memory no more, not even for answers that are under way.
+// suspend takes a window away for a time: the card uses its memory no more, not even for answers
+// that are under way.
 func (x *Context) suspend(s *keySlot) {
 	s.suspended = true
 	x.keepAnswers(s.memory)
@@ -56,7 +66,8 @@ func (c *Card) miss(x *Context, w *keySlot, n, source uint16, address uint64) ar
 	return arctic.ReasonAbsent
 }
 
-// tellOfMiss tells the process of the first miss of a window, when the window has credit for it: it is promised room in the ring.
+// tellOfMiss tells the process of the first miss of a window, when the window has credit for it: it
+// is promised room in the ring.
 func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint64) {
 	r := x.remote
 	if w.told || w.credit == 0 {
@@ -74,8 +85,9 @@ func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint
 	x.stir()
 }
 
-// refused counts a packet of a node that is refused for good, and tells the card's owner, who may have the window of the key suspended. One without
-// credit is not: its process would never hear of it, and whoever is refused often enough could take it away from everybody for good.
+// refused counts a packet of a node that is refused for good, and tells the card's owner, who may
+// have the window of the key suspended. One without credit is not: its process would never hear of
+// it, and whoever is refused often enough could take it away from everybody for good.
 func (c *Card) refused(x *Context, source uint16, key uint64, reason arctic.Reason) {
 	c.counters.RemoteRefused++
 	r := x.remote

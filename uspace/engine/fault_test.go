@@ -1,6 +1,7 @@
 package engine_test
 
-// This file holds the rules of windows that are not present (Tokyo, sections 2.1, 3.1 and 3.3; fault.go).
+// This file holds the rules of windows that are not present (Tokyo, sections 2.1, 3.1 and 3.3;
+// fault.go).
 
 import (
 	"bytes"
@@ -47,8 +48,9 @@ func (r *remoteBed) resumes(node int, key uint64) {
 	r.retired(node)
 }
 
-// Rule: an operation on a window that is not present has no effect and waits; the card's owner and the process hear of the first one; when the process brings the window back it is
-// carried out, once. So it is with each kind of packet that touches a window, and with the window of a signal.
+// Rule: an operation on a window that is not present has no effect and waits; the card's owner and
+// the process hear of the first one; when the process brings the window back it is carried out,
+// once. So it is with each kind of packet that touches a window, and with the window of a signal.
 func TestMiss(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		const wanted = windowAt + 8
@@ -117,8 +119,9 @@ func TestMiss(t *testing.T) {
 	})
 }
 
-// Rule: who owns a window and never answers costs others a bounded time: from ConnectTimeout after the first miss operations on it fail, the later ones at once, until it is
-// back. What the same process sends elsewhere, and others to other windows of that owner, goes on all the time.
+// Rule: who owns a window and never answers costs others a bounded time: from ConnectTimeout after
+// the first miss operations on it fail, the later ones at once, until it is back. What the same
+// process sends elsewhere, and others to other windows of that owner, goes on all the time.
 func TestOwnerThatNeverAnswers(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		var f faults
@@ -178,8 +181,8 @@ func TestOwnerThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// Rule: the card's owner hears of each access that is refused and of each node without a route; what it does about a window is to count, or to have it suspended if its
-// process can be told.
+// Rule: the card's owner hears of each access that is refused and of each node without a route;
+// what it does about a window is to count, or to have it suspended if its process can be told.
 func TestFaultsAreTheOwners(t *testing.T) {
 	const mute = otherKey ^ 1 // of key slot 4
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
@@ -203,8 +206,10 @@ func TestFaultsAreTheOwners(t *testing.T) {
 		}
 		f.hears(t)
 		f.suspend = true
-		refused(otherKey, operation(arctic.RemoteRead, 0), arctic.ReasonKeySlot) // no window is meant
-		refused(mute, operation(arctic.RemoteAdd, 0, 1), arctic.ReasonRights)    // nobody could tell its process
+		// no window is meant
+		refused(otherKey, operation(arctic.RemoteRead, 0), arctic.ReasonKeySlot)
+		// nobody could tell its process
+		refused(mute, operation(arctic.RemoteAdd, 0, 1), arctic.ReasonRights)
 		o := operation(arctic.RemoteRead, 0)
 		o.Key = mute
 		if n := r.completes(0, 1, o); n.Reason != arctic.ReasonNone {

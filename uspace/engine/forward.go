@@ -1,25 +1,32 @@
 package engine
 
-// This file is what stays of a context that has moved to another card, how other cards hear of it, and what they do then.
+// This file is what stays of a context that has moved to another card, how other cards hear of it,
+// and what they do then.
 //
-// A sign is a context without a process, in the place of the one that left. Whatever comes for it is rejected with ReasonMoved: the sender's card takes
-// the packet back from the link, looks its route up anew, and sends it there (reroute). It has been delivered nowhere.
+// A sign is a context without a process, in the place of the one that left. Whatever comes for it
+// is rejected with ReasonMoved: the sender's card takes the packet back from the link, looks its
+// route up anew, and sends it there (reroute). It has been delivered nowhere.
 //
-// A sign tells the cards that have nodes of its group, or signs, the new home first, then the others: a packet of KindForward in the name of its node, to
-// any node of the group there. A card that is told changes its route table, if that puts the node on the card that tells. No other card
-// can say where a node is. A card that did not hear of it, or was restarted, tries the old home, and is told then where the process is by now: later homes
-// tell the old one, too.
+// A sign tells the cards that have nodes of its group, or signs, the new home first, then the
+// others: a packet of KindForward in the name of its node, to any node of the group there. A card
+// that is told changes its route table, if that puts the node on the card that tells. No other card
+// can say where a node is. A card that did not hear of it, or was restarted, tries the old home,
+// and is told then where the process is by now: later homes tell the old one, too.
 //
-// The new home takes the word of any card if the node is about to arrive there: a process of the job has asked for that, and has the image. If
-// nobody else of the group is there, nobody has told it of other nodes that have moved: so the sign tells it of those before. That may be news of a time
-// before: of a node that is about to arrive there, too, it believes only the card where that was, and of one that has left a sign there not that it is back.
+// The new home takes the word of any card if the node is about to arrive there: a process of the
+// job has asked for that, and has the image. If nobody else of the group is there, nobody has told
+// it of other nodes that have moved: so the sign tells it of those before. That may be news of a
+// time before: of a node that is about to arrive there, too, it believes only the card where that
+// was, and of one that has left a sign there not that it is back.
 //
-// A sign has the lines that its context had, as long as it tells; then its set of the cache is others'. It costs its user a context.
+// A sign has the lines that its context had, as long as it tells; then its set of the cache is
+// others'. It costs its user a context.
 //
-// Long transfers. Parts that were accepted before are in the memory that moved; the others come to the new home. The last packet still goes to
-// the home where the transfer began: only that card knows whether the process that the first parts went to is the one that moved (life.go). Then it
-// gets the number that the next frame to the new home had when this card was told: any other life there begins later.
-// If the old home is gone by then the transfer comes back.
+// Long transfers. Parts that were accepted before are in the memory that moved; the others come to
+// the new home. The last packet still goes to the home where the transfer began: only that card
+// knows whether the process that the first parts went to is the one that moved (life.go). Then it
+// gets the number that the next frame to the new home had when this card was told: any other life
+// there begins later. If the old home is gone by then the transfer comes back.
 
 import (
 	"slices"
@@ -30,17 +37,21 @@ import (
 )
 
 const (
-	// homes is how many former homes of a node a card remembers. A transfer that began at an earlier one comes back.
+	// homes is how many former homes of a node a card remembers. A transfer that began at an
+	// earlier one comes back.
 	homes = 8
-	// tellAgain is how many times MaxHold after a card was told it is told again if it still asks here.
+	// tellAgain is how many times MaxHold after a card was told it is told again if it still asks
+	// here.
 	tellAgain = 4
 )
 
 // forward is what a sign knows.
 type forward struct {
-	to      uint16
-	targets []target         // those of other nodes come before the new home, and that before other cards
-	cards   []int32          // index a card: 1 + the target that is to hear there of this node; 0: there is none
+	to uint16
+	// those of other nodes come before the new home, and that before other cards
+	targets []target
+	// index a card: 1 + the target that is to hear there of this node; 0: there is none
+	cards   []int32
 	others  map[uint16]int32 // of another node that the new home is to hear about: 1 + the target
 	before  int              // targets of other nodes that have not been told
 	home    int              // of targets: the new home
@@ -48,7 +59,8 @@ type forward struct {
 	listed  bool             // on Card.tellers
 	telling int              // packets under way
 	left    int              // targets that may yet hear of it
-	again   int64            // when the new home, and cards that were not there, are tried again; Never
+	// when the new home, and cards that were not there, are tried again; Never
+	again int64
 }
 
 // target is a card to tell, the node there that is told, and the node that the news is about.
@@ -178,8 +190,9 @@ func (c *Card) want(x *Context, i int) {
 	c.more = true
 }
 
-// Told reports how many cards have not been told yet that the process of a context is elsewhere, and whether the one that it is on has. A card where no
-// process of the group is counts as told. A context that has not left has none to tell.
+// Told reports how many cards have not been told yet that the process of a context is elsewhere,
+// and whether the one that it is on has. A card where no process of the group is counts as told. A
+// context that has not left has none to tell.
 func (x *Context) Told() (left int, home bool) {
 	if x.forward == nil {
 		return 0, false
@@ -256,7 +269,8 @@ func (c *Card) tellTargets(x *Context) bool {
 	return false
 }
 
-// whereIs returns where the node is that a sign tells a target about, as far as this card has heard: a card that has missed several moves learns of the last.
+// whereIs returns where the node is that a sign tells a target about, as far as this card has
+// heard: a card that has missed several moves learns of the last.
 func (f *forward) whereIs(x *Context, i int) uint16 {
 	c, node := x.card, f.targets[i].about
 	route := c.route(x.group, node)
@@ -300,7 +314,9 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	case home:
 		f.tryAgain(c)
 	case reason >= arctic.ReasonLocal:
-		f.tell(x, t) // The card is not there. It will ask if it comes back and sends first; else it is told then.
+		// The card is not there. It will ask if it comes back and sends first; else it is told
+		// then.
+		f.tell(x, t)
 		t.lost = true
 		f.againAt(c, c.now+int64(c.cfg.PeerTimeout))
 	default:
@@ -339,8 +355,8 @@ func (f *forward) tell(x *Context, t *target) {
 	}
 }
 
-// learns notes that another node has moved while a sign tells: that node's card may not have been among those to tell, and the new home may have
-// heard the news of a time before.
+// learns notes that another node has moved while a sign tells: that node's card may not have been
+// among those to tell, and the new home may have heard the news of a time before.
 func (c *Card) learns(x *Context, node, to uint16) {
 	f := x.forward
 	if f.left == 0 || node == x.node {
@@ -397,7 +413,8 @@ func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
 	return 0, false
 }
 
-// asked notes that a packet for the process that has moved came from a node: its card has not heard of that, or not long ago.
+// asked notes that a packet for the process that has moved came from a node: its card has not heard
+// of that, or not long ago.
 func (f *forward) asked(c *Card, x *Context, card, node uint16) {
 	i := f.at(card)
 	if i < 0 {
@@ -417,7 +434,8 @@ func (f *forward) asked(c *Card, x *Context, card, node uint16) {
 	c.want(x, i)
 }
 
-// rejectMoved rejects a packet for a process that has moved, which came in the frame of the train, or with nil from this very card.
+// rejectMoved rejects a packet for a process that has moved, which came in the frame of the train,
+// or with nil from this very card.
 func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
 	if h.Kind == arctic.KindForward {
 		return c.acceptForward(x, t, p, h)
@@ -446,7 +464,8 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	switch {
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
-		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
+		// else this card has heard of it from where the node was
+		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) {
 			c.redirectTo(g, x.gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone
@@ -464,15 +483,15 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	return arctic.ReasonPath
 }
 
-// mayBeAt reports whether a node of the group may be on a card, as far as what is on this one says: it is not elsewhere if it is about to arrive here, and not here
-// if there is a sign.
+// mayBeAt reports whether a node of the group may be on a card, as far as what is on this one says:
+// it is not elsewhere if it is about to arrive here, and not here if there is a sign.
 func (g *group) mayBeAt(node, card, here uint16) bool {
 	x := g.nodes[node]
 	return x == nil || x.forward != nil && card != here
 }
 
-// allArrive reports whether nobody of the group is on this card but those who arrive, and signs of those who have left: cards that tell may not
-// know of them.
+// allArrive reports whether nobody of the group is on this card but those who arrive, and signs of
+// those who have left: cards that tell may not know of them.
 func (g *group) allArrive() bool {
 	for _, x := range g.nodes {
 		if !x.arriving && x.forward == nil {
@@ -504,7 +523,8 @@ func (g *group) places(c *Card, node uint16, route uint32) {
 	g.routes[node] = route
 }
 
-// redirect changes the home of a node of the group. What waits for it at the old one is tried at once, which the old home rejects with ReasonMoved.
+// redirect changes the home of a node of the group. What waits for it at the old one is tried at
+// once, which the old home rejects with ReasonMoved.
 func (c *Card) redirect(g *group, gid, node, to uint16) {
 	from := uint16(c.route(g, node))
 	g.places(c, node, uint32(to))
@@ -551,7 +571,8 @@ func (g *group) forgetMoves() {
 	}
 }
 
-// reroute sends a packet on that was rejected because its receiver has moved, and with it what waits for the same node behind the same card.
+// reroute sends a packet on that was rejected because its receiver has moved, and with it what
+// waits for the same node behind the same card.
 func (x *Context) reroute(ln *line) {
 	c := x.card
 	from, node := arctic.Packet(ln.Data[:ln.Size]).Header().Route, ln.Node
@@ -587,7 +608,8 @@ func (x *Context) sendAfter(ln *line) {
 	c.counters.Rerouted++
 	route := c.route(x.group, ln.Node)
 	if t != nil && t.needsHome(ln) {
-		if route != t.route && !x.group.movedFrom(ln.Node, t.route) { // it has moved too often, or somebody else is the node now
+		// it has moved too often, or somebody else is the node now
+		if route != t.route && !x.group.movedFrom(ln.Node, t.route) {
 			x.failTransfer(t, arctic.ReasonReplaced)
 			x.free(ln)
 			return
@@ -610,5 +632,6 @@ func (x *Context) sendAfter(ln *line) {
 	}
 }
 
-// needsHome reports whether the packet of a line of the transfer goes to the home where that began: its notice.
+// needsHome reports whether the packet of a line of the transfer goes to the home where that began:
+// its notice.
 func (t *transfer) needsHome(ln *line) bool { return !ln.Part && t.put == nil }

@@ -120,7 +120,8 @@ func hostile(s []byte, frames [][]byte) []byte {
 				b[arctic.EthernetSize+int(s[i])%(len(b)-arctic.EthernetSize)] ^= s[i+1]
 			}
 			if s[0]%4 == 1 {
-				binary.LittleEndian.PutUint16(b[24:], 1) // keep to the name, to get past the first check
+				// keep to the name, to get past the first check
+				binary.LittleEndian.PutUint16(b[24:], 1)
 				binary.LittleEndian.PutUint16(b[26:], 0)
 				b[14] = arctic.Version
 				binary.LittleEndian.PutUint16(b[18:], gid)
@@ -156,7 +157,8 @@ func hostile(s []byte, frames [][]byte) []byte {
 			p := arctic.PacketHeader{Level: h.Level, GID: gid, Kind: arctic.Kind(s[23] >> (i % 8) & 1), Length: s[23] % 22, Source: 1, Destination: uint16(s[1] >> 4)}
 			var w [arctic.MaxPacketSize]byte
 			p.Encode(w[:])
-			if h.Sequence&1 != 0 && p.Length > 0 { // of a transfer: the address comes from the script
+			// of a transfer: the address comes from the script
+			if h.Sequence&1 != 0 && p.Length > 0 {
 				copy(w[arctic.PacketHeaderSize:], s[8:12])
 			}
 			n = arctic.PutPacket(b, n, w[:arctic.PacketHeaderSize+int(p.Length)*arctic.WordSize])

@@ -121,7 +121,8 @@ func TestTicketGivesATransferUp(t *testing.T) {
 // until it is delivered or given up, also while none of its packets is in the cache; a
 // TICKET reset gives it up, and then GID may change (thesis 4.1.1; ErrCached).
 func TestTransferStaysInItsGroup(t *testing.T) {
-	for _, wait := range []time.Duration{0, 5 * time.Millisecond} { // before anything left; with the cache full
+	// before anything left; with the cache full
+	for _, wait := range []time.Duration{0, 5 * time.Millisecond} {
 		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Lines, c.ReplyLines, c.Blocks = 2, 1, false }})
 		exactlyOnce(b, newTraffic(b, 3, 2))
 		for i := range 2 {

@@ -1,22 +1,29 @@
 package engine
 
-// This file is the time that remote writes take on a modelled machine (units.go), and where they wait meanwhile.
+// This file is the time that remote writes take on a modelled machine (units.go), and where they
+// wait meanwhile.
 //
-// It is what XFER's take. Retrieval: the words of the request block with what stands in it, in bursts as any slot's, and the data of one
-// packet from memory. Each further packet of a long write is its data alone. A block that opens, closes or resets is its words. So it is with the requests of
-// operations on windows; the packets of a get take none but those of its block. Delivery: the
-// metadata and data of the packet; the one that completes an area costs the words of its notification and the head of the ring besides.
-// The block of a multicast is its words with what stands in it (chain.go).
+// It is what XFER's take. Retrieval: the words of the request block with what stands in it, in
+// bursts as any slot's, and the data of one packet from memory. Each further packet of a long write
+// is its data alone. A block that opens, closes or resets is its words. So it is with the requests
+// of operations on windows; the packets of a get take none but those of its block. Delivery: the
+// metadata and data of the packet; the one that completes an area costs the words of its
+// notification and the head of the ring besides. The block of a multicast is its words with what
+// stands in it (chain.go).
 //
-// A packet is checked when it is accepted, as ever, because whoever sent it hears of nothing later; so what is checked holds
-// until it is written. Its bytes, its count and its notification are those of the moment when its last burst has ended. Between,
-// it waits in its level's receive FIFO. There it passes messages that find no room, and has the entry that is there for parts. Each entry has
-// room for a block of Config.BlockBytes; a longer one, of a card that is tuned otherwise, is written when it arrives, behind all that waits.
+// A packet is checked when it is accepted, as ever, because whoever sent it hears of nothing later;
+// so what is checked holds until it is written. Its bytes, its count and its notification are those
+// of the moment when its last burst has ended. Between, it waits in its level's receive FIFO. There
+// it passes messages that find no room, and has the entry that is there for parts. Each entry has
+// room for a block of Config.BlockBytes; a longer one, of a card that is tuned otherwise, is
+// written when it arrives, behind all that waits.
 //
-//   - The credit of an area is shadowed: what the counter will be is that of the packets that wait, one behind the other. Those of an
-//     area wait on one level alone, so they are carried out in the order in which they were counted.
-//   - Closing a key slot or an area, resetting one, or withdrawing the segment comes behind all that was accepted before: it carries that
-//     out at once. The Delivery Unit then spends its time on a packet without a payload, and nothing is left to do for it.
+//   - The credit of an area is shadowed: what the counter will be is that of the packets that wait,
+//     one behind the other. Those of an area wait on one level alone, so they are carried out in
+//     the order in which they were counted.
+//   - Closing a key slot or an area, resetting one, or withdrawing the segment comes behind all
+//     that was accepted before: it carries that out at once. The Delivery Unit then spends its time
+//     on a packet without a payload, and nothing is left to do for it.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -26,8 +33,8 @@ import (
 // noteWords is how many words a notification has: 64 bytes (HPL-95-86, section 2.5).
 const noteWords = 16
 
-// takeTurns sets the current write of a level aside if its node may have no more packets in the cache, and makes one
-// current that may go on.
+// takeTurns sets the current write of a level aside if its node may have no more packets in the
+// cache, and makes one current that may go on.
 func (x *Context) takeTurns(l arctic.Level) {
 	if t := x.current[l]; t != nil && t.put != nil && t.failed == arctic.ReasonNone && !x.closing && x.roomTo(t) <= 0 {
 		x.setAside(t)
@@ -37,7 +44,8 @@ func (x *Context) takeTurns(l arctic.Level) {
 	}
 }
 
-// opensRemote reports whether the next slot of a send queue is a request block that makes no packet: it needs no line.
+// opensRemote reports whether the next slot of a send queue is a request block that makes no
+// packet: it needs no line.
 func (x *Context) opensRemote(l arctic.Level) bool {
 	h := funi.Header(x.iface.Slot(l, x.taken[l]).Load(0))
 	_, operation := h.WindowOperation()
@@ -47,8 +55,9 @@ func (x *Context) opensRemote(l arctic.Level) bool {
 // wordsOf returns how many words bytes are, the last perhaps not whole.
 func wordsOf(bytes int) int { return (bytes + arctic.WordSize - 1) / arctic.WordSize }
 
-// request notes the transactions of a request block. It returns false when there is no record for a write of many packets. The process
-// may change the words until they are carried out, so no bound rests on them.
+// request notes the transactions of a request block. It returns false when there is no record for a
+// write of many packets. The process may change the words until they are carried out, so no bound
+// rests on them.
 func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	if _, operation := h.WindowOperation(); operation {
 		return u.requestOperation(w, x, l, h, s)
@@ -92,8 +101,9 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	return true
 }
 
-// requestOperation notes the transactions of the request block of an operation on a window, and of the data that it names. What a get asks for goes
-// the other way. It returns false when there is no record for a put of many packets.
+// requestOperation notes the transactions of the request block of an operation on a window, and of
+// the data that it names. What a get asks for goes the other way. It returns false when there is no
+// record for a put of many packets.
 func (u *units) requestOperation(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	var block funi.Slot
 	var o funi.Operation
@@ -147,7 +157,8 @@ func (u *units) putPart(w *unit, x *Context, t *transfer) {
 		if len(t.source) == 0 && !m.waits() {
 			size = len(t.lastSource)
 		}
-		if w.direct = m.inSlot || size == 0; !w.direct { // else it has been read, or what is left has to wait
+		// else it has been read, or what is left has to wait
+		if w.direct = m.inSlot || size == 0; !w.direct {
 			u.split(w, wordsOf(size))
 		}
 		return
@@ -159,7 +170,8 @@ func (u *units) putPart(w *unit, x *Context, t *transfer) {
 	u.split(w, max(wordsOf(len(t.lastSource)), 1)) // its metadata has been read with the slot
 }
 
-// lastPart notes the transactions of the last packet of a transfer, or of a put whose others have arrived.
+// lastPart notes the transactions of the last packet of a transfer, or of a put whose others have
+// arrived.
 func (u *units) lastPart(w *unit, t *transfer) {
 	switch {
 	case t.put == nil:
@@ -190,7 +202,8 @@ func (u *units) heldWrite(w *unit, x *Context, q *fifo, at int, h *arctic.Packet
 	}
 }
 
-// holdsForm reports whether a remote write waits in the FIFO before it is carried out: it does on a modelled machine, if there is room for its block.
+// holdsForm reports whether a remote write waits in the FIFO before it is carried out: it does on a
+// modelled machine, if there is room for its block.
 func (q *fifo) holdsForm(w *arctic.Remote) bool {
 	return !q.bypass && (!w.Block || q.blocks != nil && len(w.Data) <= cap(q.blocks[0]))
 }
@@ -206,7 +219,8 @@ func (x *Context) holdWrite(l arctic.Level, p arctic.Packet, w *arctic.Remote) a
 	return reason
 }
 
-// write decodes the remote write at an index of a receive FIFO, and reports whether it is still to be carried out.
+// write decodes the remote write at an index of a receive FIFO, and reports whether it is still to
+// be carried out.
 func (q *fifo) write(i int, h *arctic.PacketHeader, w *arctic.Remote) bool {
 	if h.Kind != arctic.KindRemote || !q.at(i)[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Remote(h, w) {
 		return false
@@ -241,8 +255,8 @@ func (c *Card) settleWrites(x *Context) {
 	}
 }
 
-// countHeld returns what the counter of an area will be when a write is carried out behind those that wait, and how many notifications
-// those will make.
+// countHeld returns what the counter of an area will be when a write is carried out behind those
+// that wait, and how many notifications those will make.
 func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) (counter, notifications uint32) {
 	var before arctic.Remote
 	if other := &x.fifo[1-l]; !x.fifo[l].holdsForm(w) || other.holdsWrite(w.Area, 0, &before) < other.n {
@@ -258,7 +272,8 @@ func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) 
 	return counter + w.Delta, notifications
 }
 
-// holdsWrite returns the index of the first counted write of an area from an index on, and the write; or how many packets there are.
+// holdsWrite returns the index of the first counted write of an area from an index on, and the
+// write; or how many packets there are.
 func (q *fifo) holdsWrite(area uint16, from int, w *arctic.Remote) int {
 	for i := from; i < q.n; i++ {
 		if h := q.at(i).Header(); q.write(i, &h, w) && w.Counted && w.Area == area {

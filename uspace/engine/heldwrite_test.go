@@ -1,7 +1,8 @@
 package engine_test
 
-// This file tests remote writes on cards whose units take time (heldwrite.go): how long, that nothing is seen before its time, and that
-// what waits between its acceptance and its last burst keeps every rule of remote memory.
+// This file tests remote writes on cards whose units take time (heldwrite.go): how long, that
+// nothing is seen before its time, and that what waits between its acceptance and its last burst
+// keeps every rule of remote memory.
 
 import (
 	"bytes"
@@ -14,8 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// timedRemoteBed is two cards that know each other, with no unit busy. Node 1 has opened its keyed segment, and areas 0 and 1. The
-// Delivery Unit takes so long for a packet, beside its bursts.
+// timedRemoteBed is two cards that know each other, with no unit busy. Node 1 has opened its keyed
+// segment, and areas 0 and 1. The Delivery Unit takes so long for a packet, beside its bursts.
 func timedRemoteBed(t *testing.T, delivery time.Duration) *remoteBed {
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: func(c *engine.Config) {
 		timed(c)
@@ -39,8 +40,9 @@ func (r *remoteBed) when(what string, is func() bool) int64 {
 	return r.now
 }
 
-// Rule: a request block is retrieved as the words of a slot are, and data from memory as XFER's; a write is delivered by its data, and
-// the one that completes an area by the notification's 16 words and the head besides (heldwrite.go).
+// Rule: a request block is retrieved as the words of a slot are, and data from memory as XFER's; a
+// write is delivered by its data, and the one that completes an area by the notification's 16 words
+// and the head besides (heldwrite.go).
 func TestRemoteWritesTakeTheirTime(t *testing.T) {
 	data := make([]byte, 64)
 	for name, c := range map[string]struct {
@@ -79,7 +81,8 @@ func TestRemoteWritesTakeTheirTime(t *testing.T) {
 	}
 }
 
-// Rule: a long write costs its request block once, and then the data of each packet: 64 bytes and last 1 to 16.
+// Rule: a long write costs its request block once, and then the data of each packet: 64 bytes and
+// last 1 to 16.
 func TestLongWriteTakesItsTime(t *testing.T) {
 	r := timedRemoteBed(t, 0)
 	const size = 4 * 64
@@ -95,8 +98,9 @@ func TestLongWriteTakesItsTime(t *testing.T) {
 	r.ends()
 }
 
-// Rule: closing comes behind what was accepted before it, all of which is there when it is retired; and then nothing changes any more
-// (designs/hamlyn.md, 1). The same holds for the segment's withdrawal.
+// Rule: closing comes behind what was accepted before it, all of which is there when it is retired;
+// and then nothing changes any more (designs/hamlyn.md, 1). The same holds for the segment's
+// withdrawal.
 func TestCloseBehindWritesThatWait(t *testing.T) {
 	for name, end := range map[string]func(r *remoteBed){
 		"close": func(r *remoteBed) {
@@ -142,8 +146,9 @@ func TestCloseBehindWritesThatWait(t *testing.T) {
 	}
 }
 
-// Rule: a notification that waits to be written takes its area's credit when its packet is accepted: others wait at their
-// senders or return, as they would behind one that is written (designs/hamlyn.md, 4).
+// Rule: a notification that waits to be written takes its area's credit when its packet is
+// accepted: others wait at their senders or return, as they would behind one that is written
+// (designs/hamlyn.md, 4).
 func TestCreditOfWritesThatWait(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		t.Run(fmt.Sprintf("returns %v", returns), func(t *testing.T) {
@@ -177,12 +182,13 @@ func TestCreditOfWritesThatWait(t *testing.T) {
 	}
 }
 
-// Rule: the same holds for an area to which packets of both levels come: the Delivery Unit prefers the replies:
-// what is notified first is all there (2.5), and has the only credit.
+// Rule: the same holds for an area to which packets of both levels come: the Delivery Unit prefers
+// the replies: what is notified first is all there (2.5), and has the only credit.
 func TestCreditOfBothLevels(t *testing.T) {
 	r := timedRemoteBed(t, 100*time.Microsecond)
 	data := r.source[0]
-	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 0, Data: data[:64]}) // the unit works on it meanwhile
+	// the unit works on it meanwhile
+	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 0, Data: data[:64]})
 	for i, c := range []struct {
 		l     funi.Level
 		count uint32
@@ -221,7 +227,8 @@ func TestWritesPassWhatWaitsForRoom(t *testing.T) {
 	r.notified(1)
 }
 
-// Rule: a write of a node to itself that waits for a credit is tried again by itself, when its process has read: nothing else tells the card.
+// Rule: a write of a node to itself that waits for a credit is tried again by itself, when its
+// process has read: nothing else tells the card.
 func TestOwnWriteWaitsForACredit(t *testing.T) {
 	r := timedRemoteBed(t, 0)
 	var n funi.Notification

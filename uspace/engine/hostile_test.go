@@ -91,7 +91,8 @@ func FuzzHostileRegisters(f *testing.F) {
 					saved = nil
 				}
 			case 7:
-				if b.now < int64(100*time.Millisecond) { // a million steps; the fuzzer gives an input 10 s
+				// a million steps; the fuzzer gives an input 10 s
+				if b.now < int64(100*time.Millisecond) {
 					b.pass(time.Duration(v%50) * time.Millisecond)
 				}
 			}

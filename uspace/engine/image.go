@@ -1,22 +1,28 @@
 package engine
 
-// This file is the image of a context that moves to another card: what the card keeps about it besides the process's own memory, as bytes.
-// It passes through the process's hands, and the card that takes it believes nothing: an image can say nothing that the process could not
-// have asked its card for itself. All of it is read and checked before anything changes (imageContent); a slot that was drained is checked as the
-// packet that it becomes (repack). What the context has moved (Traffic) is not in it, since each card counts what it has moved itself.
+// This file is the image of a context that moves to another card: what the card keeps about it
+// besides the process's own memory, as bytes. It passes through the process's hands, and the card
+// that takes it believes nothing: an image can say nothing that the process could not have asked
+// its card for itself. All of it is read and checked before anything changes (imageContent); a slot
+// that was drained is checked as the packet that it becomes (repack). What the context has moved
+// (Traffic) is not in it, since each card counts what it has moved itself.
 //
 // Little-endian. Counts come before what they count; what follows the end is refused.
 //
 //	u32 magic 0x4d55464e ("NFUM"), u16 version 1, u16 gid, u16 node, u16 segments
 //	segments times: u32 base, u32 rights, u64 bytes
 //	u64 lineage (see Context)
-//	u32 key slots, u32 areas, u32 entries of the notification ring: what there is room for; the rest up to the chains only if there is
-//	u32 n, n times a window: u32 number and flags (see below), u64 key, u32 base, u32 bytes, u64 address, u32 locker and rights, u32 life, u32 credit
-//	u32 n, n times an area: u32 number and flags, u32 counter, u32 credit, u32 key slot and words of metadata
+//	u32 key slots, u32 areas, u32 entries of the notification ring: what there is room for; the
+//	    rest up to the chains only if there is
+//	u32 n, n times a window: u32 number and flags (see below), u64 key, u32 base, u32 bytes,
+//	    u64 address, u32 locker and rights, u32 life, u32 credit
+//	u32 n, n times an area: u32 number and flags, u32 counter, u32 credit, u32 key slot and words
+//	    of metadata
 //	u32 head, u32 tail of the ring, head - tail times u32: what an entry is of
 //	u64 completed, u64 notified, u64 operations, u64 failed
 //	u32 n, n times u16 (and 0 to a whole u32): the generations of records of operations
-//	u32 n, n times a chain: u32 number and flags, u32 parent, u32 next, next times u32 node and members
+//	u32 n, n times a chain: u32 number and flags, u32 parent, u32 next, next times u32 node and
+//	    members
 //	for each level: u32 n, n times a slot that was drained
 
 import (
@@ -40,7 +46,8 @@ const (
 	segmentImage = 16
 )
 
-// ErrImage is returned for bytes that are no image of a context, or of one with other segments or tables.
+// ErrImage is returned for bytes that are no image of a context, or of one with other segments or
+// tables.
 var ErrImage = errors.New("engine: that is not the image of a context like this one; take it from the card that the context leaves, and register the same segments")
 
 // ImageSegment is a segment of a context that has left its card.
@@ -50,7 +57,8 @@ type ImageSegment struct {
 	Bytes  uint64
 }
 
-// Image is what ReadImage reads: what one needs to make a context into which Import takes the image.
+// Image is what ReadImage reads: what one needs to make a context into which Import takes the
+// image.
 type Image struct {
 	GID, Node uint16
 	Segments  []ImageSegment
@@ -170,7 +178,8 @@ func (x *Context) encodeRemote(b []byte) []byte {
 	return b
 }
 
-// imageReader takes an image apart. Behind the end, and after what is wrong, everything is 0 and wrong is set.
+// imageReader takes an image apart. Behind the end, and after what is wrong, everything is 0 and
+// wrong is set.
 type imageReader struct {
 	b     []byte
 	wrong bool
@@ -234,7 +243,8 @@ func (r *imageReader) head() (m Image) {
 	return m
 }
 
-// ReadImage reads which context an image is of, and what that needs: it returns ErrImage if it is none. Import checks the rest. The bytes may be anything.
+// ReadImage reads which context an image is of, and what that needs: it returns ErrImage if it is
+// none. Import checks the rest. The bytes may be anything.
 func ReadImage(b []byte) (Image, error) {
 	r := imageReader{b: b}
 	if m := r.head(); !r.wrong {
@@ -253,8 +263,9 @@ type imageContent struct {
 	drained     [arctic.Levels][]funi.Slot
 }
 
-// decodeImage reads an image for a context that is off the card and has nothing yet. It returns ErrImage, and changes nothing in either case but the
-// memory of the context's tables: they are to be cleared again after ErrImage.
+// decodeImage reads an image for a context that is off the card and has nothing yet. It returns
+// ErrImage, and changes nothing in either case but the memory of the context's tables: they are to
+// be cleared again after ErrImage.
 func (x *Context) decodeImage(b []byte) (*imageContent, error) {
 	r := imageReader{b: b}
 	m := r.head()

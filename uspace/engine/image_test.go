@@ -1,7 +1,7 @@
 package engine_test
 
-// This file holds the rules of images that somebody forged (image.go, switch.go): the card takes an image whole or not at all, and an image changes
-// nothing that is not its context's.
+// This file holds the rules of images that somebody forged (image.go, switch.go): the card takes an
+// image whole or not at all, and an image changes nothing that is not its context's.
 
 import (
 	"bytes"
@@ -15,7 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// newForgery is a bed whose node 1, which has a window, an area, a chain and records of operations, has left card 1 for card 2, and awaits its image there.
+// newForgery is a bed whose node 1, which has a window, an area, a chain and records of operations,
+// has left card 1 for card 2, and awaits its image there.
 func newForgery(t testing.TB, tune func(*engine.Config)) (*remoteBed, *move) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: tune})
 	for node := range 3 {
@@ -64,8 +65,9 @@ func drained(bits uint32, words int, destination, argument, total uint32) (s fun
 	return s
 }
 
-// Rule: a slot that was drained is checked as the packet that it becomes; an image with one that no packet leaves is refused, and nothing has changed:
-// neither what the context has, nor its page, nor what the card knows (Import).
+// Rule: a slot that was drained is checked as the packet that it becomes; an image with one that no
+// packet leaves is refused, and nothing has changed: neither what the context has, nor its page,
+// nor what the card knows (Import).
 func TestForgedSlots(t *testing.T) {
 	r, m := newForgery(t, nil)
 	card := r.cards[2]
@@ -135,7 +137,8 @@ func TestDrainedSlotsGoAlong(t *testing.T) {
 	r.ends()
 }
 
-// Rule: an image sets no number of the card's: generations that it brings are its job's, and what the context has moved begins anew (image.go, request.go).
+// Rule: an image sets no number of the card's: generations that it brings are its job's, and what
+// the context has moved begins anew (image.go, request.go).
 func TestImageSetsNothingOfTheCards(t *testing.T) {
 	r, m := newForgery(t, nil)
 	card := r.cards[2]
@@ -171,8 +174,9 @@ func generationsOf(x *engine.Context, image []byte) []byte {
 	return image[end-2*n : end]
 }
 
-// FuzzImage: whatever an image says, the card takes it whole or not at all, and works on with either (image.go). The script changes the image of a
-// context with everything in it, in pieces of 8 bytes: a byte of the image becomes another one, or a slot was drained.
+// FuzzImage: whatever an image says, the card takes it whole or not at all, and works on with
+// either (image.go). The script changes the image of a context with everything in it, in pieces of
+// 8 bytes: a byte of the image becomes another one, or a slot was drained.
 func FuzzImage(f *testing.F) {
 	f.Add([]byte{})
 	for _, bits := range []byte{0, 2, 3, 3} {
@@ -201,7 +205,8 @@ func FuzzImage(f *testing.F) {
 			r.until(time.Second, "its own image", m.goesOn)
 		}
 		r.wake[2] = 0
-		// What a context does later with what the image said: it gets all kinds of packets, goes off the card and back, and leaves again.
+		// What a context does later with what the image said: it gets all kinds of packets, goes
+		// off the card and back, and leaves again.
 		for range 2 {
 			for l := range funi.Level(2) {
 				r.put(0, 1, l, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("later")})

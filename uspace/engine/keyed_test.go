@@ -40,9 +40,9 @@ func keyed(t testing.TB, tune func(*engine.Config), of ...byte) func(*engine.Con
 	}
 }
 
-// Rule: what holds without keys holds with them: messages, blocks and words arrive exactly once over networks that lose,
-// repeat, reorder and damage frames; and no frame but greetings is on the wire unsealed, nor anything that it carries, unless
-// both are content with that.
+// Rule: what holds without keys holds with them: messages, blocks and words arrive exactly once
+// over networks that lose, repeat, reorder and damage frames; and no frame but greetings is on the
+// wire unsealed, nor anything that it carries, unless both are content with that.
 func TestExactlyOnceWithKeys(t *testing.T) {
 	for name, faults := range networks {
 		for _, readable := range []bool{false, true} {
@@ -82,8 +82,8 @@ func TestOneWantsEncryption(t *testing.T) {
 	}
 }
 
-// Rule: two cards exchange nothing if one of them has no key, or another one, and soon say why; a third that has the right one
-// is no worse off (ReasonKey).
+// Rule: two cards exchange nothing if one of them has no key, or another one, and soon say why; a
+// third that has the right one is no worse off (ReasonKey).
 func TestKeysThatDiffer(t *testing.T) {
 	for name, keys := range map[string][]byte{"another key": {1, 2, 1}, "no key there": {1, 0, 1}, "no key here": {0, 1, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +121,9 @@ func refusals(c engine.Counters) (rest engine.Counters, refused uint64) {
 	return c, refused
 }
 
-// Rule: a frame that is forged, replayed or changed by a bit never changes a byte, or a counter but those of refusals, where
-// there is a key: of 10^6 of each, which cards send: data, acknowledgments, rejects and greetings.
+// Rule: a frame that is forged, replayed or changed by a bit never changes a byte, or a counter but
+// those of refusals, where there is a key: of 10^6 of each, which cards send: data,
+// acknowledgments, rejects and greetings.
 func TestNobodyElseChangesAnything(t *testing.T) {
 	count := 1_000_000
 	if testing.Short() {
@@ -172,7 +173,8 @@ func TestNobodyElseChangesAnything(t *testing.T) {
 		binary.LittleEndian.PutUint16(w[26:], 0)
 		binary.LittleEndian.PutUint64(w[32:], epoch)
 		if w[15]&0x10 == 0 {
-			arctic.Seal(w, len(w)) // a greeting, or a frame that is not sealed, with the right checksum
+			// a greeting, or a frame that is not sealed, with the right checksum
+			arctic.Seal(w, len(w))
 		}
 		send(w)
 		sent += 3
@@ -200,8 +202,8 @@ func TestNobodyElseChangesAnything(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 100, 3))
 }
 
-// Rule: greetings of a peer's earlier life, which nobody can tell from those of a card that is restarted, are answered now and
-// then, and change nothing that two cards have said to each other.
+// Rule: greetings of a peer's earlier life, which nobody can tell from those of a card that is
+// restarted, are answered now and then, and change nothing that two cards have said to each other.
 func TestGreetingsOfAnEarlierLife(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: keyed(t, nil, 1), wrap: capture(&frames)})
@@ -232,8 +234,8 @@ func TestGreetingsOfAnEarlierLife(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 50, 3))
 }
 
-// Rule: sealed frames, as a card shows them to who observes it, are what they were before they were sealed, and after they
-// were opened; those that were refused are as they came (Observe).
+// Rule: sealed frames, as a card shows them to who observes it, are what they were before they were
+// sealed, and after they were opened; those that were refused are as they came (Observe).
 func TestObserveSealed(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: keyed(t, nil, 1)})
 	seen := map[string]int{}

@@ -1,11 +1,13 @@
 package engine
 
-// This file is what a process has opened for others (Hamlyn, HPL-95-86, sections 2.4 and 2.5): its key slots and areas. Request
-// blocks open, close and reset them (funi/remote.go), without a system call and in the order of the send queue.
+// This file is what a process has opened for others (Hamlyn, HPL-95-86, sections 2.4 and 2.5): its
+// key slots and areas. Request blocks open, close and reset them (funi/remote.go), without a system
+// call and in the order of the send queue.
 //
-// A key slot is a part of a segment with the right Keyed, and a key of 64 bits. One load finds it, and the same comparison says
-// whether it is there and the key right. The tables are as large as the context's memory was made for (funi.RemoteSizes), and whoever
-// made that has charged somebody for it.
+// A key slot is a part of a segment with the right Keyed, and a key of 64 bits. One load finds it,
+// and the same comparison says whether it is there and the key right. The tables are as large as
+// the context's memory was made for (funi.RemoteSizes), and whoever made that has charged somebody
+// for it.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -24,7 +26,8 @@ type keySlot struct {
 	locked    bool
 	locker    uint16 // the node that has locked it,
 	life      uint32 // and which life of it
-	// credit is how many notifications of puts may be unread, and unread how many are, of a window that is closed, too.
+	// credit is how many notifications of puts may be unread, and unread how many are, of a window
+	// that is closed, too.
 	credit, unread uint32
 }
 
@@ -42,12 +45,13 @@ type area struct {
 type remote struct {
 	keySlots []keySlot
 	areas    []area
-	// ring says what each notification is of that the process has not read: an area, noteOfWindow or noteOfRequest. Its entries are those
-	// from tail to head.
+	// ring says what each notification is of that the process has not read: an area, noteOfWindow
+	// or noteOfRequest. Its entries are those from tail to head.
 	ring       []uint32
 	head, tail uint32
-	// promised is the sum of the credits of areas and windows that are open, of the unread notifications of those that are not, and
-	// of operations that are not completed or whose completion was not read.
+	// promised is the sum of the credits of areas and windows that are open, of the unread
+	// notifications of those that are not, and of operations that are not completed or whose
+	// completion was not read.
 	promised uint32
 	requests requests // of the process's own, of others' windows
 	guesses  guesses
@@ -61,7 +65,8 @@ func (r *remote) keySlot(key uint64) (n uint16, open bool) {
 	return n, int(n) < len(r.keySlots) && r.keySlots[n].memory != nil && r.keySlots[n].key == key
 }
 
-// execute carries out a request block other than a write, and returns why not. The words are the card's copy.
+// execute carries out a request block other than a write, and returns why not. The words are the
+// card's copy.
 func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 	r := x.remote
 	if r == nil {
@@ -141,7 +146,8 @@ func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 	return true
 }
 
-// closeKeySlot takes a key back: the card uses the memory no more for it, not even for answers that are under way.
+// closeKeySlot takes a key back: the card uses the memory no more for it, not even for answers that
+// are under way.
 func (x *Context) closeKeySlot(s *keySlot) {
 	x.keepAnswers(s.memory)
 	x.remote.promised -= s.credit - s.unread
@@ -169,7 +175,8 @@ func (x *Context) openArea(n uint32, key uint64, credit uint32, returns bool) bo
 	return true
 }
 
-// closeWithin closes the key slots in a segment, which the card may use no more. The tables are at most 65,536 key slots long.
+// closeWithin closes the key slots in a segment, which the card may use no more. The tables are at
+// most 65,536 key slots long.
 func (x *Context) closeWithin(s funi.Segment) {
 	if x.remote == nil || s.Rights&funi.Keyed == 0 {
 		return
@@ -183,8 +190,8 @@ func (x *Context) closeWithin(s funi.Segment) {
 	x.failInto(s)
 }
 
-// read takes notifications that the process says it has read off the ring. What it says is bounded by what there is: a number
-// that lies beyond is none.
+// read takes notifications that the process says it has read off the ring. What it says is bounded
+// by what there is: a number that lies beyond is none.
 func (r *remote) read(tail uint32) {
 	if tail-r.tail > r.head-r.tail {
 		return
@@ -223,10 +230,12 @@ func (r *remote) enter(x *Context, of uint32) {
 }
 
 const (
-	// guessSecond and mostGuesses bound wrong keys: a node that brought more in a second waits for the rest of it.
+	// guessSecond and mostGuesses bound wrong keys: a node that brought more in a second waits for
+	// the rest of it.
 	guessSecond = 1e9
 	mostGuesses = 1000
-	// guessers is how many nodes can have a count, and guessPlaces in how many places a node's is looked for.
+	// guessers is how many nodes can have a count, and guessPlaces in how many places a node's is
+	// looked for.
 	guessers    = 64
 	guessPlaces = 4
 )
@@ -234,8 +243,9 @@ const (
 // guess is the count of a node; nobody's while it is 0.
 type guess struct{ node, count uint16 }
 
-// guesses counts packets with wrong keys in this second, each node's for itself. A node whose places others have taken has no
-// count: then its packets with wrong keys wait until the second is over, and those with right ones do not.
+// guesses counts packets with wrong keys in this second, each node's for itself. A node whose
+// places others have taken has no count: then its packets with wrong keys wait until the second is
+// over, and those with right ones do not.
 type guesses struct {
 	until int64
 	table [guessers]guess

@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule: whatever nodes guess, a node is held up only if it has itself brought a thousand wrong keys in this second, and none brings more
-// than that: of a node without a count no wrong key is answered. In the next second all are free.
+// Rule: whatever nodes guess, a node is held up only if it has itself brought a thousand wrong keys
+// in this second, and none brings more than that: of a node without a count no wrong key is
+// answered. In the next second all are free.
 func TestWhoGuessesPays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g guesses

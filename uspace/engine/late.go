@@ -1,22 +1,27 @@
 package engine
 
-// This file is remote writes of many packets that are late: their peer is silent, or what they write to has no credit. The slots of a send queue
-// are retired in order, and a card that sends blocks needs a write's source until it is answered. So one peer that is dead, or one reader
-// that stalls, would stop all that the process sends, to whomever, as soon as its queue is full.
+// This file is remote writes of many packets that are late: their peer is silent, or what they
+// write to has no credit. The slots of a send queue are retired in order, and a card that sends
+// blocks needs a write's source until it is answered. So one peer that is dead, or one reader that
+// stalls, would stop all that the process sends, to whomever, as soon as its queue is full.
 //
-// Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago, and needs its source no more: its slot is
-// finished, and those behind it. Whose writes these are pays: mostLate bounds what the card has of an account at a time. What has no room
-// there waits, as it would otherwise, and is looked at again after another lateAfter. A step copies as much as a call of SwitchOut, or the rest
-// of one write, and is the only one that allocates. A write that was copied gives its place among the records of its level to another.
+// Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago,
+// and needs its source no more: its slot is finished, and those behind it. Whose writes these are
+// pays: mostLate bounds what the card has of an account at a time. What has no room there waits, as
+// it would otherwise, and is looked at again after another lateAfter. A step copies as much as a
+// call of SwitchOut, or the rest of one write, and is the only one that allocates. A write that was
+// copied gives its place among the records of its level to another.
 
 import "bytes"
 
 const (
-	// lateAfter is when a write is late, in nanoseconds from when it was retrieved: longer than a peer that answers takes, also after a loss.
+	// lateAfter is when a write is late, in nanoseconds from when it was retrieved: longer than a
+	// peer that answers takes, also after a loss.
 	lateAfter = 25e6
 	// mostLate is how many bytes of late writes the card has of an account.
 	mostLate = 1 << 20
-	// leastLate is what a late write counts at least there: its record, and the lines that it keeps, cost as well.
+	// leastLate is what a late write counts at least there: its record, and the lines that it
+	// keeps, cost as well.
 	leastLate = 8 << 10
 	// latesInStep is how many writes a step looks at.
 	latesInStep = 16

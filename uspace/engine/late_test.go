@@ -1,6 +1,7 @@
 package engine_test
 
-// This file holds the rules of remote writes whose peers do not answer, or whose readers do not read (late.go; designs/hamlyn.md, pitfalls).
+// This file holds the rules of remote writes whose peers do not answer, or whose readers do not
+// read (late.go; designs/hamlyn.md, pitfalls).
 
 import (
 	"bytes"
@@ -17,7 +18,8 @@ import (
 // soon is much less than PeerTimeout.
 const soon = 200 * time.Millisecond
 
-// othersGoOn sends many more messages to node 2 than the send queue has slots, and reads their notifications.
+// othersGoOn sends many more messages to node 2 than the send queue has slots, and reads their
+// notifications.
 func (r *remoteBed) othersGoOn(l funi.Level) {
 	r.t.Helper()
 	begin := r.now
@@ -34,8 +36,9 @@ func (r *remoteBed) othersGoOn(l funi.Level) {
 	}
 }
 
-// Rule: a long write to a peer that is silent stops nothing that the process sends elsewhere: soon its slot is given back, and its source is
-// the process's; when the peer answers again it gets what was there when the slot was taken.
+// Rule: a long write to a peer that is silent stops nothing that the process sends elsewhere: soon
+// its slot is given back, and its source is the process's; when the peer answers again it gets what
+// was there when the slot was taken.
 func TestSilentPeerStopsNoOther(t *testing.T) {
 	for l := range funi.Level(2) {
 		r := newRemoteBed(t, setup{cards: 3, net: near})
@@ -62,8 +65,9 @@ func TestSilentPeerStopsNoOther(t *testing.T) {
 	}
 }
 
-// Rule: a long write takes at most half of the lines of its level while its peer is silent, however long it is; what is behind it in the send queue goes
-// on, also what the process sends elsewhere at length, and it goes on when the peer answers (aside.go).
+// Rule: a long write takes at most half of the lines of its level while its peer is silent, however
+// long it is; what is behind it in the send queue goes on, also what the process sends elsewhere at
+// length, and it goes on when the peer answers (aside.go).
 func TestSilentPeerTakesHalfTheLines(t *testing.T) {
 	for l := range funi.Level(2) {
 		for _, again := range []bool{true, false} {
@@ -136,7 +140,8 @@ func TestStalledReaderStopsNoOther(t *testing.T) {
 	}
 }
 
-// Rule: what the card copies of late writes is bounded for each account, and given back; a write that finds no room waits until there is.
+// Rule: what the card copies of late writes is bounded for each account, and given back; a write
+// that finds no room waits until there is.
 func TestLateWritesAreBounded(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = 4096, 2048 }})
 	r.opens(1, theKey, 0, keyedSize)
@@ -170,8 +175,9 @@ func TestLateWritesAreBounded(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a member of a group that dies leaves its area half counted, and nobody is told; when the owner has closed area and key, nothing of the
-// dead one's writes or counts any more, and the same numbers, opened anew, are as good as new (designs/hamlyn.md, pitfalls).
+// Rule: a member of a group that dies leaves its area half counted, and nobody is told; when the
+// owner has closed area and key, nothing of the dead one's writes or counts any more, and the same
+// numbers, opened anew, are as good as new (designs/hamlyn.md, pitfalls).
 func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRemoteBed(t, setup{cards: 3, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: wire.Networks["all"]},
@@ -213,8 +219,10 @@ func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 	})
 }
 
-// Rule: so do writes to several peers that are silent at once, however many there are and however much is sent to each: what the card has copied holds no record, and what
-// waits for silent peers leaves lines to others. What is sent elsewhere at length goes on, and when the peers answer again they get everything.
+// Rule: so do writes to several peers that are silent at once, however many there are and however
+// much is sent to each: what the card has copied holds no record, and what waits for silent peers
+// leaves lines to others. What is sent elsewhere at length goes on, and when the peers answer again
+// they get everything.
 func TestSilentPeersStopNoOther(t *testing.T) {
 	const silent, writes, size = 3, 12, 20000
 	for l := range funi.Level(2) {

@@ -1,14 +1,19 @@
 package engine
 
-// This file is what the origin of a multicast knows of the members of the chain, from the reports on its copies (chain.go, arctic/multicast.go).
+// This file is what the origin of a multicast knows of the members of the chain, from the reports
+// on its copies (chain.go, arctic/multicast.go).
 //
-// A report speaks of the members at an interval of places. Mostly the intervals of all reports are disjoint. Where a card was lost while it had a copy, whoever sent
-// that copy reports that nobody knows of it, and the member may report, too, earlier or later, and so may those behind it. So the ledger has two bits for each
-// member: something is known of it, and something was reported. A member is counted when the first becomes set, once; what is known comes before
-// doubt. The multicast is complete when all members have the second, and who has not the first then is doubtful.
+// A report speaks of the members at an interval of places. Mostly the intervals of all reports are
+// disjoint. Where a card was lost while it had a copy, whoever sent that copy reports that nobody
+// knows of it, and the member may report, too, earlier or later, and so may those behind it. So the
+// ledger has two bits for each member: something is known of it, and something was reported. A
+// member is counted when the first becomes set, once; what is known comes before doubt. The
+// multicast is complete when all members have the second, and who has not the first then is
+// doubtful.
 //
-// A record has room for the bits of shortChain members, allocated once. A context can have longLedgers multicasts under way to more members than that; further ones
-// come back with arctic.ReasonNoBuffer, as those that find no record.
+// A record has room for the bits of shortChain members, allocated once. A context can have
+// longLedgers multicasts under way to more members than that; further ones come back with
+// arctic.ReasonNoBuffer, as those that find no record.
 
 import (
 	"math/bits"
@@ -134,7 +139,8 @@ func (g *ledger) takes(r *arctic.Report) bool {
 	return g.covered == g.members
 }
 
-// know notes that something is known of the members at an interval of places, and returns of how many that was not so before.
+// know notes that something is known of the members at an interval of places, and returns of how
+// many that was not so before.
 func (g *ledger) know(from, end int) int {
 	g.covered += set(g.told, from, end)
 	return set(g.known, from, end)
@@ -164,7 +170,8 @@ func maskOf(from, end int) uint64 {
 	return ^uint64(0) >> (64 - n) << (from % 64)
 }
 
-// names notes the node that a report names. One that was reported on in doubt and turned out to have it makes room.
+// names notes the node that a report names. One that was reported on in doubt and turned out to
+// have it makes room.
 func (g *ledger) names(r *arctic.Report) {
 	if g.first == arctic.ReasonNone {
 		g.first = r.Reason
@@ -190,7 +197,8 @@ func (g *ledger) clears() {
 	g.named = n
 }
 
-// close ends the multicast, and returns the reason with which it is complete and what its process will hear. With a reason it is given up.
+// close ends the multicast, and returns the reason with which it is complete and what its process
+// will hear. With a reason it is given up.
 func (g *ledger) close(reason arctic.Reason) (why arctic.Reason, d funi.Delivery) {
 	g.clears()
 	if g.long != nil {

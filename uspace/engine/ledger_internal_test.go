@@ -19,8 +19,9 @@ func ledgerOf(members int) *request {
 	return q
 }
 
-// Rule: each member is counted once, whatever reports say of it and in whatever order: as known if any report knows it, else as doubtful. The
-// multicast is complete when all were reported on, and not before (arctic/multicast.go).
+// Rule: each member is counted once, whatever reports say of it and in whatever order: as known if
+// any report knows it, else as doubtful. The multicast is complete when all were reported on, and
+// not before (arctic/multicast.go).
 func TestMembersAreCountedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(60, 70), rapid.SampledFrom([]int{256, 257, 1000, arctic.MaxMembers})).Draw(t, "members")
@@ -66,12 +67,16 @@ func TestMembersAreCountedOnce(t *testing.T) {
 	})
 }
 
-// Rule: a member whose copy's acknowledgment was lost for good is doubtful and named, until it or one behind it is heard of, earlier or later: then it is neither. Who
-// nobody has heard of stays so (arctic/multicast.go).
+// Rule: a member whose copy's acknowledgment was lost for good is doubtful and named, until it or
+// one behind it is heard of, earlier or later: then it is neither. Who nobody has heard of stays so
+// (arctic/multicast.go).
 func TestDoubtEnds(t *testing.T) {
-	lost := arctic.Report{Place: 1, Done: 1, Left: 3, Node: 7, Reason: arctic.ReasonSilent} // of the first to the second, which has two behind it
-	end := arctic.Report{Place: 2, Done: 2, Left: 1}                                        // the third has it
-	other := arctic.Report{Place: 3, Left: 1}                                               // the fourth, on a branch of the second's
+	// of the first to the second, which has two behind it
+	lost := arctic.Report{Place: 1, Done: 1, Left: 3, Node: 7, Reason: arctic.ReasonSilent}
+	// the third has it
+	end := arctic.Report{Place: 2, Done: 2, Left: 1}
+	// the fourth, on a branch of the second's
+	other := arctic.Report{Place: 3, Left: 1}
 	branch := arctic.Report{Place: 4, Left: 1}
 	named := funi.Delivery{Delivered: 2, Doubtful: 3, Named: 1, Broken: [funi.MaxNamed]funi.Broken{{Node: 7, Reason: arctic.ReasonSilent}}}
 	for name, c := range map[string]struct {
@@ -96,7 +101,8 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// Rule: a context has a bounded number of multicasts to many members under way, and each that is complete makes room for another; those to few do not count (ledger.go).
+// Rule: a context has a bounded number of multicasts to many members under way, and each that is
+// complete makes room for another; those to few do not count (ledger.go).
 func TestLongLedgersAreBounded(t *testing.T) {
 	n := &ledgerOf(shortChain).of.remote.requests
 	x := &Context{remote: &remote{requests: *n}}

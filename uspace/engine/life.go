@@ -13,8 +13,8 @@ package engine
 // later. A transfer that begins when the process is there is always taken. One that began
 // before may come back even if the process got all of it. No clock is asked.
 //
-// Between contexts of one card there are no frames, and the lives are numbered instead. Sequences have 32
-// bits: a transfer that lasts 2^32 frames of its level is taken for a younger one.
+// Between contexts of one card there are no frames, and the lives are numbered instead. Sequences
+// have 32 bits: a transfer that lasts 2^32 frames of its level is taken for a younger one.
 //
 // Parts that still come for the process that is gone are written to where they were to go,
 // if the new one lets others write there: as with any transfer that fails, some of the data
@@ -31,8 +31,9 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// beginLife notes how far the card has come with what its peers and its own contexts send.
-// A context that is attached after frames have come keeps 24 bytes for each card from which they came, whatever its number.
+// beginLife notes how far the card has come with what its peers and its own contexts send. A
+// context that is attached after frames have come keeps 24 bytes for each card from which they
+// came, whatever its number.
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born, x.bornElsewhere = c.lives, nil, false
@@ -52,8 +53,8 @@ type birth struct {
 	reached [arctic.Levels]int64
 }
 
-// endBirth lets a context that comes from another card take what began before this card was told that it comes: a number before all of those that
-// peers have been told to use (forward.go).
+// endBirth lets a context that comes from another card take what began before this card was told
+// that it comes: a number before all of those that peers have been told to use (forward.go).
 func (x *Context) endBirth() {
 	for i := range x.born {
 		for l := range x.born[i].reached {
@@ -63,7 +64,8 @@ func (x *Context) endBirth() {
 	x.bornElsewhere = true
 }
 
-// goOn lets a context that comes back to a card, where it has left a sign, take what began when it was there before, besides what endBirth lets it take.
+// goOn lets a context that comes back to a card, where it has left a sign, take what began when it
+// was there before, besides what endBirth lets it take.
 func (x *Context) goOn(sign *Context) {
 	x.life = sign.life
 	for i := range x.born {
@@ -74,7 +76,8 @@ func (x *Context) goOn(sign *Context) {
 	}
 }
 
-// bornAt returns how far this card had come with a card's frames of the level when the context's life began.
+// bornAt returns how far this card had come with a card's frames of the level when the context's
+// life began.
 func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
 	at, heard := slices.BinarySearchFunc(x.born, card, func(b birth, card uint16) int { return cmp.Compare(b.card, card) })
 	switch {
@@ -109,5 +112,6 @@ func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 	return beganBefore(x.bornAt(train.Card(), train.Level()), train.Reached(), t.First)
 }
 
-// beganBefore reports whether first, the lower 32 bits of a number up to 2^32 below now, is a number below born.
+// beganBefore reports whether first, the lower 32 bits of a number up to 2^32 below now, is a
+// number below born.
 func beganBefore(born, now int64, first uint32) bool { return now-int64(uint32(now)-first) < born }

@@ -33,8 +33,9 @@ func TestTorn(t *testing.T) {
 	})
 }
 
-// Rule: a context that comes back to a card takes what began since it was there first, also from a peer that has begun to count anew
-// meanwhile and from one that the card has first heard of meanwhile.
+// Rule: a context that comes back to a card takes what began since it was there first, also from a
+// peer that has begun to count anew meanwhile and from one that the card has first heard of
+// meanwhile.
 func TestGoOn(t *testing.T) {
 	sign := &Context{life: 7, born: []birth{{card: 3, reached: [arctic.Levels]int64{900, 2}}}}
 	x := &Context{life: 9, bornElsewhere: true, born: []birth{{card: 3, reached: [arctic.Levels]int64{4, 5}}, {card: 4, reached: [arctic.Levels]int64{6, 6}}}}

@@ -310,8 +310,9 @@ func TestTransfersAfterARestart(t *testing.T) {
 	}
 }
 
-// Rule: a transfer whose last packet waits for the receiver's card comes back when that restarts, and the process that is
-// there afterwards hears nothing of it: it has none of the parts. The acknowledgment of the parts comes with the goodbye here.
+// Rule: a transfer whose last packet waits for the receiver's card comes back when that restarts,
+// and the process that is there afterwards hears nothing of it: it has none of the parts. The
+// acknowledgment of the parts comes with the goodbye here.
 func TestLastPacketWaitsForACardThatRestarts(t *testing.T) {
 	for l := range funi.Level(2) {
 		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
@@ -364,8 +365,8 @@ func TestTransferToANodeThatMoves(t *testing.T) {
 	}
 }
 
-// Rule: what a context keeps of the cards of before its life is for those that have sent, and not for their numbers: a host that is found as card 65,535
-// costs others nothing (beginLife).
+// Rule: what a context keeps of the cards of before its life is for those that have sent, and not
+// for their numbers: a host that is found as card 65,535 costs others nothing (beginLife).
 func TestLifeKeepsCardsThatHaveSent(t *testing.T) {
 	b := newBed(t, setup{cards: 3, slots: 16, net: near, tune: func(c *engine.Config) {
 		c.Peers = append(c.Peers, engine.Peer{Card: 65535, Address: address(65535), Local: address(int(c.Card))})

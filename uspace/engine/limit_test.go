@@ -1,7 +1,7 @@
 package engine_test
 
-// This file holds what ways that carry less than the port sends mean to long transfers; all else about them is package link's
-// (link/limit_test.go).
+// This file holds what ways that carry less than the port sends mean to long transfers; all else
+// about them is package link's (link/limit_test.go).
 
 import (
 	"bytes"
@@ -15,7 +15,8 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// narrowBed is two cards whose frames get lost without a word when they are longer than the way of the card that sends them.
+// narrowBed is two cards whose frames get lost without a word when they are longer than the way of
+// the card that sends them.
 type narrowBed struct {
 	*bed
 	memory []memory
@@ -31,8 +32,9 @@ func newNarrowBed(t testing.TB, net wire.Config, tune func(*engine.Config)) *nar
 	return n
 }
 
-// Rule (transfer.go): a long transfer whose blocks travel in pieces, because what the ways carry changes at any time and to any length
-// that FUNet works with, arrives once and whole, and its notice then.
+// Rule (transfer.go): a long transfer whose blocks travel in pieces, because what the ways carry
+// changes at any time and to any length that FUNet works with, arrives once and whole, and its
+// notice then.
 func TestTransfersOverWaysThatChange(t *testing.T) {
 	voids := uint64(0)
 	for seed := range uint64(20) {

@@ -1,6 +1,7 @@
 package engine_test
 
-// This file holds the rule of the largest table of windows (designs/remote-memory.md, sections 2 and 5).
+// This file holds the rule of the largest table of windows (designs/remote-memory.md, sections 2
+// and 5).
 
 import (
 	"encoding/binary"
@@ -11,8 +12,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: a context may ask for 65,536 windows when it is attached, and use the first, the last and those between; the card has a bounded number of bytes for each, takes them
-// when the context is attached, and none when operations come.
+// Rule: a context may ask for 65,536 windows when it is attached, and use the first, the last and
+// those between; the card has a bounded number of bytes for each, takes them when the context is
+// attached, and none when operations come.
 func TestMostWindows(t *testing.T) {
 	const most, each = funi.MaxRemote, 96 // each: the most bytes of the card's for a window
 	sizes := funi.RemoteSizes{KeySlots: most, Areas: 1, Notifications: 8}
@@ -71,7 +73,8 @@ func TestMostWindows(t *testing.T) {
 		if a := testing.AllocsPerRun(100, func() { r.perform(add) }); a != 0 {
 			t.Errorf("an operation on window %d allocates %v times", n, a)
 		}
-		if v := binary.LittleEndian.Uint64(memory[8*n:]); v != warm+101 { // AllocsPerRun does it once before it counts
+		// AllocsPerRun does it once before it counts
+		if v := binary.LittleEndian.Uint64(memory[8*n:]); v != warm+101 {
 			t.Errorf("window %d has %d, want %d", n, v, warm+101)
 		}
 		clear(memory[8*n : 8*n+8])

@@ -150,11 +150,13 @@ func TestPeerMoves(t *testing.T) {
 }
 
 // Rule: whatever the network does and whenever peers come and go, each message arrives once or
-// comes back, unless its peer went while it was under way, when it may do both; lines and books balance.
+// comes back, unless its peer went while it was under way, when it may do both; lines and books
+// balance.
 func TestPeersComeAndGo(t *testing.T) {
 	few := func(c *engine.Config) {
 		quick(c)
-		c.Lines, c.ReplyLines = funi.ReturnSlots/8, funi.ReturnSlots/32 // several changes follow each other before a process looks
+		// several changes follow each other before a process looks
+		c.Lines, c.ReplyLines = funi.ReturnSlots/8, funi.ReturnSlots/32
 	}
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))

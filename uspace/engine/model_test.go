@@ -1,7 +1,7 @@
 package engine_test
 
-// This file tests the rules of a modelled card that profiles switch: which bursts words of slots take, the hypotheses about
-// the thesis's simulator, and packets of 20 words without an argument.
+// This file tests the rules of a modelled card that profiles switch: which bursts words of slots
+// take, the hypotheses about the thesis's simulator, and packets of 20 words without an argument.
 
 import (
 	"bytes"
@@ -14,9 +14,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: with QueueBurst words of slots move in bursts of at most as many, rounded up, and only the data of XFER in longer ones
-// (3.2.4). With GroupWords a message moves as one whose arguments fill groups. With HeadUnwritten no word of the head follows a
-// message, and one follows XFER. Each burst into a receive queue is noted on the bus, and none of data.
+// Rule: with QueueBurst words of slots move in bursts of at most as many, rounded up, and only the
+// data of XFER in longer ones (3.2.4). With GroupWords a message moves as one whose arguments fill
+// groups. With HeadUnwritten no word of the head follows a message, and one follows XFER. Each
+// burst into a receive queue is noted on the bus, and none of data.
 func TestModelledBursts(t *testing.T) {
 	for _, c := range []struct {
 		words             int // of the message; -n: of an XFER
@@ -33,7 +34,8 @@ func TestModelledBursts(t *testing.T) {
 		{words: 2, queue: 4, group: 4, retrieve: 2 * four, deliver: 2*four + one, noted: 2},
 		{words: 5, queue: 4, group: 4, retrieve: 2 * four, deliver: 2*four + one, noted: 2},
 		{words: 1, queue: 4, group: 4, retrieve: four, deliver: four + one, noted: 1},
-		{words: 21, queue: 4, group: 8, retrieve: 6 * four, deliver: 6*four + one, noted: 6}, // no more than a packet has
+		// no more than a packet has
+		{words: 21, queue: 4, group: 8, retrieve: 6 * four, deliver: 6*four + one, noted: 6},
 		{words: 5, queue: 4, unwritten: true, retrieve: 2 * four, deliver: 2 * four, noted: 2},
 		{words: -16, queue: 4, unwritten: true, retrieve: four + 2*eight, deliver: four + 2*eight + one, noted: 1},
 	} {
@@ -67,8 +69,9 @@ func TestModelledBursts(t *testing.T) {
 	}
 }
 
-// Rule: a card whose limit is 20 words sends them in one packet if there is no argument, and the receiver's notice has argument 0,
-// whatever that one's limit is (conference paper 4.1.4; arctic). With an argument, and on a card of 16 words, it comes back.
+// Rule: a card whose limit is 20 words sends them in one packet if there is no argument, and the
+// receiver's notice has argument 0, whatever that one's limit is (conference paper 4.1.4; arctic).
+// With an argument, and on a card of 16 words, it comes back.
 func TestUnnamedTransfer(t *testing.T) {
 	for _, limit := range []int{0, 16, 20} {
 		for _, words := range []int{4, 16, 20} {

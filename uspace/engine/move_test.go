@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds the rules of moves (move.go, image.go, forward.go; Tokyo, section 2.2.1; designs/remote-memory.md, section 2): what was promised
-// exactly once stays so, whoever sends meanwhile and whatever the network does; who may say where a node is; what an image may say.
+// This file holds the rules of moves (move.go, image.go, forward.go; Tokyo, section 2.2.1;
+// designs/remote-memory.md, section 2): what was promised exactly once stays so, whoever sends
+// meanwhile and whatever the network does; who may say where a node is; what an image may say.
 
 import (
 	"bytes"
@@ -107,8 +108,8 @@ func newMoveBed(t testing.TB, s setup) *remoteBed {
 	return r
 }
 
-// Rule: windows, keys, areas, locks, notifications that are not read and messages that are not received go along, and so do counts (designs/remote-memory.md, 2,
-// Migration).
+// Rule: windows, keys, areas, locks, notifications that are not read and messages that are not
+// received go along, and so do counts (designs/remote-memory.md, 2, Migration).
 func TestMoveTakesAll(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
 	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
@@ -175,8 +176,10 @@ func (r *remoteBed) comesBackOf(node int) (back funi.Returned) {
 	return back
 }
 
-// Rule: exactly once (design idea 4), also while the receiver, and the sender, move from card to card: messages of both levels, transfers of many packets,
-// additions, puts and gets, over a network that loses, duplicates, reorders and damages frames. None is lost, none comes twice, and none comes back.
+// Rule: exactly once (design idea 4), also while the receiver, and the sender, move from card to
+// card: messages of both levels, transfers of many packets, additions, puts and gets, over a
+// network that loses, duplicates, reorders and damages frames. None is lost, none comes twice, and
+// none comes back.
 func TestMovesUnderFaults(t *testing.T) {
 	for i := range 300 {
 		network := []string{"clean", "loss", "duplicate", "reorder", "all"}[i%5]
@@ -309,11 +312,13 @@ func TestMovesUnderFaults(t *testing.T) {
 	}
 }
 
-// Rule: a transfer that began while its receiver was on another card comes to it when it is back at a card that it has been on, also if its sender has
-// sent that card nothing meanwhile, or nothing ever (life.go).
+// Rule: a transfer that began while its receiver was on another card comes to it when it is back at
+// a card that it has been on, also if its sender has sent that card nothing meanwhile, or nothing
+// ever (life.go).
 func TestTransferToOneWhoComesBack(t *testing.T) {
 	for _, l := range []funi.Level{funi.Request, funi.Reply} {
-		for _, before := range []int{-1, 0, 2} { // who has sent that card something: nobody, the sender, another
+		// who has sent that card something: nobody, the sender, another
+		for _, before := range []int{-1, 0, 2} {
 			r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
 			if before >= 0 {
 				r.mustSend(before, l, 1, 5, 6)
@@ -349,8 +354,9 @@ func TestTransferToOneWhoComesBack(t *testing.T) {
 	}
 }
 
-// Rule: the block of a counted write counts once, also one whose frame had become too long when its receiver had left for the sender's own card: it went
-// in pieces to the old card, and goes as a whole to the new home (link.Line.Whole).
+// Rule: the block of a counted write counts once, also one whose frame had become too long when its
+// receiver had left for the sender's own card: it went in pieces to the old card, and goes as a
+// whole to the new home (link.Line.Whole).
 func TestBlocksFollowInOnePiece(t *testing.T) {
 	for _, to := range []int{0, 2} {
 		r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
@@ -369,7 +375,8 @@ func TestBlocksFollowInOnePiece(t *testing.T) {
 	}
 }
 
-// Rule: a context stays where it is if what it has sent is not taken; it goes on as if nothing had been (Stay).
+// Rule: a context stays where it is if what it has sent is not taken; it goes on as if nothing had
+// been (Stay).
 func TestStay(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, slots: 4, remote: moreRemote, net: near})
 	for i := 0; r.ctx[1].Idle(); i++ { // until the receiver is full
@@ -396,10 +403,12 @@ func TestStay(t *testing.T) {
 	r.ends()
 }
 
-// Rule: only the card where a node is can say that it has moved; a word from another changes nothing (forward.go).
+// Rule: only the card where a node is can say that it has moved; a word from another changes
+// nothing (forward.go).
 func TestForwardsOfOthersAreRefused(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 4, remote: moreRemote, net: near})
-	// Card 3 says, in the name of its own node, that node 1 is on card 3; and that node 3 is on a card that nobody knows.
+	// Card 3 says, in the name of its own node, that node 1 is on card 3; and that node 3 is on a
+	// card that nobody knows.
 	for _, f := range []arctic.Forward{{Node: 1, Card: 3}, {Node: 3, Card: 77}, {Node: 3, Card: 0}, {Node: 0, Card: 0}} {
 		r.cards[3].SayForward(r.ctx[3], 0, 0, f)
 		r.pass(10 * time.Millisecond)
@@ -413,8 +422,9 @@ func TestForwardsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// Rule: what a card that a node leaves says about other nodes may be old: one that is about to arrive at the new home as well is where its own home has said
-// that it is, and one that has left a sign there is not there. Where else that is the new home may not have heard (forward.go).
+// Rule: what a card that a node leaves says about other nodes may be old: one that is about to
+// arrive at the new home as well is where its own home has said that it is, and one that has left a
+// sign there is not there. Where else that is the new home may not have heard (forward.go).
 func TestOldNewsOfOtherNodes(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 5, remote: moreRemote, net: near})
 	r.moves(2, 2, 4) // leaves a sign
@@ -448,7 +458,8 @@ func TestOldNewsOfOtherNodes(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a card that has missed several moves of a node, and asks where it was first, is told once where it is now (forward.go).
+// Rule: a card that has missed several moves of a node, and asks where it was first, is told once
+// where it is now (forward.go).
 func TestMissedMoves(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 5, remote: moreRemote, net: near})
 	r.moves(1, 1, 2)
@@ -466,8 +477,8 @@ func TestMissedMoves(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a move to no card, of what is away, or on a modelled machine, is refused; so are images that are none, and those of contexts that are other than
-// the one that takes them.
+// Rule: a move to no card, of what is away, or on a modelled machine, is refused; so are images
+// that are none, and those of contexts that are other than the one that takes them.
 func TestMoveRefusals(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
 	for _, to := range []uint16{1, 9} {
@@ -509,7 +520,8 @@ func TestMoveRefusals(t *testing.T) {
 	}
 }
 
-// Rule: a context that arrives has its set of the cache from the beginning, and keeps it (takeSet): its image is never taken in vain.
+// Rule: a context that arrives has its set of the cache from the beginning, and keeps it (takeSet):
+// its image is never taken in vain.
 func TestArrivingContextsKeepTheirSets(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.Sets = 2 }})
 	m := &move{r: r, node: 1, from: 1, to: 2}

@@ -63,8 +63,8 @@ func (o *observer) agree(t *testing.T) {
 	}
 }
 
-// Rule (Observe): on a network that loses, repeats, reorders and damages frames, and with receivers that are
-// full, each frame is seen once, as it is counted; and those that are sent as they travel.
+// Rule (Observe): on a network that loses, repeats, reorders and damages frames, and with receivers
+// that are full, each frame is seen once, as it is counted; and those that are sent as they travel.
 func TestObserve(t *testing.T) {
 	var all engine.Counters
 	rejected := uint64(0)

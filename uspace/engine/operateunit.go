@@ -1,16 +1,20 @@
 package engine
 
-// This file is the time that operations on windows take on a modelled machine, at the card whose window it is, and their answers at the card that
-// asked (Tokyo, sections 2.2.2, 3.3.1.1 and 3.3.1.2): the Operation Unit, which moves their data over the bus. The Retrieval Unit fetches requests
-// (heldwrite.go).
+// This file is the time that operations on windows take on a modelled machine, at the card whose
+// window it is, and their answers at the card that asked (Tokyo, sections 2.2.2, 3.3.1.1 and
+// 3.3.1.2): the Operation Unit, which moves their data over the bus. The Retrieval Unit fetches
+// requests (heldwrite.go).
 //
-// Execution is acceptance (execute.go), so the time comes before both. The Preprocessor asks for each packet of a frame that the link has found good and
-// new what it will move; the unit has the bus for that, burst by burst; and then the frame is judged as on a card without times. What is not allowed any more by then is refused: a
-// window may have been closed, its process may be away. Nothing of an operation is done before, so a RESET or a context switch meanwhile loses
-// nothing: the packet is not accepted, and comes again.
+// Execution is acceptance (execute.go), so the time comes before both. The Preprocessor asks for
+// each packet of a frame that the link has found good and new what it will move; the unit has the
+// bus for that, burst by burst; and then the frame is judged as on a card without times. What is
+// not allowed any more by then is refused: a window may have been closed, its process may be away.
+// Nothing of an operation is done before, so a RESET or a context switch meanwhile loses nothing:
+// the packet is not accepted, and comes again.
 //
-// What is refused takes nothing here. The checks use words that the card has: keys, rights, bounds. So no packet costs the bus more than
-// what it was allowed to move, and a frame that comes twice, or that is not what its sender sent, costs none.
+// What is refused takes nothing here. The checks use words that the card has: keys, rights, bounds.
+// So no packet costs the bus more than what it was allowed to move, and a frame that comes twice,
+// or that is not what its sender sent, costs none.
 //
 //	put                 its data
 //	get, read           what it reads
@@ -20,21 +24,26 @@ package engine
 //	signal of a put     two words, and two read before if it is added
 //	notification        16 words and the head of the ring, or Timing.Card's record
 //	copy of a put       its data (chain.go)
-//	answer              its data; what stands in the record of the completion goes with that: 16 words and the head
+//	answer              its data; what stands in the record of the completion goes with that: 16
+//	                    words and the head
 //
-// The completion of a put takes nothing at its origin: an acknowledgment tells of it, which the card handles itself.
+// The completion of a put takes nothing at its origin: an acknowledgment tells of it, which the
+// card handles itself.
 //
-// Before the first of these the entry of the window's table is fetched, if the card does not have it (windowentry.go).
+// Before the first of these the entry of the window's table is fetched, if the card does not have
+// it (windowentry.go).
 //
-// The unit works on one packet at a time. Packets for this very card ask for it, too, from the head of their list. A frame that
-// has waited for one of them is before the next. For the bus it takes turns with the Retrieval and the Delivery Unit.
+// The unit works on one packet at a time. Packets for this very card ask for it, too, from the head
+// of their list. A frame that has waited for one of them is before the next. For the bus it takes
+// turns with the Retrieval and the Delivery Unit.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// maxMoves is the most moves of a packet: two entries, data read and written, a signal read and written, a record and its head.
+// maxMoves is the most moves of a packet: two entries, data read and written, a signal read and
+// written, a record and its head.
 const maxMoves = 8
 
 // signalWords is how many words the signal of a put has.
@@ -70,8 +79,9 @@ func (o *operateUnit) begins() bool {
 	return o.busy
 }
 
-// timePacket notes what the bus carries when a packet for the context is accepted, with the block behind it if there is one. What will be
-// refused takes nothing. It changes nothing else, but for the entries that the card holds.
+// timePacket notes what the bus carries when a packet for the context is accepted, with the block
+// behind it if there is one. What will be refused takes nothing. It changes nothing else, but for
+// the entries that the card holds.
 func (c *Card) timePacket(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) {
 	o := &c.units.operate
 	o.n, o.at, o.tail = 0, 0, 0
@@ -168,8 +178,8 @@ func (c *Card) timeRecord() {
 	o.move(1)
 }
 
-// timeTrain has the Operation Unit move what the packets of the frame in the Preprocessor take, one packet after the other, and reports whether
-// that is over.
+// timeTrain has the Operation Unit move what the packets of the frame in the Preprocessor take, one
+// packet after the other, and reports whether that is over.
 func (c *Card) timeTrain() (over bool) {
 	u, o := &c.units.receive, &c.units.operate
 	for {
@@ -192,7 +202,8 @@ func (c *Card) timeTrain() (over bool) {
 	}
 }
 
-// addressee returns the context that the packets of a frame are for, or nil if they will be rejected.
+// addressee returns the context that the packets of a frame are for, or nil if they will be
+// rejected.
 func (c *Card) addressee(t *link.Train) *Context {
 	x := c.lookup(t.Header.GID, t.First.Destination, t.Header.Tag)
 	if x == nil || x.rejection != arctic.ReasonNone || c.fromElsewhere(t) {
@@ -201,8 +212,8 @@ func (c *Card) addressee(t *link.Train) *Context {
 	return x
 }
 
-// timeLocal has the Operation Unit move what a packet for a context of this card takes, and reports whether that is over. A packet for which it is not stays
-// where it is.
+// timeLocal has the Operation Unit move what a packet for a context of this card takes, and reports
+// whether that is over. A packet for which it is not stays where it is.
 func (c *Card) timeLocal(from, to *Context, ln *line, p arctic.Packet, h *arctic.PacketHeader) (over bool) {
 	o := &c.units.operate
 	switch {
@@ -278,8 +289,8 @@ func (o *operateUnit) leave(x *Context) {
 // burst returns how many of the words the next transaction moves.
 func (u *units) burst(words int) int { return burstOf(u.sizes, words) }
 
-// burstOf returns the longest burst of some sizes that does not exceed the words, or the shortest that holds them: two single words take
-// longer than a burst.
+// burstOf returns the longest burst of some sizes that does not exceed the words, or the shortest
+// that holds them: two single words take longer than a burst.
 func burstOf(sizes []int, words int) int {
 	size := holds(sizes, words)
 	for _, s := range sizes {

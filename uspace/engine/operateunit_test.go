@@ -1,7 +1,8 @@
 package engine_test
 
-// This file tests the time that operations on windows take on cards whose units take time (operateunit.go, windowentry.go): how long, that nothing is done
-// before its time, that what is refused takes none, and that what ends meanwhile is not carried out.
+// This file tests the time that operations on windows take on cards whose units take time
+// (operateunit.go, windowentry.go): how long, that nothing is done before its time, that what is
+// refused takes none, and that what ends meanwhile is not carried out.
 
 import (
 	"bytes"
@@ -19,7 +20,8 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// timedWindowBed is two cards that know each other, with no unit busy. Node 1 has two windows, the second only for adding.
+// timedWindowBed is two cards that know each other, with no unit busy. Node 1 has two windows, the
+// second only for adding.
 func timedWindowBed(t testing.TB, change func(*engine.Config)) *remoteBed {
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) {
 		timed(c)
@@ -52,8 +54,9 @@ func timedGet(n int) funi.Operation {
 	return funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey, Address: windowAt}, Source: keyedAt, Length: n}
 }
 
-// Rule (operateunit.go): a request block is retrieved as the words of a slot are, and data from memory as XFER's. Then an operation is carried out when the bus has
-// carried what it reads and writes, and no earlier.
+// Rule (operateunit.go): a request block is retrieved as the words of a slot are, and data from
+// memory as XFER's. Then an operation is carried out when the bus has carried what it reads and
+// writes, and no earlier.
 func TestOperationsTakeTheirTime(t *testing.T) {
 	with := func(trailer arctic.Trailer) funi.Operation {
 		o := plainPut(make([]byte, 8))
@@ -113,8 +116,8 @@ func TestOperationsTakeTheirTime(t *testing.T) {
 	}
 }
 
-// Rule: the data of an answer are written over the bus, and then the record of the completion, of 16 words and the head. An answer that stands in the record takes
-// nothing besides.
+// Rule: the data of an answer are written over the bus, and then the record of the completion, of
+// 16 words and the head. An answer that stands in the record takes nothing besides.
 func TestAnswersTakeTheirTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		o     funi.Operation
@@ -145,7 +148,8 @@ func TestAnswersTakeTheirTime(t *testing.T) {
 	}
 }
 
-// Rule: what is refused takes the bus nothing, so the packet is rejected when it arrives; neither does locking, which is in the card.
+// Rule: what is refused takes the bus nothing, so the packet is rejected when it arrives; neither
+// does locking, which is in the card.
 func TestRefusalsTakeNoTime(t *testing.T) {
 	change := func(f func(*funi.Operation)) funi.Operation {
 		o := plainPut(make([]byte, 64))
@@ -191,8 +195,9 @@ func TestRefusalsTakeNoTime(t *testing.T) {
 	}
 }
 
-// Rule (windowentry.go; Tokyo, section 3.3): the first packet for a page of a window fetches the entry of that, and those behind it do not, until another page has
-// taken its place, the window is closed, or the context switched out. A window that is not present has none.
+// Rule (windowentry.go; Tokyo, section 3.3): the first packet for a page of a window fetches the
+// entry of that, and those behind it do not, until another page has taken its place, the window is
+// closed, or the context switched out. A window that is not present has none.
 func TestMissesOfTheWindowTableAreFetched(t *testing.T) {
 	r := timedWindowBed(t, func(c *engine.Config) { c.Timing.WindowEntries, c.Timing.EntryWords, c.RemotePage = 2, 4, 4096 })
 	put := func(key, address uint64) int64 {
@@ -256,7 +261,8 @@ func TestMissesOfTheWindowTableAreFetched(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a packet is judged when its time is over. What has ended by then is not carried out, and changes nothing; what goes on does so once.
+// Rule: a packet is judged when its time is over. What has ended by then is not carried out, and
+// changes nothing; what goes on does so once.
 func TestWhatEndsBeforeItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(r *remoteBed)
@@ -311,8 +317,9 @@ func TestWhatEndsBeforeItsTime(t *testing.T) {
 	}
 }
 
-// Rule (link/park.go): a flow is not put away while one of its frames waits to be judged, however quiet it is. Else a frame that it has not accepted, behind one
-// that was lost, would count as answered, and the one that was lost, too.
+// Rule (link/park.go): a flow is not put away while one of its frames waits to be judged, however
+// quiet it is. Else a frame that it has not accepted, behind one that was lost, would count as
+// answered, and the one that was lost, too.
 func TestFlowStaysWhileAFrameIsJudged(t *testing.T) {
 	r := timedWindowBed(t, func(c *engine.Config) { c.Timing.Bus = timing.NewBus(30*time.Millisecond, 0) })
 	r.until(time.Minute, "the cards have nothing to do", func() bool { return r.cards[1].Counters().FramesReceived > 0 })
@@ -337,7 +344,8 @@ func TestFlowStaysWhileAFrameIsJudged(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a frame that comes twice takes the bus once: what the link has seen before is nothing for the unit.
+// Rule: a frame that comes twice takes the bus once: what the link has seen before is nothing for
+// the unit.
 func TestRepeatsTakeNoTime(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: wire.Config{Delay: 10 * time.Microsecond, Faults: wire.Faults{Duplicate: 1}},
 		tune: func(c *engine.Config) { timed(c); c.Timing.WindowEntries = 1 }})
@@ -354,8 +362,8 @@ func TestRepeatsTakeNoTime(t *testing.T) {
 	r.ends()
 }
 
-// Rule: neither those of a card's own contexts nor those that come from other cards wait for ever for the Operation Unit: each goes on while the other
-// always has more.
+// Rule: neither those of a card's own contexts nor those that come from other cards wait for ever
+// for the Operation Unit: each goes on while the other always has more.
 func TestOperationUnitTakesTurns(t *testing.T) {
 	r := timedWindowBed(t, nil)
 	done, open := [2]int{}, [2]int{}
@@ -379,8 +387,9 @@ func TestOperationUnitTakesTurns(t *testing.T) {
 	r.ends()
 }
 
-// Rule: the same program leaves the same memory and completions on a card whose units take time as on one that takes none (rapid): operations of two
-// nodes, each on words and bytes of its own, one after the other.
+// Rule: the same program leaves the same memory and completions on a card whose units take time as
+// on one that takes none (rapid): operations of two nodes, each on words and bytes of its own, one
+// after the other.
 func TestSameOnTimedCards(t *testing.T) {
 	type step struct {
 		from int

@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds the rules of operations on windows (designs/remote-memory.md, sections 2 and 5; execute.go, atomics.go, request.go,
-// response.go): what they change and answer, once; what is refused, and that a refusal changes nothing; when they are complete.
+// This file holds the rules of operations on windows (designs/remote-memory.md, sections 2 and 5;
+// execute.go, atomics.go, request.go, response.go): what they change and answer, once; what is
+// refused, and that a refusal changes nothing; when they are complete.
 
 import (
 	"bytes"
@@ -32,7 +33,8 @@ var windowCards = map[string]func(*engine.Config){
 	"timed": timed, "units": units, "fetching": fetching,
 }
 
-// fetching is the card of a machine whose units take time, and which has one entry of a window table.
+// fetching is the card of a machine whose units take time, and which has one entry of a window
+// table.
 func fetching(c *engine.Config) {
 	timed(c)
 	c.Timing.WindowEntries = 1
@@ -97,7 +99,8 @@ func eachWindow(t *testing.T, f func(t *testing.T, r *remoteBed, to int)) {
 	}
 }
 
-// Rule: each operation does to integers of 64 bits what it says, and answers what was there (section 2).
+// Rule: each operation does to integers of 64 bits what it says, and answers what was there
+// (section 2).
 func TestOperations(t *testing.T) {
 	eachWindow(t, func(t *testing.T, r *remoteBed, to int) {
 		r.exposes(to, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights})
@@ -139,7 +142,8 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// Rule: elements of each type are numbers of that type, and of 8 and 16 bits nothing beside them changes.
+// Rule: elements of each type are numbers of that type, and of 8 and 16 bits nothing beside them
+// changes.
 func TestElements(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: moreRemote})
@@ -179,8 +183,8 @@ func TestElements(t *testing.T) {
 	})
 }
 
-// Rule: a get of any length brings what the window holds, and nothing else changes; a put of any length writes what it says, also in packets
-// that cross 4 GiB of addresses (rapid).
+// Rule: a get of any length brings what the window holds, and nothing else changes; a put of any
+// length writes what it says, also in packets that cross 4 GiB of addresses (rapid).
 func TestGetAndPutOfAnyLength(t *testing.T) {
 	for name, tune := range windowCards {
 		t.Run(name, func(t *testing.T) {
@@ -221,8 +225,8 @@ func TestGetAndPutOfAnyLength(t *testing.T) {
 	}
 }
 
-// Rule: a trailer is carried out when all data of its put is there, whatever the network loses: the notification says its tag, and the signal
-// is set or added to once.
+// Rule: a trailer is carried out when all data of its put is there, whatever the network loses: the
+// notification says its tag, and the signal is set or added to once.
 func TestTrailer(t *testing.T) {
 	for name, tune := range windowCards {
 		t.Run(name, func(t *testing.T) {
@@ -256,8 +260,9 @@ func TestTrailer(t *testing.T) {
 	}
 }
 
-// Rule: adds that the network loses, doubles and reorders are carried out once each: the sum is that of all, and no two answers are the
-// same (section 2: exactly-once frames make exactly-once atomics).
+// Rule: adds that the network loses, doubles and reorders are carried out once each: the sum is
+// that of all, and no two answers are the same (section 2: exactly-once frames make exactly-once
+// atomics).
 func TestAddsOnce(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -293,7 +298,8 @@ func TestAddsOnce(t *testing.T) {
 	})
 }
 
-// Rule (request.go): what a window's owner owes to a process that has ended is not taken for an answer to the next process in its place, however many there are.
+// Rule (request.go): what a window's owner owes to a process that has ended is not taken for an
+// answer to the next process in its place, however many there are.
 func TestAnswersOfAnotherLife(t *testing.T) {
 	for lives := range 4 {
 		r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near})
@@ -301,7 +307,8 @@ func TestAnswersOfAnotherLife(t *testing.T) {
 		copy(r.keyed[1], word(0))
 		sum := uint64(0)
 		add := func(v uint64) {
-			r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 8, Data: word(v)}) // so that the cards have met
+			// so that the cards have met
+			r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 8, Data: word(v)})
 			r.pass(time.Millisecond)
 			r.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
 			r.asks(0, 1, operation(arctic.RemoteAdd, 0, v))
@@ -326,7 +333,8 @@ func TestAnswersOfAnotherLife(t *testing.T) {
 	}
 }
 
-// Rule: an operation of another process of the same card is answered also if the window's owner has nothing else to do, awake or asleep.
+// Rule: an operation of another process of the same card is answered also if the window's owner has
+// nothing else to do, awake or asleep.
 func TestOperationsOfTheSameCard(t *testing.T) {
 	const nodes = 20 // so that those who are quiet sleep (wake.go)
 	r := newRemoteBed(t, setup{cards: 1, remote: moreRemote})
@@ -348,7 +356,8 @@ func TestOperationsOfTheSameCard(t *testing.T) {
 	}
 }
 
-// Rule: a write that fetches what was there is a swap: the right to write is not enough, and says so at once.
+// Rule: a write that fetches what was there is a swap: the right to write is not enough, and says
+// so at once.
 func TestWriteThatFetchesIsASwap(t *testing.T) {
 	eachWindow(t, func(t *testing.T, r *remoteBed, to int) {
 		r.exposes(to, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})

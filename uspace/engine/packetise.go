@@ -131,7 +131,8 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 	if t.put != nil {
 		return c.carryOnPut(x, l, t, budget)
 	}
-	most := max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize) // bytes; as long as nothing arrives
+	// bytes; as long as nothing arrives
+	most := max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize)
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
@@ -221,8 +222,8 @@ func (t *transfer) notice() *arctic.Transfer {
 	return &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]}
 }
 
-// leadsAway fails a transfer if the route to its node is another than when it began, and the process did not move there: the
-// process that is there now lacks what the first one has got.
+// leadsAway fails a transfer if the route to its node is another than when it began, and the
+// process did not move there: the process that is there now lacks what the first one has got.
 func (x *Context) leadsAway(t *transfer) (failed bool) {
 	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute && !x.group.movedFrom(t.header.Node(), t.route) {
 		t.failed = arctic.ReasonReplaced

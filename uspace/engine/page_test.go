@@ -1,6 +1,7 @@
 package engine_test
 
-// This file holds the rules of pages (Tokyo, section 3.2: a packet has at most 4 KB, within one page; page.go).
+// This file holds the rules of pages (Tokyo, section 3.2: a packet has at most 4 KB, within one
+// page; page.go).
 
 import (
 	"bytes"
@@ -18,7 +19,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// pieces calls f for each packet of a put or get that a card sends, with its address and how many bytes it puts or asks for.
+// pieces calls f for each packet of a put or get that a card sends, with its address and how many
+// bytes it puts or asks for.
 func (r *remoteBed) pieces(card int, f func(q *arctic.WindowRequest, bytes int)) {
 	r.cards[card].Observe(func(_ int, b []byte, fate engine.Fate) {
 		frame, err := arctic.Look(b)
@@ -45,8 +47,9 @@ func (r *remoteBed) pieces(card int, f func(q *arctic.WindowRequest, bytes int))
 	})
 }
 
-// Rule (section 3.2): no packet of a put or get crosses the end of a page, whatever the address, the length and where the data is, and what they do is what
-// they do without pages: all data, the answer, the trailer once and behind the data (rapid).
+// Rule (section 3.2): no packet of a put or get crosses the end of a page, whatever the address,
+// the length and where the data is, and what they do is what they do without pages: all data, the
+// answer, the trailer once and behind the data (rapid).
 func TestNoPieceCrossesAPage(t *testing.T) {
 	for name, tune := range windowCards {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +169,8 @@ func TestPutAcrossPagesWithoutSegments(t *testing.T) {
 	}
 }
 
-// Rule: what is one packet by its nature and crosses the end of a page goes back to its process and changes nothing: elements, which are operated on together, and
-// a multicast.
+// Rule: what is one packet by its nature and crosses the end of a page goes back to its process and
+// changes nothing: elements, which are operated on together, and a multicast.
 func TestOperationsAcrossPagesAreRefused(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.RemotePage = 4096 }})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 3 * 4096, Rights: allRights})

@@ -1,6 +1,7 @@
 package engine_test
 
-// This file holds the rule of quiet cards whose contexts do not run; those of quiet peers are in package link.
+// This file holds the rule of quiet cards whose contexts do not run; those of quiet peers are in
+// package link.
 
 import (
 	"testing"

@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds what processes see of peers that are silent, restart, or leave: nothing hangs for ever, nothing
-// is dropped in silence (design idea 4). The rules of links to such peers are in package link.
+// This file holds what processes see of peers that are silent, restart, or leave: nothing hangs for
+// ever, nothing is dropped in silence (design idea 4). The rules of links to such peers are in
+// package link.
 
 import (
 	"testing"

@@ -52,26 +52,29 @@ const (
 // Fate is an outcome and, if packets of the frame were rejected, the reason for the first.
 type Fate = link.Fate
 
-// Observe has see called for each frame that the card sends, before the port gets the frame, and for each frame that the card
-// has received, when its fate is known: with the number of the port, and the bytes, which are valid until see
-// returns and must not be changed. A received frame during which a process's memory failed
-// (Abandon) is not shown. nil ends it. see is called within Step, and must be quick.
+// Observe has see called for each frame that the card sends, before the port gets the frame, and
+// for each frame that the card has received, when its fate is known: with the number of the port,
+// and the bytes, which are valid until see returns and must not be changed. A received frame during
+// which a process's memory failed (Abandon) is not shown. nil ends it. see is called within Step,
+// and must be quick.
 func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.Observe(see) }
 
-// Introduce greets peers that the card has not met, from index at of its list on, each once and without waiting for an
-// answer. It returns the index to go on at, after the next Step, and -1 at the end. A peer that has known an earlier life of the
-// card then returns what waits for that life. Otherwise the first packets that it has for this life would be
-// taken for the earlier one's, and come back with ReasonRestarted.
+// Introduce greets peers that the card has not met, from index at of its list on, each once and
+// without waiting for an answer. It returns the index to go on at, after the next Step, and -1 at
+// the end. A peer that has known an earlier life of the card then returns what waits for that life.
+// Otherwise the first packets that it has for this life would be taken for the earlier one's, and
+// come back with ReasonRestarted.
 func (c *Card) Introduce(at int) (next int) { return c.link.Introduce(at) }
 
-// Greet greets one peer once, whether the card has met it or not, and the peer answers: what PeerState says of its key soon is of
-// now. It returns false when the transmit ring is full, or the card is none of the peers. Call Step afterwards.
+// Greet greets one peer once, whether the card has met it or not, and the peer answers: what
+// PeerState says of its key soon is of now. It returns false when the transmit ring is full, or the
+// card is none of the peers. Call Step afterwards.
 func (c *Card) Greet(card uint16) bool { return c.link.Greet(card) }
 
-// SetPeer adds a peer, or says where one is from now on. If the peer was elsewhere before, packets that wait
-// for it return with ReasonDeparted, and it is greeted anew. Routes that lead there are set
-// afterwards (SetRoute, SetGroupRoutes). Call Step afterwards. It returns ErrConfig, and changes nothing, for the card's
-// own number and a port that there is not.
+// SetPeer adds a peer, or says where one is from now on. If the peer was elsewhere before, packets
+// that wait for it return with ReasonDeparted, and it is greeted anew. Routes that lead there are
+// set afterwards (SetRoute, SetGroupRoutes). Call Step afterwards. It returns ErrConfig, and
+// changes nothing, for the card's own number and a port that there is not.
 func (c *Card) SetPeer(p Peer) error {
 	if p.Card == c.cfg.Card {
 		return fmt.Errorf("setting peer %d: %w: that is the card's own number", p.Card, ErrConfig)
@@ -84,24 +87,25 @@ func (c *Card) SetPeer(p Peer) error {
 	return nil
 }
 
-// RemovePeer makes a card a stranger, and tells that card so if it is there. RemovePeer does nothing if the card is
-// none of the peers. Routes may still lead there: packets on them return with ReasonDeparted.
-// Call Step afterwards.
+// RemovePeer makes a card a stranger, and tells that card so if it is there. RemovePeer does
+// nothing if the card is none of the peers. Routes may still lead there: packets on them return
+// with ReasonDeparted. Call Step afterwards.
 func (c *Card) RemovePeer(card uint16) {
 	c.link.RemovePeer(card)
 	c.parted()
 }
 
-// Ended tells a direct card that the process of a node has ended, by the incarnation of its card: what waits for it, and what is sent to it from now on, returns with
-// ReasonDeparted, until another life of it greets, Lives tells of one, or ConnectTimeout has passed. News of another life than the one that the card has
-// met change nothing. Call Step afterwards.
+// Ended tells a direct card that the process of a node has ended, by the incarnation of its card:
+// what waits for it, and what is sent to it from now on, returns with ReasonDeparted, until another
+// life of it greets, Lives tells of one, or ConnectTimeout has passed. News of another life than
+// the one that the card has met change nothing. Call Step afterwards.
 func (c *Card) Ended(card uint16, life uint32) {
 	c.link.Ended(card, life)
 	c.parted()
 }
 
-// Lives tells a direct card that the process of a node is there, by the incarnation of its card: if it is silent it may be for ConnectTimeout. Call Step
-// afterwards.
+// Lives tells a direct card that the process of a node is there, by the incarnation of its card: if
+// it is silent it may be for ConnectTimeout. Call Step afterwards.
 func (c *Card) Lives(card uint16, life uint32) { c.link.Lives(card, life) }
 
 // parted returns the packets that waited for a peer that is gone.
@@ -114,17 +118,19 @@ func (c *Card) parted() {
 	}
 }
 
-// SetLimit says how long frames to a peer may be, in bytes, from now on, as far as somebody knows: the card finds out itself
-// whether longer ones pass. Less than every path takes counts as that much, and more than the port sends as
-// no limit. It does nothing if the card is none of the peers. Call Step afterwards.
+// SetLimit says how long frames to a peer may be, in bytes, from now on, as far as somebody knows:
+// the card finds out itself whether longer ones pass. Less than every path takes counts as that
+// much, and more than the port sends as no limit. It does nothing if the card is none of the peers.
+// Call Step afterwards.
 func (c *Card) SetLimit(card uint16, bytes int) { c.link.SetLimit(card, bytes) }
 
-// Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the peers.
+// Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the
+// peers.
 func (c *Card) Limit(card uint16) int { return c.link.Limit(card) }
 
 // Contended reports whether more than one account uses the card, or Beside was called.
 func (c *Card) Contended() bool { return c.link.Contended() }
 
-// Beside tells the card that others want its processor who do not use it. For a tenth of a second after now its steps are as short as where accounts
-// share it.
+// Beside tells the card that others want its processor who do not use it. For a tenth of a second
+// after now its steps are as short as where accounts share it.
 func (c *Card) Beside(now int64) { c.link.Beside(now) }

@@ -13,8 +13,9 @@ import (
 	"github.com/funet/funet/uspace/port/plug"
 )
 
-// Rule (package plug; design idea 4): a card without an interface rests between its retransmissions, which
-// become rarer; what was sent meanwhile arrives once when there is an interface again, and everything after it.
+// Rule (package plug; design idea 4): a card without an interface rests between its
+// retransmissions, which become rarer; what was sent meanwhile arrives once when there is an
+// interface again, and everything after it.
 func TestInterfaceTakenAway(t *testing.T) {
 	var outlet *plug.Port
 	var inside *wire.Port

@@ -1,7 +1,8 @@
 package engine
 
-// This file is the packet half of the Network Packet Preprocessor (thesis 5.6.2): the link has checked a frame and says
-// which packets it brings (package link); here each is accepted or rejected.
+// This file is the packet half of the Network Packet Preprocessor (thesis 5.6.2): the link has
+// checked a frame and says which packets it brings (package link); here each is accepted or
+// rejected.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -41,7 +42,8 @@ func (c *Card) judge(t *link.Train) {
 	} else {
 		c.link.Uses(t.Payer, cost)
 	}
-	c.atOnce, c.single, c.due = false, false, nil // also where the memory of a process failed meanwhile (Abandon)
+	// also where the memory of a process failed meanwhile (Abandon)
+	c.atOnce, c.single, c.due = false, false, nil
 	packet, rest := arctic.Next(t.Packets)
 	if len(rest) == 0 && trail == nil { // the only one
 		c.single = true
@@ -91,8 +93,8 @@ func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
 	c.link.Answer(&v, c.atOnce)
 }
 
-// payerOf returns whose account the packets of a frame are on: that of their context, or, for a node of the job that has none here, that of its job's
-// contexts; nil: nobody here has caused them.
+// payerOf returns whose account the packets of a frame are on: that of their context, or, for a
+// node of the job that has none here, that of its job's contexts; nil: nobody here has caused them.
 func (c *Card) payerOf(t *link.Train, x *Context) *link.Account {
 	switch {
 	case x != nil && x.account != nil:
@@ -137,14 +139,15 @@ func (c *Card) recipient(t *link.Train) *Context {
 	return x
 }
 
-// fromElsewhere reports whether the route table has the source of a frame's packets on another card.
+// fromElsewhere reports whether the route table has the source of a frame's packets on another
+// card.
 func (c *Card) fromElsewhere(t *link.Train) bool {
 	g := c.groups[t.Header.GID]
 	return g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(t.Header.SourceCard)
 }
 
-// clerkOf returns who takes the word about where a node of a group is, if the one that it is sent to is not here; nil: nobody of the job ever was. The
-// table says who may give it (forward.go).
+// clerkOf returns who takes the word about where a node of a group is, if the one that it is sent
+// to is not here; nil: nobody of the job ever was. The table says who may give it (forward.go).
 func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil || g.routes == nil || g.tag != tag {
@@ -154,7 +157,8 @@ func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
 	return c.clerk
 }
 
-// settleLines takes settled lines back from the link: they are free, or their packets return to the process.
+// settleLines takes settled lines back from the link: they are free, or their packets return to the
+// process.
 func (c *Card) settleLines() {
 	for settled := c.link.NextSettled(); settled != nil; settled = c.link.NextSettled() {
 		ln := c.lineOf(settled)

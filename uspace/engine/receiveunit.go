@@ -1,12 +1,13 @@
 package engine
 
-// This file is the time that the Network Packet Preprocessor takes (thesis 5.6.2) when the
-// card is that of a modelled machine: Timing.Preprocess, or Timing.Card; with neither it takes none.
+// This file is the time that the Network Packet Preprocessor takes (thesis 5.6.2) when the card is
+// that of a modelled machine: Timing.Preprocess, or Timing.Card; with neither it takes none.
 //
-// It works on one frame at a time, as long as Preprocess for each of its packets. Then the link sees the frame, the Operation Unit moves what the
-// packets that it brings take (operateunit.go), and they are accepted or rejected. Meanwhile what arrives waits in the ports, which hold back or
-// lose what they have no room for. A frame without packets, an acknowledgment, is
-// processed immediately when its turn comes; which frame is next is the port's to say.
+// It works on one frame at a time, as long as Preprocess for each of its packets. Then the link
+// sees the frame, the Operation Unit moves what the packets that it brings take (operateunit.go),
+// and they are accepted or rejected. Meanwhile what arrives waits in the ports, which hold back or
+// lose what they have no room for. A frame without packets, an acknowledgment, is processed
+// immediately when its turn comes; which frame is next is the port's to say.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

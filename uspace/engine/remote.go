@@ -1,12 +1,13 @@
 package engine
 
-// This file is the way out of remote writes (Hamlyn, HPL-95-86, sections 2.3 and 2.5): request blocks from the send queue,
-// copied once, checked, and carried out or made packets.
+// This file is the way out of remote writes (Hamlyn, HPL-95-86, sections 2.3 and 2.5): request
+// blocks from the send queue, copied once, checked, and carried out or made packets.
 //
-// The deltas of a write's packets sum up to its count: each but the last has 1, the last the rest. None waits for another, as
-// the receiver counts. A write that fits one packet is copied, as a message is. A longer one has the record of a long transfer,
-// without its last state; on a card that sends blocks its packets are blocks but for the last 1 to 15 bytes, or 16 with metadata: a packet
-// with a block has none.
+// The deltas of a write's packets sum up to its count: each but the last has 1, the last the rest.
+// None waits for another, as the receiver counts. A write that fits one packet is copied, as a
+// message is. A longer one has the record of a long transfer, without its last state; on a card
+// that sends blocks its packets are blocks but for the last 1 to 15 bytes, or 16 with metadata: a
+// packet with a block has none.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -37,8 +38,9 @@ type put struct {
 // waits reports whether the last packet leaves when all others have arrived: it has a trailer.
 func (p *put) waits() bool { return p.window && p.words > 0 }
 
-// takeRemote takes a request block. It returns false when there is no line for it, or no record; it stays in the send queue then.
-// Else it returns how many bytes of packet it has made, 0 for a block that makes none; the write of many packets becomes current.
+// takeRemote takes a request block. It returns false when there is no line for it, or no record; it
+// stays in the send queue then. Else it returns how many bytes of packet it has made, 0 for a block
+// that makes none; the write of many packets becomes current.
 func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
 	var w funi.Slot
 	reason := arctic.ReasonRemoteRequest
@@ -90,7 +92,8 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slo
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// loneRequest encodes the write or operation of a slot into a line and returns how many payload words that makes. 0: it does not go the way of lone.
+// loneRequest encodes the write or operation of a slot into a line and returns how many payload
+// words that makes. 0: it does not go the way of lone.
 func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.Slot) int {
 	var w funi.Slot
 	if !loadRequest(h, s, &w) {
@@ -111,7 +114,8 @@ func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.S
 	return encodePut(ln, s, &w, &r, memory)
 }
 
-// loadRequest loads the words of a request block up to the data, and reports whether what is to be 0 is.
+// loadRequest loads the words of a request block up to the data, and reports whether what is to be
+// 0 is.
 func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 	for i := 1; i < funi.RemoteDataWord; i++ {
 		w[i] = s.Load(i)
@@ -138,8 +142,8 @@ func fitsPacket(w *funi.Slot) bool {
 	return uint64(w[funi.RemoteLengthWord])+uint64(putWords(w)*arctic.WordSize) <= arctic.MaxRemoteBytes
 }
 
-// readPut checks a write. It returns what it asks for in r, but for data and metadata, and the memory of the data if that is not in
-// the slot.
+// readPut checks a write. It returns what it asks for in r, but for data and metadata, and the
+// memory of the data if that is not in the slot.
 func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why arctic.Reason) {
 	area, source, size := w[funi.RemoteAreaWord], w[funi.RemoteSourceWord], int(w[funi.RemoteLengthWord])
 	words := putWords(w)
@@ -148,7 +152,8 @@ func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why ar
 		return nil, arctic.ReasonRemoteRequest
 	}
 	if uint64(w[funi.RemoteOffsetWord])+uint64(size) > 1<<32 {
-		return nil, arctic.ReasonRange // and no key slot's: no piece of it may come to another offset
+		// and no key slot's: no piece of it may come to another offset
+		return nil, arctic.ReasonRange
 	}
 	if source == 0 && !fitsPacket(w) {
 		return nil, arctic.ReasonRemoteRequest
@@ -166,8 +171,9 @@ func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why ar
 	return memory, arctic.ReasonNone
 }
 
-// encodePut encodes a write that fits one packet into a line, and returns how many payload words that makes. The words of the slot
-// are loaded once: metadata and data stand in it as they do in the packet.
+// encodePut encodes a write that fits one packet into a line, and returns how many payload words
+// that makes. The words of the slot are loaded once: metadata and data stand in it as they do in
+// the packet.
 func encodePut(ln *line, s, w *funi.Slot, r *arctic.Remote, memory []byte) int {
 	words, size := putWords(w), int(w[funi.RemoteLengthWord])
 	ln.typ = r.Type()
@@ -209,7 +215,8 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	return true
 }
 
-// lastBytes returns how many bytes of a write of many packets its last one has that is no block, 0 if it is one.
+// lastBytes returns how many bytes of a write of many packets its last one has that is no block, 0
+// if it is one.
 func (c *Card) lastBytes(size, words int) int {
 	last := size % arctic.TransferAlign
 	if last == 0 && (words > 0 || c.writeBlock == 0) {
@@ -218,7 +225,8 @@ func (c *Card) lastBytes(size, words int) int {
 	return last
 }
 
-// makeCurrent begins a write of many packets, whose last one has some bytes: m says which, and t is its record.
+// makeCurrent begins a write of many packets, whose last one has some bytes: m says which, and t is
+// its record.
 func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put, memory []byte, last int) {
 	m.bytes = len(memory) - last
 	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord], from: w[funi.RemoteSourceWord], put: m,
@@ -230,8 +238,8 @@ func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Heade
 	}
 }
 
-// beginWindowPut makes a put of many packets to a window current; a record is free. memory is the data, nil if that is in the slot. q is the record of
-// the operation, or nil.
+// beginWindowPut makes a put of many packets to a window current; a record is free. memory is the
+// data, nil if that is in the slot. q is the record of the operation, or nil.
 func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation, memory []byte, q *request) {
 	t := x.long.free[l].pop()
 	m := t.put
@@ -253,8 +261,8 @@ func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *f
 	c.makeCurrent(x, l, t, h, w, m, memory, c.lastOf(o.Address, len(memory)))
 }
 
-// carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and whether it is
-// current no more: it may have been set aside.
+// carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and
+// whether it is current no more: it may have been set aside.
 func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
 	most := arctic.MaxRemoteBytes
@@ -331,7 +339,8 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 	return n, true
 }
 
-// launchPiece launches the next packet of a put to a window. When it is the last, there is no source any more.
+// launchPiece launches the next packet of a put to a window. When it is the last, there is no
+// source any more.
 func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, most int) {
 	m := t.put
 	r := arctic.WindowRequest{Key: m.key, Address: m.address, ID: m.asks}
@@ -376,7 +385,8 @@ func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
 	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 
-// remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for, up to most.
+// remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for,
+// up to most.
 func (c *Card) remoteBlockTo(route uint32, most int) int {
 	if route != NoRoute && c.link.IsPeer(uint16(route)) {
 		return min(most, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))

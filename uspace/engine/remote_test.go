@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds the rules of remote memory (funi/remote.go, keyslot.go, area.go, remote.go; designs/hamlyn.md; HPL-95-86,
-// sections 2.2 to 2.5): what a key lets others write, what is refused, when a notification comes, and how many.
+// This file holds the rules of remote memory (funi/remote.go, keyslot.go, area.go, remote.go;
+// designs/hamlyn.md; HPL-95-86, sections 2.2 to 2.5): what a key lets others write, what is
+// refused, when a notification comes, and how many.
 
 import (
 	"bytes"
@@ -18,7 +19,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// A remote bed is one whose nodes can open remote memory, and have one segment to send from and one to give keys to.
+// A remote bed is one whose nodes can open remote memory, and have one segment to send from and one
+// to give keys to.
 const (
 	sources   = 0x10000
 	keyedAt   = 0x40000
@@ -128,7 +130,8 @@ func (r *remoteBed) ends() {
 	}
 }
 
-// remoteCards are the cards that rules of remote memory are tried on: that of a modelled machine has a cache of eight lines, too.
+// remoteCards are the cards that rules of remote memory are tried on: that of a modelled machine
+// has a cache of eight lines, too.
 var remoteCards = map[string]func(*engine.Config){
 	"blocks": func(c *engine.Config) { c.Blocks = true }, "packets": func(c *engine.Config) { c.Blocks = false }, "timed": timed, "units": units, "stepped": stepped,
 }
@@ -148,8 +151,8 @@ func eachRemote(t *testing.T, f func(t *testing.T, r *remoteBed, l funi.Level, t
 	}
 }
 
-// Rule: what fits a packet is in place when its notification comes, which tells area, key slot, sender and metadata. Neither the
-// receiving process nor its queues have any part in it (2.2, 2.5).
+// Rule: what fits a packet is in place when its notification comes, which tells area, key slot,
+// sender and metadata. Neither the receiving process nor its queues have any part in it (2.2, 2.5).
 func TestPutOfOnePacket(t *testing.T) {
 	eachRemote(t, func(t *testing.T, r *remoteBed, l funi.Level, to int) {
 		r.opens(to, theKey, 100, 1000, 2)
@@ -187,8 +190,9 @@ func equalWords(a, b []uint32) bool {
 	return bytes.Equal(funi.Bytes(a), funi.Bytes(b))
 }
 
-// Rule: a message of many packets, of any length and at any offset, makes one notification, with its metadata, when all of it is
-// there, in whatever order its packets come, over a network that does anything (2.5, message reassembly); nothing beside it changes.
+// Rule: a message of many packets, of any length and at any offset, makes one notification, with
+// its metadata, when all of it is there, in whatever order its packets come, over a network that
+// does anything (2.5, message reassembly); nothing beside it changes.
 func TestPutOfManyPackets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt, "network")]
@@ -216,7 +220,8 @@ func TestPutOfManyPackets(t *testing.T) {
 	})
 }
 
-// Rule: a write that is not counted writes and says nothing (3.2, remote write), whatever its length.
+// Rule: a write that is not counted writes and says nothing (3.2, remote write), whatever its
+// length.
 func TestPutThatIsNotCounted(t *testing.T) {
 	eachRemote(t, func(t *testing.T, r *remoteBed, l funi.Level, to int) {
 		r.opens(to, theKey, 0, keyedSize, 0)
@@ -233,7 +238,8 @@ func TestPutThatIsNotCounted(t *testing.T) {
 	})
 }
 
-// narrows has node 0 put bytes to node 1, which is cut off, and returns how many: they are in flight in frames that have become too long meanwhile.
+// narrows has node 0 put bytes to node 1, which is cut off, and returns how many: they are in
+// flight in frames that have become too long meanwhile.
 func (r *remoteBed) narrows() (size int) {
 	r.t.Helper()
 	size = 40000
@@ -247,7 +253,8 @@ func (r *remoteBed) narrows() (size int) {
 	return size
 }
 
-// Rule: the block of a frame that has become too long goes in pieces, and counts once (arctic/remote.go).
+// Rule: the block of a frame that has become too long goes in pieces, and counts once
+// (arctic/remote.go).
 func TestPutWhoseBlocksGoInPieces(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
 	size := r.narrows()
@@ -260,9 +267,10 @@ func TestPutWhoseBlocksGoInPieces(t *testing.T) {
 	r.ends()
 }
 
-// Rule: what may not be written is refused before a byte changes, and returns with the reason and the cookie: a wrong key, a key slot that
-// is not open or beyond the table, one byte beyond the end, an area that is not open, beyond the table or bound to another key slot
-// (designs/hamlyn.md, refusals).
+// Rule: what may not be written is refused before a byte changes, and returns with the reason and
+// the cookie: a wrong key, a key slot that is not open or beyond the table, one byte beyond the
+// end, an area that is not open, beyond the table or bound to another key slot (designs/hamlyn.md,
+// refusals).
 func TestPutsAreRefused(t *testing.T) {
 	eachRemote(t, func(t *testing.T, r *remoteBed, l funi.Level, to int) {
 		r.opens(to, theKey, 100, 1000, 0)
@@ -310,8 +318,8 @@ func TestPutsAreRefused(t *testing.T) {
 	})
 }
 
-// Rule: a block that asks for what there is not returns with its cookie, opens nothing and writes nothing; one that is no block sets MERR
-// besides (designs/hamlyn.md, refusals; thesis 3.1.2).
+// Rule: a block that asks for what there is not returns with its cookie, opens nothing and writes
+// nothing; one that is no block sets MERR besides (designs/hamlyn.md, refusals; thesis 3.1.2).
 func TestRequestBlocksAreRefused(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near})
 	r.opens(0, theKey, 0, 64, 1)
@@ -408,8 +416,9 @@ func TestContextsWithoutRemoteMemory(t *testing.T) {
 	}
 }
 
-// Rule: blocks are carried out in order, so a seed sent behind the blocks that open is good, and what was sent before the one that closes
-// is done: once that is retired nothing changes any more, whatever is under way (designs/hamlyn.md, request block).
+// Rule: blocks are carried out in order, so a seed sent behind the blocks that open is good, and
+// what was sent before the one that closes is done: once that is retired nothing changes any more,
+// whatever is under way (designs/hamlyn.md, request block).
 func TestOpenAndCloseInOrder(t *testing.T) {
 	for _, blocks := range []bool{true, false} {
 		r := newRemoteBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) { c.Blocks = blocks }})
@@ -450,7 +459,8 @@ func TestOpenAndCloseInOrder(t *testing.T) {
 	}
 }
 
-// Rule: unregistering a segment closes the key slots in it, and no others (engine.Context.Unregister).
+// Rule: unregistering a segment closes the key slots in it, and no others
+// (engine.Context.Unregister).
 func TestUnregisterClosesKeySlots(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near})
 	second := make([]byte, 64)
@@ -478,8 +488,9 @@ func TestUnregisterClosesKeySlots(t *testing.T) {
 	r.ends()
 }
 
-// Rule: as many notifications of an area are unread as it has credit; what would be one more waits at its sender and is not written
-// before there is credit again, or returns (ReasonNoBuffer). None is lost, and other areas go on (designs/hamlyn.md, refusals).
+// Rule: as many notifications of an area are unread as it has credit; what would be one more waits
+// at its sender and is not written before there is credit again, or returns (ReasonNoBuffer). None
+// is lost, and other areas go on (designs/hamlyn.md, refusals).
 func TestCredit(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		eachRemote(t, func(t *testing.T, r *remoteBed, l funi.Level, to int) {
@@ -521,8 +532,8 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// Rule: what an area that is closed has in the ring still has its place there, and until it is read the area is not opened again
-// (keyslot.go).
+// Rule: what an area that is closed has in the ring still has its place there, and until it is read
+// the area is not opened again (keyslot.go).
 func TestCloseAreaWithUnreadNotifications(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near})
 	r.opens(1, theKey, 0, 64)
@@ -552,12 +563,13 @@ func TestCloseAreaWithUnreadNotifications(t *testing.T) {
 	for range 8 {
 		r.notified(1)
 	}
-	opens(0, 2, arctic.ReasonNone) // nothing has come since that would have made the card look at what is read
+	// nothing has come since that would have made the card look at what is read
+	opens(0, 2, arctic.ReasonNone)
 	r.ends()
 }
 
-// Rule: a reset makes the counter 0 again and forgets early metadata: what a dead member left half counted does not spoil the next message
-// (designs/hamlyn.md, pitfalls).
+// Rule: a reset makes the counter 0 again and forgets early metadata: what a dead member left half
+// counted does not spoil the next message (designs/hamlyn.md, pitfalls).
 func TestResetArea(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near})
 	r.opens(1, theKey, 0, 64, 0)
@@ -572,8 +584,9 @@ func TestResetArea(t *testing.T) {
 	r.ends()
 }
 
-// Rule: shares that are positive, larger than the packets that a member sends, and sum up to 2^32 make one notification when all members'
-// packets are there, and none before, whatever their order (2.5, group receive; designs/hamlyn.md, group arithmetic).
+// Rule: shares that are positive, larger than the packets that a member sends, and sum up to 2^32
+// make one notification when all members' packets are there, and none before, whatever their order
+// (2.5, group receive; designs/hamlyn.md, group arithmetic).
 func TestGroupReceive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const members = 4
@@ -601,8 +614,9 @@ func TestGroupReceive(t *testing.T) {
 	})
 }
 
-// Rule: a context that is switched out takes nothing, and everything when it is back; what its card was sending for it arrives, though
-// its process changes the source meanwhile. DRAIN and RESET: nothing is written; after RESET nothing is open (designs/hamlyn.md, 6).
+// Rule: a context that is switched out takes nothing, and everything when it is back; what its card
+// was sending for it arrives, though its process changes the source meanwhile. DRAIN and RESET:
+// nothing is written; after RESET nothing is open (designs/hamlyn.md, 6).
 func TestRemoteMemoryAndTheContextSwitch(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: quick})
 	r.opens(1, theKey, 0, keyedSize, 0)
@@ -657,8 +671,8 @@ func TestRemoteMemoryAndTheContextSwitch(t *testing.T) {
 	}
 }
 
-// Rule: a process that ends, or is reset, with writes under way harms nobody: the card forgets them, reads its memory no more, and
-// the receiver is notified of nothing that is not whole.
+// Rule: a process that ends, or is reset, with writes under way harms nobody: the card forgets
+// them, reads its memory no more, and the receiver is notified of nothing that is not whole.
 func TestDetachWithPutsUnderWay(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 3, net: near, tune: quick})
 	r.opens(1, theKey, 0, keyedSize, 0)
@@ -681,8 +695,8 @@ func TestDetachWithPutsUnderWay(t *testing.T) {
 	}
 }
 
-// Rule: a receiver that was restarted has other keys: what was for its former life is refused or comes back as what became of its card
-// (designs/hamlyn.md, 6).
+// Rule: a receiver that was restarted has other keys: what was for its former life is refused or
+// comes back as what became of its card (designs/hamlyn.md, 6).
 func TestPutsToARestartedPeer(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: quick})
 	r.opens(1, theKey, 0, keyedSize, 0)
@@ -710,8 +724,8 @@ func TestPutsToARestartedPeer(t *testing.T) {
 	r.ends()
 }
 
-// Rule: who guesses more than 1,000 keys in a second waits for the rest of it, also with the right one; others do not
-// (designs/hamlyn.md, refusals).
+// Rule: who guesses more than 1,000 keys in a second waits for the rest of it, also with the right
+// one; others do not (designs/hamlyn.md, refusals).
 func TestGuessedKeys(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 3, slots: 64, net: near})
 	r.opens(1, theKey, 0, 64, 0, 1)
@@ -740,8 +754,9 @@ func TestGuessedKeys(t *testing.T) {
 	r.ends()
 }
 
-// FuzzRemoteBlocks: whatever a process writes into its slots and its ring's tail, no step panics, the books balance, no byte changes outside of
-// what it opened, and the ring is never overrun. The script is taken in groups of eight bytes: what, where, value.
+// FuzzRemoteBlocks: whatever a process writes into its slots and its ring's tail, no step panics,
+// the books balance, no byte changes outside of what it opened, and the ring is never overrun. The
+// script is taken in groups of eight bytes: what, where, value.
 func FuzzRemoteBlocks(f *testing.F) {
 	var seed []byte
 	add := func(op, at byte, v uint32) { seed = binary.LittleEndian.AppendUint32(append(seed, op, at, 0, 0), v) }
@@ -809,7 +824,8 @@ func FuzzRemoteBlocks(f *testing.F) {
 	})
 }
 
-// Rule: what a card may come to hold for remote memory is counted (RemoteBytes): tables of every size and all chains, with every operation under way, take no more.
+// Rule: what a card may come to hold for remote memory is counted (RemoteBytes): tables of every
+// size and all chains, with every operation under way, take no more.
 func TestRemoteBytes(t *testing.T) {
 	if n := engine.RemoteBytes(funi.RemoteSizes{}); n != 0 {
 		t.Errorf("nothing takes %d bytes", n)
@@ -827,7 +843,8 @@ func TestRemoteBytes(t *testing.T) {
 	sizes := funi.RemoteSizes{KeySlots: 16, Areas: 16, Notifications: 1024}
 	r := newRemoteBed(t, setup{cards: 2, remote: sizes, net: near})
 	for node := range 2 {
-		r.exposes(node, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights}) // lines for answers
+		// lines for answers
+		r.exposes(node, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights})
 	}
 	for number := range uint16(funi.MaxChains) {
 		r.sets(0, funi.Chain{Number: number, First: true})

@@ -10,7 +10,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// remoteCouple is a couple in which each process has a key slot and an area, and memory to send from.
+// remoteCouple is a couple in which each process has a key slot and an area, and memory to send
+// from.
 type remoteCouple struct {
 	*couple
 	memory [2][]byte
@@ -69,7 +70,8 @@ func TestPutsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkPutStep is BenchmarkPingPongStep with 16 bytes written each way and a notification of each.
+// BenchmarkPutStep is BenchmarkPingPongStep with 16 bytes written each way and a notification of
+// each.
 func BenchmarkPutStep(b *testing.B) {
 	c := newRemoteCouple(b)
 	b.ReportAllocs()
@@ -87,7 +89,8 @@ func BenchmarkLongPutStep(b *testing.B) {
 	}
 }
 
-// perform sends an operation from process 0 to a window of process 1, and waits until it is complete.
+// perform sends an operation from process 0 to a window of process 1, and waits until it is
+// complete.
 func (c *remoteCouple) perform(o *funi.Operation) {
 	s := c.proc[0].Reserve(funi.Request)
 	s.SetOperation(1, o)
@@ -132,7 +135,8 @@ func TestOperationsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkOperationStep is what operations cost both engines, to the completion. Compare with BenchmarkPingPongStep.
+// BenchmarkOperationStep is what operations cost both engines, to the completion. Compare with
+// BenchmarkPingPongStep.
 func BenchmarkOperationStep(b *testing.B) {
 	for name, o := range operations {
 		b.Run(name, func(b *testing.B) {
@@ -145,8 +149,9 @@ func BenchmarkOperationStep(b *testing.B) {
 	}
 }
 
-// BenchmarkAccept measures the receiving card alone, for each frame: of remote writes of 64 KiB, and of transfers of as much. ns/frame is what counts; the
-// time of an operation has both cards in it.
+// BenchmarkAccept measures the receiving card alone, for each frame: of remote writes of 64 KiB,
+// and of transfers of as much. ns/frame is what counts; the time of an operation has both cards in
+// it.
 func BenchmarkAccept(b *testing.B) {
 	for _, remote := range []bool{true, false} {
 		name := map[bool]string{true: "write", false: "transfer"}[remote]

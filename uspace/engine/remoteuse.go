@@ -9,9 +9,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// RemoteBytes returns how many bytes a card may come to hold for the remote memory of a context besides what it shares with the process: key slots, areas, the
-// ring's entries, lines for answers, records of operations and what they have come to, and chains with their lines. Most of it is allocated when it is first
-// used. Zero sizes have none.
+// RemoteBytes returns how many bytes a card may come to hold for the remote memory of a context
+// besides what it shares with the process: key slots, areas, the ring's entries, lines for answers,
+// records of operations and what they have come to, and chains with their lines. Most of it is
+// allocated when it is first used. Zero sizes have none.
 func RemoteBytes(s funi.RemoteSizes) int64 {
 	if s == (funi.RemoteSizes{}) {
 		return 0
@@ -22,25 +23,28 @@ func RemoteBytes(s funi.RemoteSizes) int64 {
 		int64(unsafe.Sizeof(chains{})) + funi.MaxChains*int64(unsafe.Sizeof(chain{}))
 }
 
-// RemoteUse is how much remote memory a context has asked for, what of it is open, and what was refused of others.
+// RemoteUse is how much remote memory a context has asked for, what of it is open, and what was
+// refused of others.
 type RemoteUse struct {
-	KeySlots      int            `json:"key_slots"` // that there is room for
-	KeySlotsOpen  int            `json:"key_slots_open"`
-	Areas         int            `json:"areas"`
-	AreasOpen     int            `json:"areas_open"`
-	Notifications int            `json:"notifications"` // the ring's
-	Credit        int            `json:"credit"`        // of them, which areas have, or closed ones had and the process has not read
-	Unread        int            `json:"unread"`
-	Notified      uint64         `json:"notified"`   // since the context began, or was reset
-	Operations    uint64         `json:"operations"` // of others, carried out on windows
-	RequestsOpen  int            `json:"requests_open"`
-	Completed     uint64         `json:"completed"` // of the process's own operations
-	Failed        uint64         `json:"failed"`    // of them
-	Chains        int            `json:"chains"`    // that it is a member of
-	Refused       RemoteRefusals `json:"refused"`
+	KeySlots      int `json:"key_slots"` // that there is room for
+	KeySlotsOpen  int `json:"key_slots_open"`
+	Areas         int `json:"areas"`
+	AreasOpen     int `json:"areas_open"`
+	Notifications int `json:"notifications"` // the ring's
+	// of them, which areas have, or closed ones had and the process has not read
+	Credit       int            `json:"credit"`
+	Unread       int            `json:"unread"`
+	Notified     uint64         `json:"notified"`   // since the context began, or was reset
+	Operations   uint64         `json:"operations"` // of others, carried out on windows
+	RequestsOpen int            `json:"requests_open"`
+	Completed    uint64         `json:"completed"` // of the process's own operations
+	Failed       uint64         `json:"failed"`    // of them
+	Chains       int            `json:"chains"`    // that it is a member of
+	Refused      RemoteRefusals `json:"refused"`
 }
 
-// RemoteRefusals counts packets of remote writes, by why they were rejected: those of the last three come again, and count each time.
+// RemoteRefusals counts packets of remote writes, by why they were rejected: those of the last
+// three come again, and count each time.
 type RemoteRefusals struct {
 	KeySlot  uint64 `json:"key_slot"`  // arctic.ReasonKeySlot
 	Range    uint64 `json:"range"`     // arctic.ReasonRange
@@ -50,7 +54,8 @@ type RemoteRefusals struct {
 	Rights   uint64 `json:"rights"`    // arctic.ReasonRights
 	Locked   uint64 `json:"locked"`    // arctic.ReasonLocked
 	Operand  uint64 `json:"operand"`   // arctic.ReasonAlignment, ReasonOperation
-	Busy     uint64 `json:"busy"`      // arctic.ReasonBusy: no line for an answer, or the word changed at each try
+	// arctic.ReasonBusy: no line for an answer, or the word changed at each try
+	Busy     uint64 `json:"busy"`
 	Chain    uint64 `json:"chain"`     // arctic.ReasonChain
 	Withheld uint64 `json:"withheld"`  // arctic.ReasonWithheld
 	Absent   uint64 `json:"absent"`    // arctic.ReasonAbsent: the window is not present

@@ -8,8 +8,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: the owner of the card sees what each context has asked for, what of it is open, and how many packets were refused for each reason
-// (remoteuse.go); a context that has asked for nothing says so.
+// Rule: the owner of the card sees what each context has asked for, what of it is open, and how
+// many packets were refused for each reason (remoteuse.go); a context that has asked for nothing
+// says so.
 func TestRemoteUse(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 3, slots: 64, net: near})
 	use := func(want engine.RemoteUse) {

@@ -1,33 +1,40 @@
 package engine
 
-// This file is the way out of operations on windows (Tokyo, section 3.3.1; funi/operation.go), and the records of those whose process waits for
-// them to be complete.
+// This file is the way out of operations on windows (Tokyo, section 3.3.1; funi/operation.go), and
+// the records of those whose process waits for them to be complete.
 //
-// An operation with a record is completed once: when its packets are acknowledged, or all of its answer is there, or one of its packets has
-// come back. A record and an entry of the notification ring are taken before anything leaves, so whatever comes can be taken, and the process
-// hears of each. A process that asks for more has the block back (arctic.ReasonNoBuffer).
+// An operation with a record is completed once: when its packets are acknowledged, or all of its
+// answer is there, or one of its packets has come back. A record and an entry of the notification
+// ring are taken before anything leaves, so whatever comes can be taken, and the process hears of
+// each. A process that asks for more has the block back (arctic.ReasonNoBuffer).
 //
-// A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets unanswered. Its slot is retired at once.
+// A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets
+// unanswered. Its slot is retired at once.
 //
-// An answer that is owed and does not come for PeerTimeout, and as long as a card waits that was told to try later, never will: the card
-// that owes it would send it again. While the context is away its answers are told so, and it has all of that time when it is back. Then the operation
-// fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another generation in the record.
+// An answer that is owed and does not come for PeerTimeout, and as long as a card waits that was
+// told to try later, never will: the card that owes it would send it again. While the context is
+// away its answers are told so, and it has all of that time when it is back. Then the operation
+// fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another
+// generation in the record.
 //
-// So does what is owed to a process that has ended, when another has its place: the records of a context begin with a generation that none of the card has
-// had (Card.generation). A card that was started again begins elsewhere among the 65,536. Generations that an image brings are their job's alone
-// (group.generation), since a process may have made them up: a job that knows of such begins its records behind them, too.
+// So does what is owed to a process that has ended, when another has its place: the records of a
+// context begin with a generation that none of the card has had (Card.generation). A card that was
+// started again begins elsewhere among the 65,536. Generations that an image brings are their job's
+// alone (group.generation), since a process may have made them up: a job that knows of such begins
+// its records behind them, too.
 //
 //	free --take--> asking --all asked--> waiting --complete--> free
 //
-// Records are per context, at most funi.MaxRequests and as many as the ring has entries. They are allocated with the first.
+// Records are per context, at most funi.MaxRequests and as many as the ring has entries. They are
+// allocated with the first.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// openPieces is how many packets of a get may be unanswered: half of what the receiver has lines for, since the acknowledgments of answers take
-// as long as the answers.
+// openPieces is how many packets of a get may be unanswered: half of what the receiver has lines
+// for, since the acknowledgments of answers take as long as the answers.
 const openPieces = answerLines / 2
 
 // request is the record of an operation.
@@ -136,7 +143,8 @@ func (r *remote) makeRequests(x *Context) {
 	}
 }
 
-// adoptRequests allocates the records of a context that comes from another card, where they had these generations: as many as there are records.
+// adoptRequests allocates the records of a context that comes from another card, where they had
+// these generations: as many as there are records.
 func (r *remote) adoptRequests(x *Context, generations []uint16) {
 	g := x.group
 	if !g.adopted {
@@ -150,15 +158,17 @@ func (r *remote) adoptRequests(x *Context, generations []uint16) {
 	}
 }
 
-// reached notes a generation that a record has. Of numbers of 16 bits that lie less than half of them apart the later one is known.
+// reached notes a generation that a record has. Of numbers of 16 bits that lie less than half of
+// them apart the later one is known.
 func reached(latest *uint16, generation uint16) {
 	if int16(generation-*latest) > 0 {
 		*latest = generation
 	}
 }
 
-// generations is how far apart the first generations of successive incarnations of a card are: 65,536 divided by the golden ratio, so that
-// few lie close together (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+// generations is how far apart the first generations of successive incarnations of a card are:
+// 65,536 divided by the golden ratio, so that few lie close together (Knuth, The Art of Computer
+// Programming, volume 3, section 6.4).
 const generations = 40503
 
 // takeOperation takes the request block of an operation on a window; see takeRemote.
@@ -214,7 +224,8 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// loneOperation encodes the operation of a slot into a line, and returns how many payload words that makes. 0: it does not go the way of lone.
+// loneOperation encodes the operation of a slot into a line, and returns how many payload words
+// that makes. 0: it does not go the way of lone.
 func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *funi.Slot) int {
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
@@ -257,8 +268,8 @@ func (x *Context) newRequest(h funi.Header, l arctic.Level, o *funi.Operation, a
 	return q
 }
 
-// readOperation checks an operation. It returns the process's own memory that it names, and how many words its trailer has, which
-// stands in the slot before the operands.
+// readOperation checks an operation. It returns the process's own memory that it names, and how
+// many words its trailer has, which stands in the slot before the operands.
 func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operation) (memory []byte, words int, why arctic.Reason) {
 	words, ok := funi.ReadOperation(h, w, o)
 	if !ok || x.remote == nil {
@@ -299,8 +310,9 @@ func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operatio
 	return memory, words, arctic.ReasonNone
 }
 
-// encodeOperation encodes an operation that fits one packet into a line, and returns how many payload words that makes. The words of the
-// slot are loaded once: trailer and operands stand in it as they do in the packet.
+// encodeOperation encodes an operation that fits one packet into a line, and returns how many
+// payload words that makes. The words of the slot are loaded once: trailer and operands stand in it
+// as they do in the packet.
 func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memory []byte) int {
 	ln.typ, ln.Part = o.Type(), true // a stream without packets that wait for room
 	if words > 0 {
@@ -323,7 +335,8 @@ func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memor
 	return head + words + whole
 }
 
-// asksFor makes a line's packet one of the operation of a record, nil for none, which asks for bytes of answer if it asks.
+// asksFor makes a line's packet one of the operation of a record, nil for none, which asks for
+// bytes of answer if it asks.
 func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	if q == nil {
 		return
@@ -337,7 +350,8 @@ func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	c.unanswered[q.kind()].remove(q) // that it is accepted comes first
 }
 
-// askMore sends packets of gets of a level, at most as many as budget says and the account has bytes left for, and returns how many. noLine: one found no line.
+// askMore sends packets of gets of a level, at most as many as budget says and the account has
+// bytes left for, and returns how many. noLine: one found no line.
 func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bool) {
 	list := &x.remote.requests.asking[l]
 	for q := list.head; q != nil; q = list.head {
@@ -377,7 +391,8 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 	return n, false
 }
 
-// pieceOf returns how many bytes the next packet of a get asks for: a whole block of a frame, or the rest, of the pages or of all, if that fits a packet.
+// pieceOf returns how many bytes the next packet of a get asks for: a whole block of a frame, or
+// the rest, of the pages or of all, if that fits a packet.
 func (c *Card) pieceOf(x *Context, q *request) int {
 	left := min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))
 	if left <= arctic.MaxResponseBytes {
@@ -390,7 +405,8 @@ func (c *Card) pieceOf(x *Context, q *request) int {
 	return min(most, left&^(arctic.TransferAlign-1))
 }
 
-// mayAsk reports whether a get may ask for that many bytes more before what it has asked for is there.
+// mayAsk reports whether a get may ask for that many bytes more before what it has asked for is
+// there.
 func (q *request) mayAsk(size int) bool {
 	return q.asked-q.got+size <= max(openPieces*size, openPieces*arctic.MaxResponseBytes)
 }
@@ -524,7 +540,8 @@ func (x *Context) tell(done *completion) {
 	x.iface.PutCompleted(r.requests.completed)
 }
 
-// tellOwed tells what was completed while the context was away. What is still owed to it has all of its time from now on.
+// tellOwed tells what was completed while the context was away. What is still owed to it has all of
+// its time from now on.
 func (x *Context) tellOwed() {
 	if x.remote == nil {
 		return
@@ -576,7 +593,8 @@ func (a *asks) pop() {
 	q.listed, q.nextAsking = false, nil
 }
 
-// forgetRequests takes the records of a context that ends off the card's list. They are never completed.
+// forgetRequests takes the records of a context that ends off the card's list. They are never
+// completed.
 func (x *Context) forgetRequests() {
 	if x.remote == nil {
 		return
@@ -587,7 +605,8 @@ func (x *Context) forgetRequests() {
 	}
 }
 
-// unanswered is the operations that wait for answers only, in the order in which the card gives them up.
+// unanswered is the operations that wait for answers only, in the order in which the card gives
+// them up.
 type unanswered struct{ head, tail *request }
 
 // push puts a record last, also one that is on the list.

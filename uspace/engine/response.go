@@ -2,14 +2,16 @@ package engine
 
 // This file is the answers of operations (arctic/response.go), at both ends.
 //
-// A context whose windows others may read or change has lines of its own for answers: requests of others take none of those that
-// its process sends with. There are 64. When all are in use an operation is rejected for now (arctic.ReasonBusy), and nothing was done.
+// A context whose windows others may read or change has lines of its own for answers: requests of
+// others take none of those that its process sends with. There are 64. When all are in use an
+// operation is rejected for now (arctic.ReasonBusy), and nothing was done.
 //
-// What an answer of many bytes has in its block is the window's memory itself, read when the frame goes, and again when that is lost. So whoever
-// closes a window has the card copy what is under way from there first.
+// What an answer of many bytes has in its block is the window's memory itself, read when the frame
+// goes, and again when that is lost. So whoever closes a window has the card copy what is under way
+// from there first.
 //
-// The one that asked has a record for the answer and needs nothing of its process: answers are always taken, so replies drain
-// (thesis 2.10), and the lines of those who answer come free.
+// The one that asked has a record for the answer and needs nothing of its process: answers are
+// always taken, so replies drain (thesis 2.10), and the lines of those who answer come free.
 
 import (
 	"bytes"
@@ -87,7 +89,8 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 	}
 }
 
-// sendDue sends the answer to the only packet of a frame, which has been accepted: at once, with the acknowledgment, if nothing is before it.
+// sendDue sends the answer to the only packet of a frame, which has been accepted: at once, with
+// the acknowledgment, if nothing is before it.
 func (c *Card) sendDue() {
 	ln := c.due
 	c.due = nil
@@ -99,7 +102,8 @@ func (c *Card) sendDue() {
 	c.more = true
 }
 
-// keepAnswers copies what answers under way have of memory that the card may use no more. There are at most 64 frames of it.
+// keepAnswers copies what answers under way have of memory that the card may use no more. There are
+// at most 64 frames of it.
 func (x *Context) keepAnswers(memory []byte) {
 	if x.answers == nil || len(memory) == 0 {
 		return
@@ -118,7 +122,8 @@ func (x *Context) keepAnswers(memory []byte) {
 	}
 }
 
-// acceptResponse takes the answer to a request of the context, with the block behind it if there is one, or says why not.
+// acceptResponse takes the answer to a request of the context, with the block behind it if there is
+// one, or says why not.
 func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var a arctic.Response
 	if !p.Response(h, &a) || a.Block != (len(block) > 0) || h.Level != arctic.Reply {
@@ -150,7 +155,8 @@ func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeade
 	return arctic.ReasonNone
 }
 
-// examine says why what a node sends is no answer to the request, nil for none, if it is not. It changes nothing.
+// examine says why what a node sends is no answer to the request, nil for none, if it is not. It
+// changes nothing.
 func (q *request) examine(source uint16, a *arctic.Response) arctic.Reason {
 	switch {
 	case q == nil || !q.asks:

@@ -35,8 +35,9 @@ func (c *Card) retrieve(x *Context) {
 	}
 }
 
-// lone sends the only message of a send queue, or write of one packet, at once, if nothing is unusual about it or before it; the link says the rest. A
-// request goes this way only if no other context may have a reply.
+// lone sends the only message of a send queue, or write of one packet, at once, if nothing is
+// unusual about it or before it; the link says the rest. A request goes this way only if no other
+// context may have a reply.
 func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 {
 		return false
@@ -91,7 +92,8 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		noLine = noLine || none
 	}
 	n := x.iface.Pending(l)
-	if n == 0 && (x.current[l] == nil && !x.waitsAside(l) || !x.sending) { // current without a slot: HD was taken back
+	// current without a slot: HD was taken back
+	if n == 0 && (x.current[l] == nil && !x.waitsAside(l) || !x.sending) {
 		return noLine
 	}
 	if x.trail != nil {
@@ -362,7 +364,8 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			c.link.Uses(&a.Account, triedBytes)
-			if to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) { // the others wants no room, but that its process reads
+			// the others wants no room, but that its process reads
+			if to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) {
 				to.noRoom[l], to.calm = true, false
 			}
 			break

@@ -31,7 +31,8 @@ type group struct {
 	expected map[uint16]expectation
 	moved    map[uint16]*moved // nodes that were on other cards; see forward.go
 	tag      uint64            // of the last context that entered
-	// generation is the latest of the job's records of operations, if images have brought some (adopted); see request.go.
+	// generation is the latest of the job's records of operations, if images have brought some
+	// (adopted); see request.go.
 	generation uint16
 	adopted    bool
 	payer      *account // and its account: what comes for nodes that are not here is on it
@@ -96,9 +97,9 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	return x
 }
 
-// awaited returns the context that takes the packets for a node without one: nil, or for a node that
-// is expected one that lets them come again. The patience with a node that does not come begins
-// with the first packet for it.
+// awaited returns the context that takes the packets for a node without one: nil, or for a node
+// that is expected one that lets them come again. The patience with a node that does not come
+// begins with the first packet for it.
 func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 	e, expected := g.expected[node]
 	switch {
@@ -118,11 +119,11 @@ func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 	return c.absent
 }
 
-// Expect says that a node of a group, which has no context here yet, will be attached: so
-// long as it is expected, packets for it with the tag of its job are rejected for a
-// transient reason and come again. Attaching it, expecting it no more, or ConnectTimeout after
-// the first packet for it ends that. Then packets for a node without a context are rejected for good: a node that
-// nobody has heard of may have died, say on a card that its owner has made anew. A GID has 11 bits.
+// Expect says that a node of a group, which has no context here yet, will be attached: so long as
+// it is expected, packets for it with the tag of its job are rejected for a transient reason and
+// come again. Attaching it, expecting it no more, or ConnectTimeout after the first packet for it
+// ends that. Then packets for a node without a context are rejected for good: a node that nobody
+// has heard of may have died, say on a card that its owner has made anew. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
@@ -189,11 +190,11 @@ func (c *Card) route(g *group, node uint16) uint32 {
 	return t[node]
 }
 
-// SetRoute loads one entry of the card's route table: the 30 route bits for a node,
-// here the number of a card, or NoRoute. It returns ErrRoute if there is no such card. Packets that waited for the entry (Config.Fault) are sent in the next Step.
-// Give a node its route on the cards that it sends to before it sends: packets of a
-// node that the table does not put on the sending card may be forged, and are rejected
-// for good with ReasonSourceNode.
+// SetRoute loads one entry of the card's route table: the 30 route bits for a node, here the number
+// of a card, or NoRoute. It returns ErrRoute if there is no such card. Packets that waited for the
+// entry (Config.Fault) are sent in the next Step. Give a node its route on the cards that it sends
+// to before it sends: packets of a node that the table does not put on the sending card may be
+// forged, and are rejected for good with ReasonSourceNode.
 func (c *Card) SetRoute(node uint16, route uint32) error {
 	if err := c.checkRoute(route); err != nil {
 		return fmt.Errorf("setting the route of node %d: %w", node, err)
@@ -211,10 +212,10 @@ func (c *Card) SetRoute(node uint16, route uint32) error {
 	return nil
 }
 
-// SetGroupRoutes gives a group a route table of its own, indexed by node. The card keeps
-// a copy. With nil the group uses the card's table again. The group need not be resident. Packets that waited for an entry (Config.Fault) are sent in the next Step.
-// It returns ErrRoute, and changes nothing, if a route leads nowhere or the table is
-// longer than 64K entries.
+// SetGroupRoutes gives a group a route table of its own, indexed by node. The card keeps a copy.
+// With nil the group uses the card's table again. The group need not be resident. Packets that
+// waited for an entry (Config.Fault) are sent in the next Step. It returns ErrRoute, and changes
+// nothing, if a route leads nowhere or the table is longer than 64K entries.
 func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 	if gid > arctic.MaxGID || len(routes) > math.MaxUint16+1 {
 		return fmt.Errorf("setting %d routes of group %d: a table has 65536 entries and a GID 11 bits: %w", len(routes), gid, ErrRoute)

@@ -1,6 +1,7 @@
 package engine_test
 
-// This file holds the rules of packets for nodes without a route (Tokyo, sections 2.1 and 3.3; routemiss.go).
+// This file holds the rules of packets for nodes without a route (Tokyo, sections 2.1 and 3.3;
+// routemiss.go).
 
 import (
 	"bytes"
@@ -39,9 +40,10 @@ func (r *remoteBed) routeTo(table string, node int, route uint32) {
 	}
 }
 
-// Rule: while its owner has it so, what a process sends to a node without a route waits, and is carried out once, in its order, when there is a route; what it sends elsewhere goes
-// on. So it is with each kind of packet that waits, with both tables, where the route leads back to this card, and on a modelled machine, whose units have done their part
-// when a packet begins to wait.
+// Rule: while its owner has it so, what a process sends to a node without a route waits, and is
+// carried out once, in its order, when there is a route; what it sends elsewhere goes on. So it is
+// with each kind of packet that waits, with both tables, where the route leads back to this card,
+// and on a modelled machine, whose units have done their part when a packet begins to wait.
 func TestPacketsWaitForARoute(t *testing.T) {
 	onTimedToo(t, packetsWaitForARoute)
 }
@@ -117,8 +119,9 @@ func completesOnce(r *remoteBed, _ int) {
 	r.silent(0)
 }
 
-// Rule: a packet waits for a route for ConnectTimeout and no longer, and then comes back with the reason that it has where nothing waits, whatever many there are; and what an owner
-// does not hold, and long transfers, which have their route when they begin, come back at once.
+// Rule: a packet waits for a route for ConnectTimeout and no longer, and then comes back with the
+// reason that it has where nothing waits, whatever many there are; and what an owner does not hold,
+// and long transfers, which have their route when they begin, come back at once.
 func TestRouteThatNeverComes(t *testing.T) {
 	f := faults{suspend: true}
 	r := newRemoteBed(t, setup{cards: 2, slots: 1024, remote: moreRemote, net: near, tune: f.tune})
@@ -157,7 +160,8 @@ func TestRouteThatNeverComes(t *testing.T) {
 	r.ends()
 }
 
-// Rule: what waits for a route ends with its context, and comes back when its process takes back what is undelivered; nothing of it is sent when there is a route.
+// Rule: what waits for a route ends with its context, and comes back when its process takes back
+// what is undelivered; nothing of it is sent when there is a route.
 func TestPacketsThatWaitForARouteAreGivenUp(t *testing.T) {
 	for name, ends := range map[string]func(r *remoteBed){
 		"detached": func(r *remoteBed) { r.cards[0].Detach(r.ctx[0]) },
@@ -198,7 +202,8 @@ func TestPacketsThatWaitForARouteAreGivenUp(t *testing.T) {
 	}
 }
 
-// Rule: what waits for a route waits on while its context is switched out, and leaves when both are there.
+// Rule: what waits for a route waits on while its context is switched out, and leaves when both are
+// there.
 func TestPacketsThatWaitForARouteOutliveASwitch(t *testing.T) {
 	f := faults{suspend: true}
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: f.tune})

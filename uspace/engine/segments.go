@@ -30,11 +30,11 @@ func (x *Context) Register(s funi.Segment) error {
 // Segments returns the segments that the context has.
 func (x *Context) Segments() []funi.Segment { return append([]funi.Segment{}, x.segments.All()...) }
 
-// Unregister ends the use of the segment that starts at base: after it the card
-// neither reads nor writes its memory. It returns funi.ErrNoSegment, or
-// ErrSegmentBusy while a transfer that has begun may still be read from there, or, if the
-// segment has the right Destination, one waits in a receive FIFO. Transfers from other segments do not
-// matter. Those from this segment that have not begun come back (arctic.ReasonSource). Key slots in the segment are closed.
+// Unregister ends the use of the segment that starts at base: after it the card neither reads nor
+// writes its memory. It returns funi.ErrNoSegment, or ErrSegmentBusy while a transfer that has
+// begun may still be read from there, or, if the segment has the right Destination, one waits in a
+// receive FIFO. Transfers from other segments do not matter. Those from this segment that have not
+// begun come back (arctic.ReasonSource). Key slots in the segment are closed.
 func (x *Context) Unregister(base uint32) error {
 	s, err := x.segments.At(base)
 	if err != nil {
@@ -85,13 +85,14 @@ func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
 	}
 }
 
-// awaits reports whether the card has accepted packets of transfers, perhaps to a segment, that it has not written yet.
+// awaits reports whether the card has accepted packets of transfers, perhaps to a segment, that it
+// has not written yet.
 func (x *Context) awaits(s funi.Segment) bool {
 	return s.Rights&funi.Destination != 0 && (x.fifo[arctic.Request].holdsTransfer() || x.fifo[arctic.Reply].holdsTransfer())
 }
 
-// forsake fails a transfer whose source the card may not read any more. Its blocks that are in flight leave
-// again, if they must, without data.
+// forsake fails a transfer whose source the card may not read any more. Its blocks that are in
+// flight leave again, if they must, without data.
 func (x *Context) forsake(t *transfer) {
 	x.failTransfer(t, arctic.ReasonSource)
 	x.voidBlocks(func(ln *line) bool { return ln.transfer == t })
@@ -101,7 +102,8 @@ func (x *Context) forsake(t *transfer) {
 	}
 }
 
-// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block, and a step (late.go).
+// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block,
+// and a step (late.go).
 const keptInCall = 64 << 10
 
 // keepBlocks copies the data of blocks that are in the cache, so that the card does not

@@ -140,7 +140,8 @@ func TestSendQueueCountsTowardsTheWindow(t *testing.T) {
 		put(other, funi.Request, 1, 2)
 	}
 	b.pass(40 * time.Microsecond)
-	if n := b.cards[0].Link().Sequence(1, 0) - before; n != 2 { // one frame, and one for that which was answered
+	// one frame, and one for that which was answered
+	if n := b.cards[0].Link().Sequence(1, 0) - before; n != 2 {
 		t.Errorf("%d frames are under way, want 2", n)
 	}
 	for range 4 {

@@ -64,7 +64,8 @@ func TestExpectedNodes(t *testing.T) {
 func TestExpectedNodesThatDoNotCome(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	for _, from := range []int{0, 1} {
-		b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 1}, tune: quick}) // a ConnectTimeout of 500 ms
+		// a ConnectTimeout of 500 ms
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 1}, tune: quick})
 		exactlyOnce(b, newTraffic(b, 10, 2))
 		b.cards[1].Expect(gid, 2, jobTag, true)
 		b.cards[1].Expect(gid, 3, jobTag, true)

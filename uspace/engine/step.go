@@ -1,7 +1,7 @@
 package engine
 
-// This file is a step of the card, in two forms: of a card whose units take no time, and of that of a modelled machine. Both
-// are sequences of the same units.
+// This file is a step of the card, in two forms: of a card whose units take no time, and of that of
+// a modelled machine. Both are sequences of the same units.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -110,7 +110,8 @@ func (c *Card) stepTimed() {
 	}
 	c.loopNext = min(c.units.next, c.units.receive.next)
 	for _, x := range c.awake {
-		if x.looping && !x.halted && !x.forBus { // a write may wait for its process to read, which tells nobody
+		// a write may wait for its process to read, which tells nobody
+		if x.looping && !x.halted && !x.forBus {
 			c.loopNext = min(c.loopNext, x.loopHold)
 		}
 	}

@@ -81,13 +81,12 @@ func (s *Saved) pending() bool {
 // Context returns the context, for SwitchIn and Detach.
 func (s *Saved) Context() *Context { return s.context }
 
-// SwitchOut takes a context off the card. The first call sets CTXM; as long as packets
-// are in flight, or a unit of a modelled machine has one under way (CTXR1 is clear), or there are
-// more blocks in the cache than one call copies, it
-// returns ErrNotReady, and the owner steps the card and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is
-// out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
-// switch. It returns ErrAway for a context that is out already. An abandoned switch
-// ends when CTXM is cleared.
+// SwitchOut takes a context off the card. The first call sets CTXM; as long as packets are in
+// flight, or a unit of a modelled machine has one under way (CTXR1 is clear), or there are more
+// blocks in the cache than one call copies, it returns ErrNotReady, and the owner steps the card
+// and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is out of reach,
+// which keeps CTXR1 clear until PeerTimeout, then does not delay the switch. It returns ErrAway for
+// a context that is out already. An abandoned switch ends when CTXM is cleared.
 func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if x.away || x.modes&funi.RESET != 0 {
 		return nil, fmt.Errorf("switching out node %d of group %d: %w", x.node, x.gid, ErrAway)
@@ -224,8 +223,8 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	}
 }
 
-// repack makes the packet of a drained slot anew. It reports false for a slot that no packet leaves when it is drained: a moved context's
-// comes from its process.
+// repack makes the packet of a drained slot anew. It reports false for a slot that no packet leaves
+// when it is drained: a moved context's comes from its process.
 func (x *Context) repack(l arctic.Level, s *funi.Slot, packet *[arctic.MaxPacketSize]byte) (wire arctic.PacketHeader, ok bool) {
 	h := s.Header()
 	wire = arctic.PacketHeader{Level: l, GID: x.gid, Type: h.Type(), Destination: x.node, Source: s.Source()}

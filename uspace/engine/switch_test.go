@@ -165,7 +165,8 @@ func switchOutAfterLostAcknowledgments(t *testing.T, on machine) {
 				b.until(time.Second, "it arrives", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
 				b.idle(time.Second)
 			}
-			b.net.Cut(func(from, _ [6]byte) bool { return from == address(1) }) // only what comes back is lost
+			// only what comes back is lost
+			b.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
 			for i := range uint32(20) {
 				b.mustSend(0, funi.Request, 1, i)
 			}
@@ -370,8 +371,8 @@ func (t *traffic) pumpOn(out []*engine.Saved) bool {
 	return len(resting) == 0 && got+back == len(lanes)*t.messages
 }
 
-// Rule: in context-switch mode nothing of the cache is dispatched, whether it waits for
-// the peer to be greeted or for the end of a back-off; after it everything is (thesis 3.1.2 CTXM, 4.2).
+// Rule: in context-switch mode nothing of the cache is dispatched, whether it waits for the peer to
+// be greeted or for the end of a back-off; after it everything is (thesis 3.1.2 CTXM, 4.2).
 func TestNothingIsDispatchedInContextSwitchMode(t *testing.T) {
 	onEach(t, nothingIsDispatchedInContextSwitchMode)
 }
@@ -497,7 +498,8 @@ func TestBackOffEndsWhenAContextComesBack(t *testing.T) {
 }
 
 // Rule: a context that comes back uses no more of its account's tries than it makes, so nobody who
-// switches a context with many refused packets puts off the account's other contexts (link/hold.go).
+// switches a context with many refused packets puts off the account's other contexts
+// (link/hold.go).
 func TestBackOffThatBeginsAnewBooksNoMoreThanItTries(t *testing.T) {
 	const nodes = 200
 	b := newBed(t, setup{cards: 2, slots: 1024, net: near})

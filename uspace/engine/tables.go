@@ -1,8 +1,8 @@
 package engine
 
-// This file is the memory of a context's tables: key slots, areas and the ring's entries. They are megabytes where a process asks
-// for many windows, so the card's owner can make them before and give them back at once, outside of the time of the card and
-// outside of the Go heap.
+// This file is the memory of a context's tables: key slots, areas and the ring's entries. They are
+// megabytes where a process asks for many windows, so the card's owner can make them before and
+// give them back at once, outside of the time of the card and outside of the Go heap.
 
 import (
 	"fmt"
@@ -23,8 +23,9 @@ func TableBytes(s funi.RemoteSizes) int {
 	return s.KeySlots*int(unsafe.Sizeof(keySlot{})) + s.Areas*int(unsafe.Sizeof(area{})) + s.Notifications*4
 }
 
-// NewTables lays tables out in memory that is aligned to 8 bytes and all 0. The memory may be outside of the Go heap; then the segments of the context are to
-// be, too, because the tables refer to them. It panics if the memory is shorter than TableBytes.
+// NewTables lays tables out in memory that is aligned to 8 bytes and all 0. The memory may be
+// outside of the Go heap; then the segments of the context are to be, too, because the tables refer
+// to them. It panics if the memory is shorter than TableBytes.
 func NewTables(s funi.RemoteSizes, memory []byte) *Tables {
 	if n := TableBytes(s); len(memory) < n {
 		panic(fmt.Sprintf("engine: tables of %d bytes in memory of %d", n, len(memory)))
@@ -39,12 +40,14 @@ func NewTables(s funi.RemoteSizes, memory []byte) *Tables {
 	return t
 }
 
-// Lend has contexts that are made from now on use the tables, if they have the sizes that the context wants; nil ends that. Each
-// context needs its own, so lend them for one call of Attach or Arrive. The owner has them back, with whatever is in them, when the context has been detached,
+// Lend has contexts that are made from now on use the tables, if they have the sizes that the
+// context wants; nil ends that. Each context needs its own, so lend them for one call of Attach or
+// Arrive. The owner has them back, with whatever is in them, when the context has been detached,
 // abandoned or exported. Without tables the card makes its own.
 func (c *Card) Lend(t *Tables) { c.lent = t }
 
-// newRemote returns a context's remote memory with the tables that were lent, or with new ones; nil for none.
+// newRemote returns a context's remote memory with the tables that were lent, or with new ones; nil
+// for none.
 func (c *Card) newRemote(s funi.RemoteSizes) *remote {
 	t := c.lent
 	switch {
@@ -74,8 +77,8 @@ func (r *remote) wipe() {
 	}
 }
 
-// giveTables gives the tables of a context that ends back to its owner. Nothing comes for its windows any more, and of its own
-// operations it hears no more.
+// giveTables gives the tables of a context that ends back to its owner. Nothing comes for its
+// windows any more, and of its own operations it hears no more.
 func (x *Context) giveTables() {
 	if r := x.remote; r != nil {
 		r.keySlots, r.areas, r.ring, r.tail = nil, nil, nil, r.head

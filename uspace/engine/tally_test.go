@@ -11,8 +11,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: a context's traffic counts what its process sent and received, packet by packet and payload byte by payload
-// byte, and the trains are the frames that carried it (Context.Traffic, Counters.TrainsSent).
+// Rule: a context's traffic counts what its process sent and received, packet by packet and payload
+// byte by payload byte, and the trains are the frames that carried it (Context.Traffic,
+// Counters.TrainsSent).
 func TestTrafficOfContexts(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near})
 	want := engine.Traffic{}
@@ -80,8 +81,8 @@ func TestRejectionsByReason(t *testing.T) {
 	}
 }
 
-// Rule: a peer's round trip is the smoothed one of its flows, in use or put away, at least what the network
-// takes; the peers are seen all, however few a call sees (Card.PeerStates).
+// Rule: a peer's round trip is the smoothed one of its flows, in use or put away, at least what the
+// network takes; the peers are seen all, however few a call sees (Card.PeerStates).
 func TestPeerStates(t *testing.T) {
 	const cards = 7
 	b := newBed(t, setup{cards: cards, slots: 64, net: near})

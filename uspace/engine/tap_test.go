@@ -45,7 +45,8 @@ func capture(frames *[][]byte) func(int, *wire.Port) port.Port {
 // presentEpoch stands in forged frames for the epoch of the cards that they name.
 const presentEpoch = 0x1122334455667788
 
-// inject puts a frame on the network, from a port of its own: as it is, but that it is of the present epoch where it says so.
+// inject puts a frame on the network, from a port of its own: as it is, but that it is of the
+// present epoch where it says so.
 func (b *bed) inject(frame []byte) {
 	if len(frame) >= arctic.HeaderSize && binary.LittleEndian.Uint64(frame[32:]) == presentEpoch {
 		from, to := binary.LittleEndian.Uint16(frame[24:]), int(binary.LittleEndian.Uint16(frame[26:]))

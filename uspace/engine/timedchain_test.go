@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds the rules of chained multicast on cards whose units take time (chain.go, units.go): how long, that sending on waits for no bus,
-// and that what it comes to is what it comes to natively.
+// This file holds the rules of chained multicast on cards whose units take time (chain.go,
+// units.go): how long, that sending on waits for no bus, and that what it comes to is what it comes
+// to natively.
 
 import (
 	"bytes"
@@ -23,8 +24,8 @@ const (
 	dispatches, transmits, preprocesses = 500 * time.Nanosecond, 300 * time.Nanosecond, 700 * time.Nanosecond
 )
 
-// timedChain is three cards that know each other, with no unit busy: the origin, and two members behind each other. The Delivery Unit takes so long
-// for a packet, beside its bursts.
+// timedChain is three cards that know each other, with no unit busy: the origin, and two members
+// behind each other. The Delivery Unit takes so long for a packet, beside its bursts.
 func timedChain(t *testing.T, delivery time.Duration) *remoteBed {
 	r := newRemoteBed(t, setup{cards: 3, net: near, remote: moreRemote, tune: func(c *engine.Config) {
 		machines["timed"](c)
@@ -44,9 +45,11 @@ func timedChain(t *testing.T, delivery time.Duration) *remoteBed {
 	return r
 }
 
-// Rule: the block of a multicast is retrieved as the words of a slot are (thesis 5.2.2), up to its data; a member's copy takes what a message of the
-// origin takes (5.2.3); and the next member has it later by what Preprocessor, Dispatch Unit, Transmit Scheduler and network take, however
-// long the Delivery Unit of the member before takes (Tokyo, section 3.3.1.3: an interface sends on what came over its link).
+// Rule: the block of a multicast is retrieved as the words of a slot are (thesis 5.2.2), up to its
+// data; a member's copy takes what a message of the origin takes (5.2.3); and the next member has
+// it later by what Preprocessor, Dispatch Unit, Transmit Scheduler and network take, however long
+// the Delivery Unit of the member before takes (Tokyo, section 3.3.1.3: an interface sends on what
+// came over its link).
 func TestMulticastsTakeTheirTime(t *testing.T) {
 	for _, c := range []struct {
 		words             int
@@ -75,7 +78,8 @@ func TestMulticastsTakeTheirTime(t *testing.T) {
 				if at := r.watch(1, funi.RQRQHead); at != want {
 					t.Errorf("the first member has it %d ns after it was retrieved, want %d", at-sent, want-sent)
 				}
-				hop := int64(dispatches+transmits+near.Delay+preprocesses) + 1 // the bed's next step, in which what a frame called for leaves
+				// the bed's next step, in which what a frame called for leaves
+				hop := int64(dispatches+transmits+near.Delay+preprocesses) + 1
 				if at := r.watch(2, funi.RQRQHead); at != want+hop {
 					t.Errorf("the second member has it %d ns after the first, want %d", at-want, hop)
 				}
@@ -87,8 +91,9 @@ func TestMulticastsTakeTheirTime(t *testing.T) {
 	}
 }
 
-// Rule: a copy of a put has the bus for its data before it is accepted, and only then is it written and sent on (chain.go; Tokyo, section 2.2.1: the
-// interface stores the message and forwards it). The last report takes the bus the record of the completion.
+// Rule: a copy of a put has the bus for its data before it is accepted, and only then is it written
+// and sent on (chain.go; Tokyo, section 2.2.1: the interface stores the message and forwards it).
+// The last report takes the bus the record of the completion.
 func TestMulticastPutsTakeTheirTime(t *testing.T) {
 	for _, c := range []struct {
 		bytes             int
@@ -125,7 +130,8 @@ func TestMulticastPutsTakeTheirTime(t *testing.T) {
 				if !bytes.Equal(r.keyed[node][:c.bytes], m.Data) {
 					t.Errorf("member %d has other bytes", node)
 				}
-				want += hop + c.deliver + 1 // the bed's next step, in which what a frame called for leaves
+				// the bed's next step, in which what a frame called for leaves
+				want += hop + c.deliver + 1
 			}
 			completions := r.cards[0].Counters().Completions
 			want += 2*eight + one - c.deliver
@@ -140,7 +146,8 @@ func TestMulticastPutsTakeTheirTime(t *testing.T) {
 	}
 }
 
-// Rule: a copy that is refused takes the bus nothing, whether it is the chain or the window that refuses it.
+// Rule: a copy that is refused takes the bus nothing, whether it is the chain or the window that
+// refuses it.
 func TestRefusedCopiesTakeNoTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*funi.MulticastRequest)
@@ -168,8 +175,9 @@ func TestRefusedCopiesTakeNoTime(t *testing.T) {
 	}
 }
 
-// Rule: a copy is judged when its time is over. A member that has closed its window or left the chain by then has nothing of it and sends nothing on, and
-// the origin hears who that is; one that is away takes it when it is back, once.
+// Rule: a copy is judged when its time is over. A member that has closed its window or left the
+// chain by then has nothing of it and sends nothing on, and the origin hears who that is; one that
+// is away takes it when it is back, once.
 func TestMembersThatEndBeforeTheTimeOfACopy(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(r *remoteBed)
@@ -211,7 +219,8 @@ func TestMembersThatEndBeforeTheTimeOfACopy(t *testing.T) {
 	}
 }
 
-// Rule: what stands in a block costs no more than the longest that there is, whatever length the process writes into it, and is refused.
+// Rule: what stands in a block costs no more than the longest that there is, whatever length the
+// process writes into it, and is refused.
 func TestMulticastOfAnyLengthIsBounded(t *testing.T) {
 	for _, length := range []uint32{76, 1 << 16, 1<<32 - 4, 1<<32 - 1} {
 		r := timedChain(t, 0)
@@ -229,8 +238,8 @@ func TestMulticastOfAnyLengthIsBounded(t *testing.T) {
 	}
 }
 
-// Rule: whatever the tables of the members say, a multicast comes to the same members and is told the same natively and on cards whose units take
-// time.
+// Rule: whatever the tables of the members say, a multicast comes to the same members and is told
+// the same natively and on cards whose units take time.
 func TestMulticastIsTheSameOnEachMachine(t *testing.T) {
 	type outcome struct {
 		has  []int

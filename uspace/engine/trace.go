@@ -1,16 +1,17 @@
 package engine
 
-// This file follows single packets through the card for its owner: when each packet got how far, by Step's time. Without a
-// tracer it costs one comparison a packet.
+// This file follows single packets through the card for its owner: when each packet got how far, by
+// Step's time. Without a tracer it costs one comparison a packet.
 //
-// A Tracer chooses one packet in every few, by the number of the frame in which a packet first travels and the packet's index
-// in the frame. So a tracer at the other end with the same ratio chooses the same packets, and the records of both
-// can be joined by what they say of the frame, without a word more on the wire.
+// A Tracer chooses one packet in every few, by the number of the frame in which a packet first
+// travels and the packet's index in the frame. So a tracer at the other end with the same ratio
+// chooses the same packets, and the records of both can be joined by what they say of the frame,
+// without a word more on the wire.
 //
-// The memory is bounded: a Trail holds two times for each line of a context, a Tracer has a ring of open records
-// and a ring of finished ones, for its owner to take. When the first ring is full its oldest packet counts as
-// unfinished; when the second is full a record is counted as lost. NewTracer and NewTrail make all memory
-// beforehand.
+// The memory is bounded: a Trail holds two times for each line of a context, a Tracer has a ring of
+// open records and a ring of finished ones, for its owner to take. When the first ring is full its
+// oldest packet counts as unfinished; when the second is full a record is counted as lost.
+// NewTracer and NewTrail make all memory beforehand.
 //
 // Packets for contexts of the same card, which are in no frame, are not followed.
 
@@ -33,8 +34,9 @@ const (
 	Acknowledged            // it was accepted at the other end
 	Returned                // to the process, for Trace.Reason
 	Delivered               // into memory or the receive queue
-	Held                    // accepted, but the receive queue was full: it waits in the receive FIFO
-	Refused                 // rejected, for Trace.Reason
+	// accepted, but the receive queue was full: it waits in the receive FIFO
+	Held
+	Refused // rejected, for Trace.Reason
 )
 
 var ends = [...]string{"unfinished", "acknowledged", "returned", "delivered", "held", "refused"}
@@ -60,23 +62,27 @@ func (e *End) UnmarshalText(b []byte) error {
 	return fmt.Errorf("a packet that ended as %q: unknown", b)
 }
 
-// Trace is a packet's record, at its sender or at its receiver. Times are Step's; 0: it did not get there.
+// Trace is a packet's record, at its sender or at its receiver. Times are Step's; 0: it did not get
+// there.
 type Trace struct {
-	End         End           `json:"end"`
-	Reason      arctic.Reason `json:"reason,omitempty"` // of the last rejection
-	Level       arctic.Level  `json:"level"`
-	Retried     uint8         `json:"retried,omitempty"` // rejections for a transient reason; 255: and more
-	Resent      uint8         `json:"resent,omitempty"`  // frames with it after the first: as one was lost, or rejected
-	Index       uint8         `json:"index"`             // in the frame in which it first travelled
-	Bytes       uint16        `json:"bytes"`
-	GID         uint16        `json:"gid"`
-	Source      uint16        `json:"source"` // node
-	Destination uint16        `json:"destination"`
-	FromCard    uint16        `json:"from_card"`
-	ToCard      uint16        `json:"to_card"`
-	Session     uint16        `json:"session"`  // names the epoch of the two cards, which the sequence is of
-	Sequence    uint32        `json:"sequence"` // of that frame
-	Context     uint32        `json:"context"`  // at this end
+	End    End           `json:"end"`
+	Reason arctic.Reason `json:"reason,omitempty"` // of the last rejection
+	Level  arctic.Level  `json:"level"`
+	// rejections for a transient reason; 255: and more
+	Retried uint8 `json:"retried,omitempty"`
+	// frames with it after the first: as one was lost, or rejected
+	Resent      uint8  `json:"resent,omitempty"`
+	Index       uint8  `json:"index"` // in the frame in which it first travelled
+	Bytes       uint16 `json:"bytes"`
+	GID         uint16 `json:"gid"`
+	Source      uint16 `json:"source"` // node
+	Destination uint16 `json:"destination"`
+	FromCard    uint16 `json:"from_card"`
+	ToCard      uint16 `json:"to_card"`
+	// names the epoch of the two cards, which the sequence is of
+	Session  uint16 `json:"session"`
+	Sequence uint32 `json:"sequence"` // of that frame
+	Context  uint32 `json:"context"`  // at this end
 
 	// The sender's.
 	Seen       int64 `json:"seen_ns,omitempty"`       // the card saw the slot filled
@@ -90,8 +96,8 @@ type Trace struct {
 	Arrived int64 `json:"arrived_ns,omitempty"`
 }
 
-// sessionOf names an epoch, and does not tell it: whoever knows an epoch can send frames in a card's name where there are no keys. Of the 64 bits of an
-// epoch 48 stay unknown.
+// sessionOf names an epoch, and does not tell it: whoever knows an epoch can send frames in a
+// card's name where there are no keys. Of the 64 bits of an epoch 48 stay unknown.
 func sessionOf(epoch uint64) uint16 {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], epoch)
@@ -103,12 +109,13 @@ const (
 	// openTraces and doneTraces are the sizes of a tracer's rings, in records. A power of two.
 	openTraces = 4096
 	doneTraces = 1024
-	// sightings is how many looks at a queue a trail remembers, of those that found more slots than the look before. Slots of
-	// later looks count as seen with the last one.
+	// sightings is how many looks at a queue a trail remembers, of those that found more slots than
+	// the look before. Slots of later looks count as seen with the last one.
 	sightings = 16
 )
 
-// Tracer chooses packets and keeps their records. Like a card's contexts it belongs to the goroutine that steps the card.
+// Tracer chooses packets and keeps their records. Like a card's contexts it belongs to the
+// goroutine that steps the card.
 type Tracer struct {
 	every  uint64
 	serial uint32 // of the last one that was begun
@@ -128,7 +135,8 @@ type opened struct {
 // NewTracer makes a tracer of one in every packets, at least 1. Any goroutine may call it.
 func NewTracer(every int) *Tracer { return &Tracer{every: uint64(max(every, 1))} }
 
-// Take copies records that are done, the oldest first, and returns how many, and how many were lost so far.
+// Take copies records that are done, the oldest first, and returns how many, and how many were lost
+// so far.
 func (t *Tracer) Take(into []Trace) (n int, lost uint64) {
 	for ; n < len(into) && t.taken < t.put; n++ {
 		into[n] = t.done[t.taken%doneTraces]
@@ -163,8 +171,8 @@ func (t *Tracer) finish(r *Trace) {
 	t.put++
 }
 
-// chooses reports whether the packet of an index in a frame is one to be traced. The number is mixed as in SplitMix64, so
-// that no pattern of a program's falls together with it.
+// chooses reports whether the packet of an index in a frame is one to be traced. The number is
+// mixed as in SplitMix64, so that no pattern of a program's falls together with it.
 func (t *Tracer) chooses(from, to uint16, l arctic.Level, seq uint32, index int) bool {
 	h := uint64(seq) | uint64(from)<<32 | uint64(to)<<48
 	h += uint64(l) * 0x9e3779b97f4a7c15
@@ -220,8 +228,8 @@ func (c *Card) NewTrail(t *Tracer) *Trail {
 	return &Trail{tracer: t, lines: make([]stamped, c.placesOfLines())}
 }
 
-// Follow has a trail follow the context from now on, or with nil nobody. It returns false, and nothing changes, when another
-// tracer's does, or the trail was made for another card.
+// Follow has a trail follow the context from now on, or with nil nobody. It returns false, and
+// nothing changes, when another tracer's does, or the trail was made for another card.
 func (x *Context) Follow(t *Trail) bool {
 	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.placesOfLines()) {
 		return false
@@ -286,7 +294,8 @@ func (t *Trail) record(ln *line) *opened {
 	return nil
 }
 
-// launched notes that a packet has been retrieved: from a slot, unless it is one of a long transfer.
+// launched notes that a packet has been retrieved: from a slot, unless it is one of a long
+// transfer.
 func (t *Trail) launched(ln *line, l arctic.Level, now int64) {
 	seen := now
 	if ln.transfer == nil {

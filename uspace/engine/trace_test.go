@@ -54,8 +54,8 @@ func placeOf(r *engine.Trace) place {
 	return place{r.FromCard, r.ToCard, r.Session, r.Level, r.Sequence, r.Index}
 }
 
-// Rule: the stages of a packet come one after the other, the network's time is between those of the two ends, and both ends
-// choose the same packets, whatever part of them (Tracer).
+// Rule: the stages of a packet come one after the other, the network's time is between those of the
+// two ends, and both ends choose the same packets, whatever part of them (Tracer).
 func TestTraceStages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		every, messages := rapid.IntRange(1, 20).Draw(rt, "every"), rapid.IntRange(1, 200).Draw(rt, "messages")
@@ -96,8 +96,9 @@ func TestTraceStages(t *testing.T) {
 	})
 }
 
-// Rule: of a packet that is rejected and tried again there is one record, with the first rejection and its reason; one that
-// cannot be delivered ends as returned; the receiver says that it refused it, or holds it (Trace).
+// Rule: of a packet that is rejected and tried again there is one record, with the first rejection
+// and its reason; one that cannot be delivered ends as returned; the receiver says that it refused
+// it, or holds it (Trace).
 func TestTraceRejected(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 1 }})
 	tracers := traced(b, 1)
@@ -154,7 +155,8 @@ func TestTraceRejected(t *testing.T) {
 	}
 }
 
-// Rule: a slot counts as seen when the card first looked at a queue that had it, however long it finds no line (Trace.Seen).
+// Rule: a slot counts as seen when the card first looked at a queue that had it, however long it
+// finds no line (Trace.Seen).
 func TestTraceSeen(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = 8, 4 }})
 	tracers := traced(b, 1)
@@ -182,8 +184,8 @@ func TestTraceSeen(t *testing.T) {
 	}
 }
 
-// Rule: tracing takes no more memory than it began with, records that nobody takes are counted as lost, and packets whose end nobody
-// hears are unfinished (Tracer).
+// Rule: tracing takes no more memory than it began with, records that nobody takes are counted as
+// lost, and packets whose end nobody hears are unfinished (Tracer).
 func TestTraceIsBounded(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near})
 	turn := func() {
@@ -231,8 +233,9 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 }
 
-// Rule: every line of a context has a place of its own in the table of a trail, also those of its chains: a member that is followed sends copies on
-// along each of its chains, and each is recorded (cache.go).
+// Rule: every line of a context has a place of its own in the table of a trail, also those of its
+// chains: a member that is followed sends copies on along each of its chains, and each is recorded
+// (cache.go).
 func TestTraceOfMembers(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 3, slots: 256, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64}, net: near})
 	tracers := traced(r.bed, 1)
@@ -264,7 +267,8 @@ func TestTraceOfMembers(t *testing.T) {
 	}
 }
 
-// Rule: a record names the epoch of its frame and does not tell it, as whoever knows that can send frames in a card's name (sessionOf).
+// Rule: a record names the epoch of its frame and does not tell it, as whoever knows that can send
+// frames in a card's name (sessionOf).
 func TestTraceTellsNoEpoch(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near})
 	tracers := traced(b, 1)

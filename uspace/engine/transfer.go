@@ -1,10 +1,12 @@
 package engine
 
-// This file is the life of a long transfer: an XFER of more than one packet (thesis 3.2.4), from the slot that asks for it
-// until it is delivered or has failed. packetise.go retrieves its packets, segments.go is the memory that they come from.
+// This file is the life of a long transfer: an XFER of more than one packet (thesis 3.2.4), from
+// the slot that asks for it until it is delivered or has failed. packetise.go retrieves its
+// packets, segments.go is the memory that they come from.
 //
-// A level has openTransfers records. When all are taken, the next long transfer stays in the send queue. A write to remote memory that the card
-// has copied because it is late (late.go) leaves its place to another record, so that silent peers, however many, do not hold them all. A record goes
+// A level has openTransfers records. When all are taken, the next long transfer stays in the send
+// queue. A write to remote memory that the card has copied because it is late (late.go) leaves its
+// place to another record, so that silent peers, however many, do not hold them all. A record goes
 // through these states, and following says when:
 //
 //	    free         nobody's
@@ -29,22 +31,26 @@ package engine
 //	      v
 //	    free
 //
-// A write to remote memory of many packets (remote.go) is never due: its receiver counts, and its last packet is retrieved behind the
-// others and waits for none.
+// A write to remote memory of many packets (remote.go) is never due: its receiver counts, and its
+// last packet is retrieved behind the others and waits for none.
 //
-// The last packet leaves when every other one is acknowledged. So the notice that it makes at the receiver is the
-// completion of the whole, over a network that keeps no order, and no receiver counts.
+// The last packet leaves when every other one is acknowledged. So the notice that it makes at the
+// receiver is the completion of the whole, over a network that keeps no order, and no receiver
+// counts.
 //
-// A transfer fails when one of its packets comes back for good, when its peer and this card begin to count anew, or when its node moves to
-// another card. Counting anew ends transfers also where the peer has lost nothing: First (life.go) is a number of the sequence that has ended,
-// and what was acknowledged in it may be what one of the two held to be impossible. It stays in its state until none of its packets is in the cache, then takes the way on the left, and
-// comes back to the process once, with the reason.
+// A transfer fails when one of its packets comes back for good, when its peer and this card begin
+// to count anew, or when its node moves to another card. Counting anew ends transfers also where
+// the peer has lost nothing: First (life.go) is a number of the sequence that has ended, and what
+// was acknowledged in it may be what one of the two held to be impossible. It stays in its state
+// until none of its packets is in the cache, then takes the way on the left, and comes back to the
+// process once, with the reason.
 //
-// The process may change the source when the slot is retired. With Config.Blocks the card needs the source until every
-// packet but the last is answered, because a lost block is sent again from there. Without, data is copied into the lines,
-// and the card needs the source only while it retrieves. A slot is finished when neither its transfer nor one that began before
-// needs its source; then so are the slots behind it that have been retrieved meanwhile, up to the next transfer's. Of a remote write that is
-// late the card copies what it needs (late.go).
+// The process may change the source when the slot is retired. With Config.Blocks the card needs the
+// source until every packet but the last is answered, because a lost block is sent again from
+// there. Without, data is copied into the lines, and the card needs the source only while it
+// retrieves. A slot is finished when neither its transfer nor one that began before needs its
+// source; then so are the slots behind it that have been retrieved meanwhile, up to the next
+// transfer's. Of a remote write that is late the card copies what it needs (late.go).
 
 import (
 	"slices"
@@ -54,7 +60,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// openTransfers is the most long transfers of a context and level whose records are not free, without those that are late.
+// openTransfers is the most long transfers of a context and level whose records are not free,
+// without those that are late.
 const openTransfers = 8
 
 // transferState is how far a long transfer has come; see above.
@@ -69,7 +76,8 @@ const (
 	transferOver                            // on long.slots
 )
 
-// parts reports whether the packets that a transfer has in the cache are parts: the last one is none.
+// parts reports whether the packets that a transfer has in the cache are parts: the last one is
+// none.
 func (s transferState) parts() bool { return s != transferEnding }
 
 // transfer is the record of a long transfer.
@@ -102,8 +110,8 @@ type transfer struct {
 // isOpen reports whether a transfer has begun and is neither delivered nor failed.
 func (t *transfer) isOpen() bool { return t.state != transferFree && t.state != transferOver }
 
-// following returns the state after the present one, or the present one as long as what that waits for has not happened.
-// finished says that the slot is.
+// following returns the state after the present one, or the present one as long as what that waits
+// for has not happened. finished says that the slot is.
 func (t *transfer) following(finished bool) transferState {
 	failed := t.failed != arctic.ReasonNone
 	switch t.state {
@@ -142,7 +150,8 @@ func (t *transfer) following(finished bool) transferState {
 	return t.state
 }
 
-// advance takes a transfer as far as it can go. What changes something that a state waits for calls advance.
+// advance takes a transfer as far as it can go. What changes something that a state waits for calls
+// advance.
 func (x *Context) advance(t *transfer) {
 	n, l := x.long, t.level
 	for {
@@ -197,8 +206,8 @@ func (x *Context) needsSource(t *transfer) bool {
 	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.blockOf(t) > 0)
 }
 
-// finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that needs its source.
-// They are retired at the next retrieval.
+// finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that
+// needs its source. They are retired at the next retrieval.
 func (x *Context) finishSlots(l arctic.Level) {
 	for q := &x.long.slots[l]; q.head != nil && !x.needsSource(q.head); {
 		t := q.pop()
@@ -224,8 +233,8 @@ func (x *Context) accounted(ln *line) {
 	}
 }
 
-// failTransfer notes that a transfer fails. Its packets that wait are taken back at once: otherwise they would be given up
-// one after the other.
+// failTransfer notes that a transfer fails. Its packets that wait are taken back at once: otherwise
+// they would be given up one after the other.
 func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 	if t.failed != arctic.ReasonNone {
 		return // the first reason is the cause
@@ -262,9 +271,10 @@ func (x *Context) giveUpTo(t *transfer, route uint32, keep func(*link.Line) bool
 	}
 }
 
-// failTransfers returns the long transfers to a peer with which the card has begun to count anew. Where the peer was restarted, what it
-// had of them is gone, and a last packet would tell the process that is there now of data that never came. It costs nobody who
-// sends elsewhere: whoever can make a peer count anew can do so often.
+// failTransfers returns the long transfers to a peer with which the card has begun to count anew.
+// Where the peer was restarted, what it had of them is gone, and a last packet would tell the
+// process that is there now of data that never came. It costs nobody who sends elsewhere: whoever
+// can make a peer count anew can do so often.
 func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	c.more = true
 	c.failTransfersOf(c.opened.to(uint32(card)), card, reason)
@@ -291,7 +301,8 @@ func (c *Card) failTransfersOf(list **transfer, card uint16, reason arctic.Reaso
 	}
 }
 
-// forgetTransfers takes the open transfers of a context that ends off the card's lists. They never end.
+// forgetTransfers takes the open transfers of a context that ends off the card's lists. They never
+// end.
 func (x *Context) forgetTransfers() {
 	if x.long == nil {
 		return
@@ -307,7 +318,8 @@ func (x *Context) forgetTransfers() {
 	}
 }
 
-// transfersTo is the open transfers of a card, by their route: a list for each remainder, so that up to 256 cards have lists of their own.
+// transfersTo is the open transfers of a card, by their route: a list for each remainder, so that
+// up to 256 cards have lists of their own.
 type transfersTo [256]*transfer
 
 // to returns the list that has those of a route, and perhaps of others.
@@ -401,7 +413,8 @@ func (q *transfers) remove(t *transfer) {
 	}
 }
 
-// slotQueue is the transfers whose slots are not finished, in the order of the slots, linked through nextSlot.
+// slotQueue is the transfers whose slots are not finished, in the order of the slots, linked
+// through nextSlot.
 type slotQueue struct {
 	head, tail *transfer
 }
@@ -437,7 +450,8 @@ type long struct {
 	aside   [arctic.Levels]transfers
 	slots   [arctic.Levels]slotQueue
 	open    int // transfers that are
-	// held is how many lines the remote writes of a level hold, by what the numbers of the cards that they go to leave when divided by 256.
+	// held is how many lines the remote writes of a level hold, by what the numbers of the cards
+	// that they go to leave when divided by 256.
 	held [arctic.Levels][256]uint16
 
 	// own is a line for each level that no message takes. It carries a transfer on whose

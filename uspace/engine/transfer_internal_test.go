@@ -9,8 +9,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// TestTransferStates: a transfer goes through its states in the order that transfer.go draws, whatever else is true of it,
-// and leaves a state only when what that waits for has happened.
+// TestTransferStates: a transfer goes through its states in the order that transfer.go draws,
+// whatever else is true of it, and leaves a state only when what that waits for has happened.
 func TestTransferStates(t *testing.T) {
 	// A transfer that has not failed takes the first way, one that has takes the second.
 	ways := map[transferState][2]transferState{
@@ -54,8 +54,8 @@ func TestTransferStates(t *testing.T) {
 	}
 }
 
-// Rule (failTransfers): what a card with which this one counts anew costs is the transfers to that card, however many there are to others, in
-// whatever order they begin and end.
+// Rule (failTransfers): what a card with which this one counts anew costs is the transfers to that
+// card, however many there are to others, in whatever order they begin and end.
 func TestTransfersByRoute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var o transfersTo

@@ -9,18 +9,20 @@ package engine
 // receive queue grow. What the burst would have read is read then, too: a process that
 // changes a slot that it has sent sends one or the other, as with the hardware.
 //
-// Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the Delivery
-// Unit. A full FIFO rejects, but has one entry more, for parts of long transfers and remote writes, which
-// pass packets that the receive queue has no room for; what those take is in heldwrite.go. What Dispatch and Preprocess take,
-// and Transmit beside the port's link, is in link/timed.go and receiveunit.go, and what operations on windows take in operateunit.go.
+// Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the
+// Delivery Unit. A full FIFO rejects, but has one entry more, for parts of long transfers and
+// remote writes, which pass packets that the receive queue has no room for; what those take is in
+// heldwrite.go. What Dispatch and Preprocess take, and Transmit beside the port's link, is in
+// link/timed.go and receiveunit.go, and what operations on windows take in operateunit.go.
 //
 // A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
 // it works on, and its ready bit comes then; RESET takes the packet from it.
 //
-// Bursts (5.2.2): the first four words of a slot are one burst, which tells what the
-// packet is. The remaining words, and the data of XFER, follow in the longest bursts that do not
-// exceed them, words of a slot in none longer than Timing.QueueBurst, and what is then left in the shortest burst that holds
-// it. A delivery ends with the word of the cached head register, so that the processor's copy is invalidated (5.2.3).
+// Bursts (5.2.2): the first four words of a slot are one burst, which tells what the packet is. The
+// remaining words, and the data of XFER, follow in the longest bursts that do not exceed them,
+// words of a slot in none longer than Timing.QueueBurst, and what is then left in the shortest
+// burst that holds it. A delivery ends with the word of the cached head register, so that the
+// processor's copy is invalidated (5.2.3).
 
 import (
 	"fmt"
@@ -40,14 +42,16 @@ type Timing struct {
 	// Bursts are how many words a transaction of the card may have, rising from 1 to at
 	// most 16.
 	Bursts []int
-	// QueueBurst is the longest of them that moves words of a slot (thesis 3.2.4); 0: any does. The data of XFER goes in the
-	// longest that there is.
+	// QueueBurst is the longest of them that moves words of a slot (thesis 3.2.4); 0: any does. The
+	// data of XFER goes in the longest that there is.
 	QueueBurst int
-	// HeadUnwritten says that the delivery of a message ends without the word of the cached head register: a hypothesis about
-	// the thesis's simulator, against 5.2.3. Behind the data of XFER, which goes elsewhere, the word is written.
+	// HeadUnwritten says that the delivery of a message ends without the word of the cached head
+	// register: a hypothesis about the thesis's simulator, against 5.2.3. Behind the data of XFER,
+	// which goes elsewhere, the word is written.
 	HeadUnwritten bool
-	// GroupWords is how many arguments of a message, the words behind its first, move at a time: the last are filled up. 0 stands
-	// for 1. Another hypothesis: the header says how many there are.
+	// GroupWords is how many arguments of a message, the words behind its first, move at a time:
+	// the last are filled up. 0 stands for 1. Another hypothesis: the header says how many there
+	// are.
 	GroupWords int
 	// Retrieval and Delivery are how long the units are busy with a packet before its first
 	// transaction.
@@ -57,15 +61,17 @@ type Timing struct {
 	// with a frame before it is on the link (5.6.3), and Preprocess how long the Network
 	// Packet Preprocessor is with a packet before it is accepted or rejected (5.6.2).
 	Dispatch, Transmit, Preprocess time.Duration
-	// Card is what remote writes take, each kind and step by itself, on a card whose times are known so (HPL-95-86, tables 3 and 4); nil: what
-	// every packet takes. Frames without packets take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
+	// Card is what remote writes take, each kind and step by itself, on a card whose times are
+	// known so (HPL-95-86, tables 3 and 4); nil: what every packet takes. Frames without packets
+	// take no time on such a card: Hamlyn had no acknowledgments. See writetime.go.
 	Card *timing.Card
-	// WindowEntries is how many entries of a context's window table the card holds; of others it fetches EntryWords, 0 stands for 1, from memory first
-	// (windowentry.go). 0: it holds all.
+	// WindowEntries is how many entries of a context's window table the card holds; of others it
+	// fetches EntryWords, 0 stands for 1, from memory first (windowentry.go). 0: it holds all.
 	WindowEntries, EntryWords int
 }
 
-// mostEntries is the most entries of a window table that a card may hold, and mostEntryWords how many words one may have.
+// mostEntries is the most entries of a window table that a card may hold, and mostEntryWords how
+// many words one may have.
 const mostEntries, mostEntryWords = 1 << 16, 16
 
 // check refuses what no unit could work with.
@@ -84,8 +90,8 @@ func (t *Timing) check() error {
 	return nil
 }
 
-// maxBursts is the most transactions of a packet, word by word: those of the request block of a remote write with its metadata, and
-// of data, in a packet or as a block of a remote write.
+// maxBursts is the most transactions of a packet, word by word: those of the request block of a
+// remote write with its metadata, and of data, in a packet or as a block of a remote write.
 const maxBursts = funi.RemoteDataWord + arctic.MaxRemoteMetadata + MaxTimedBlock/arctic.WordSize
 
 // MaxTimedBlock is the most bytes of a block on a card whose units take time (Config.BlockBytes).

@@ -1,7 +1,8 @@
 package engine_test
 
-// This file tests that a card's work is on somebody's account also where it makes no frame (design idea 10): request blocks, what is refused, CNTL, bells,
-// tries, and frames that bring nothing. BenchmarkUnpaid measures what account.go charges for it.
+// This file tests that a card's work is on somebody's account also where it makes no frame (design
+// idea 10): request blocks, what is refused, CNTL, bells, tries, and frames that bring nothing.
+// BenchmarkUnpaid measures what account.go charges for it.
 
 import (
 	"testing"
@@ -55,14 +56,16 @@ var unpaid = map[string]func(s *funi.Slot, n int){
 	"get 64k self": func(s *funi.Slot, _ int) { s.SetOperation(0, operations["get 64k"]) },
 }
 
-// unpaidBed is two accounts on two cards, as shared, with a window and memory of the first one, another context of that one, and a network that can be cut.
+// unpaidBed is two accounts on two cards, as shared, with a window and memory of the first one,
+// another context of that one, and a network that can be cut.
 type unpaidBed struct {
 	*shared
 	probe *funi.Interface // of account 7, on card 0
 	cut   bool            // card 0 sends nothing
 }
 
-// Nodes of group 8 on card 0: absentNode has no context, probeNode is unpaidBed.probe, and deafNode is for one that never reads, of a third account.
+// Nodes of group 8 on card 0: absentNode has no context, probeNode is unpaidBed.probe, and deafNode
+// is for one that never reads, of a third account.
 const absentNode, probeNode, deafNode = 2, 3, 4
 
 func newUnpaidBed(t *testing.T) *unpaidBed {
@@ -101,7 +104,8 @@ func (u *unpaidBed) slots(n int, compose func(*funi.Slot, int)) {
 	}
 }
 
-// forgets lets all end that is under way, and has card 0 forget what it has worked so far, and for whom.
+// forgets lets all end that is under way, and has card 0 forget what it has worked so far, and for
+// whom.
 func (u *unpaidBed) forgets() {
 	u.pass(20 * time.Millisecond)
 	u.take()
@@ -120,8 +124,8 @@ func (u *unpaidBed) rest() (flood, other bool) {
 	return u.probe.Unsent(funi.Request) > 0, u.proc[0].Unsent(funi.Request) > 0
 }
 
-// Rule: all that a user's processes, and what is sent to them, make a card do is on his account: when the card's time is charged he rests, and
-// nobody else does.
+// Rule: all that a user's processes, and what is sent to them, make a card do is on his account:
+// when the card's time is charged he rests, and nobody else does.
 func TestAllWorkIsPaid(t *testing.T) {
 	kinds := map[string]func(*unpaidBed){
 		"CNTL": func(u *unpaidBed) {
@@ -213,7 +217,8 @@ func TestAllWorkIsPaid(t *testing.T) {
 	}
 }
 
-// Rule: what comes for a group whose contexts have all ended is paid by whose group it was, in whichever group he has contexts now.
+// Rule: what comes for a group whose contexts have all ended is paid by whose group it was, in
+// whichever group he has contexts now.
 func TestGroupsThatAreLeftArePaid(t *testing.T) {
 	const left, now, account = 10, 11, 9
 	u := newUnpaidBed(t)
@@ -240,7 +245,8 @@ func TestGroupsThatAreLeftArePaid(t *testing.T) {
 	}
 }
 
-// Rule: a change of CNTL counts as four times a look: beside one message of another account, 16 of them are the larger part of what is charged.
+// Rule: a change of CNTL counts as four times a look: beside one message of another account, 16 of
+// them are the larger part of what is charged.
 func TestModesAreDear(t *testing.T) {
 	u := newUnpaidBed(t)
 	for i := range uint32(16) {
@@ -279,8 +285,9 @@ func TestForeignWorkIsNobodys(t *testing.T) {
 	}
 }
 
-// Rule: beside another account a step carries out no more slots than that account's budget pays for, and who sends a message now and then keeps
-// more than half of his rate. A slot takes 125 ns here, a message a microsecond, and time is charged as the daemon does it.
+// Rule: beside another account a step carries out no more slots than that account's budget pays
+// for, and who sends a message now and then keeps more than half of his rate. A slot takes 125 ns
+// here, a message a microsecond, and time is charged as the daemon does it.
 func TestNeighbourOfUnpaidWork(t *testing.T) {
 	const window, thinks = int64(2 * time.Millisecond), int64(5 * time.Microsecond)
 	for name, compose := range unpaid {
@@ -310,7 +317,8 @@ func TestNeighbourOfUnpaidWork(t *testing.T) {
 						due = u.now + took + thinks
 					}
 					if u.cards[0].Contended() {
-						if message := name == "no node" || name == "to self"; slots > 8<<10/512+1 && sent > 1 && !message { // which is bounded by its bytes
+						// which is bounded by its bytes
+						if message := name == "no node" || name == "to self"; slots > 8<<10/512+1 && sent > 1 && !message {
 							t.Fatalf("a step took %d slots", slots)
 						}
 						u.cards[0].Charge(u.now+took, took)

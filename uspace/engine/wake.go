@@ -8,12 +8,12 @@ package engine
 //
 // A page of doorbells belongs to those who may write it, such as the processes of one user
 // (Card.Doorbells): what they do to it delays nobody else. A step looks at lookPages of the pages
-// that have sleepers, in turn. So a ring is seen after as many steps as there are such pages, divided by
-// lookPages: at most 256, whatever others do, and with few users in the next step. When a page
-// was rung the card looks at the bells of that page's contexts only. A process may take away the ring
-// of another on the same page. So at every lookEvery-th step the card looks at one sleeper unasked, and finds
-// the other after lookEvery steps times the number of contexts at the latest. The cost of a step
-// depends on the traffic, not on how many processes or users are attached.
+// that have sleepers, in turn. So a ring is seen after as many steps as there are such pages,
+// divided by lookPages: at most 256, whatever others do, and with few users in the next step. When
+// a page was rung the card looks at the bells of that page's contexts only. A process may take away
+// the ring of another on the same page. So at every lookEvery-th step the card looks at one sleeper
+// unasked, and finds the other after lookEvery steps times the number of contexts at the latest.
+// The cost of a step depends on the traffic, not on how many processes or users are attached.
 
 import (
 	"math/bits"
@@ -142,12 +142,13 @@ func (c *Card) Doze() {
 	}
 }
 
-// Retime sets timers of the link that were set for what has happened since to what is next due, a few at a call: the next step, before a sleep, then says
-// when the card really wants to run.
+// Retime sets timers of the link that were set for what has happened since to what is next due, a
+// few at a call: the next step, before a sleep, then says when the card really wants to run.
 func (c *Card) Retime() { c.link.Retime() }
 
-// Nap is Doze for a rest of some microseconds. It tells only the processes whose contexts are awake and do not rest (Charge), and so costs nothing
-// for the others, whose messages wait until the nap is over.
+// Nap is Doze for a rest of some microseconds. It tells only the processes whose contexts are awake
+// and do not rest (Charge), and so costs nothing for the others, whose messages wait until the nap
+// is over.
 func (c *Card) Nap() {
 	c.napping, c.resumes = true, Never
 	for _, a := range c.busy {
@@ -237,7 +238,8 @@ func (c *Card) unlist(x *Context) {
 // rung wakes the contexts of a page whose bells have been rung.
 func (c *Card) rung(b *bells) {
 	w := bits.TrailingZeros64(b.words)
-	c.byBell[w*64+bits.TrailingZeros64(b.own[w])].works(bellBytes) // the page's user, whose ring may be that of a bell that is nobody's
+	// the page's user, whose ring may be that of a bell that is nobody's
+	c.byBell[w*64+bits.TrailingZeros64(b.own[w])].works(bellBytes)
 	for s := atomic.SwapUint64(&b.page.Summary, 0) & b.words; s != 0; s &= s - 1 {
 		w := bits.TrailingZeros64(s)
 		for n := atomic.SwapUint64(&b.page.Bells[w], 0) & b.own[w]; n != 0; n &= n - 1 {

@@ -135,7 +135,8 @@ func TestBellsOfUsers(t *testing.T) {
 }
 
 // Rule: a ring is seen in the next step where the contexts that sleep have at most eight pages,
-// here seven and the card's own, however many contexts; and a context that is switched out and in rings where it did.
+// here seven and the card's own, however many contexts; and a context that is switched out and in
+// rings where it did.
 func TestBellsOfFewUsers(t *testing.T) {
 	c := newCouple(t, 64)
 	proc, ctx := c.crowd(t, 400)

@@ -1,7 +1,7 @@
 package engine_test
 
-// This file holds what operations on windows are refused, forged answers, and what a window that ends leaves (designs/remote-memory.md,
-// section 2's table of refusals, and section 5).
+// This file holds what operations on windows are refused, forged answers, and what a window that
+// ends leaves (designs/remote-memory.md, section 2's table of refusals, and section 5).
 
 import (
 	"bytes"
@@ -119,8 +119,8 @@ func TestOperationsAreRefused(t *testing.T) {
 	})
 }
 
-// Rule: a block that is none returns with its cookie and does nothing; one that asks for what the process has not got says so; and one
-// more than the ring has entries for is refused, not held.
+// Rule: a block that is none returns with its cookie and does nothing; one that asks for what the
+// process has not got says so; and one more than the ring has entries for is refused, not held.
 func TestOperationBlocksAreRefused(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 2}, net: near})
@@ -197,7 +197,8 @@ func before(seed uint32) []byte {
 	return b
 }
 
-// Rule: an operation on a window that is suspended waits at its sender and is carried out when the window is back; whoever had locked it has it no more.
+// Rule: an operation on a window that is suspended waits at its sender and is carried out when the
+// window is back; whoever had locked it has it no more.
 func TestSuspendedWindow(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 3, remote: moreRemote, net: near})
@@ -218,8 +219,8 @@ func TestSuspendedWindow(t *testing.T) {
 	})
 }
 
-// Rule: where all lines for answers are in use an operation is rejected for now, and nothing of it was done: it is carried out once, later
-// (section 2: no line, transient Busy, nothing executed).
+// Rule: where all lines for answers are in use an operation is rejected for now, and nothing of it
+// was done: it is carried out once, later (section 2: no line, transient Busy, nothing executed).
 func TestBusyWindow(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 2, slots: 256, remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 256}, net: near})
@@ -252,7 +253,8 @@ func TestBusyWindow(t *testing.T) {
 	})
 }
 
-// Rule: a put with a notification waits at its sender while the window's credit is used up, and nothing of its last packet is written before.
+// Rule: a put with a notification waits at its sender while the window's credit is used up, and
+// nothing of its last packet is written before.
 func TestWindowCredit(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: moreRemote, net: near})
@@ -293,7 +295,8 @@ func TestSilentOperations(t *testing.T) {
 	})
 }
 
-// Rule: after a window is closed no byte of its memory is read for answers that are under way: what they had they bring.
+// Rule: after a window is closed no byte of its memory is read for answers that are under way: what
+// they had they bring.
 func TestAnswersKeepWhatTheyHad(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 32768, Rights: allRights})
@@ -313,8 +316,9 @@ func TestAnswersKeepWhatTheyHad(t *testing.T) {
 	r.ends()
 }
 
-// Rule: an answer is taken from the node that was asked, for a request that is open, and no more than it asked for; others are refused with the
-// reason and change nothing (section 2: a response must match node and generation).
+// Rule: an answer is taken from the node that was asked, for a request that is open, and no more
+// than it asked for; others are refused with the reason and change nothing (section 2: a response
+// must match node and generation).
 func TestForgedAnswers(t *testing.T) {
 	var rejects []arctic.Reject
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, wrap: watchRejects(0, &rejects), route: []uint32{0, 1, 1}})
@@ -377,8 +381,8 @@ func (r *remoteBed) resynchronised() {
 	}
 }
 
-// Rule: an operation whose answer is owed and does not come is given up PeerTimeout after its packet was accepted, and says so. An answer that comes
-// later is to no request.
+// Rule: an operation whose answer is owed and does not come is given up PeerTimeout after its
+// packet was accepted, and says so. An answer that comes later is to no request.
 func TestAnswersThatDoNotCome(t *testing.T) {
 	lost, rejects := true, []arctic.Reject(nil)
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near,
@@ -418,7 +422,8 @@ func TestAnswersThatDoNotCome(t *testing.T) {
 	r.ends()
 }
 
-// Rule: what is complete while the context is switched out is told when it is back, once; what is owed to it then comes.
+// Rule: what is complete while the context is switched out is told when it is back, once; what is
+// owed to it then comes.
 func TestCompletionsWhileAway(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: moreRemote, net: near})

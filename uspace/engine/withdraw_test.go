@@ -1,8 +1,8 @@
 package engine_test
 
-// This file holds the rules of a process that wants the memory of a segment back
-// (segments.go): what others of its transfers do does not matter, and nothing of what it writes there
-// afterwards travels.
+// This file holds the rules of a process that wants the memory of a segment back (segments.go):
+// what others of its transfers do does not matter, and nothing of what it writes there afterwards
+// travels.
 
 import (
 	"bytes"
@@ -18,7 +18,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: a segment is busy with the transfers that are read from it, and with no others (Unregister).
+// Rule: a segment is busy with the transfers that are read from it, and with no others
+// (Unregister).
 func TestUnregisterBesideAnothersTransfer(t *testing.T) {
 	b, _, _ := flight(t, quick)
 	if err := b.ctx[0].Unregister(readOnly); err != nil {
@@ -32,8 +33,8 @@ func TestUnregisterBesideAnothersTransfer(t *testing.T) {
 	}
 }
 
-// Rule: Withdraw takes the memory from the card at once. The transfer comes back, its slot is retired, and
-// blocks in flight leave again without data.
+// Rule: Withdraw takes the memory from the card at once. The transfer comes back, its slot is
+// retired, and blocks in flight leave again without data.
 func TestWithdrawWithBlocksInFlight(t *testing.T) {
 	for _, peer := range []string{"answers", "silent"} {
 		b, m, old := flight(t, quick)
@@ -60,8 +61,8 @@ func TestWithdrawWithBlocksInFlight(t *testing.T) {
 	}
 }
 
-// Rule: a transfer whose source is withdrawn at any moment, over a network with every fault, is delivered whole, with what the
-// process put there before, or comes back; and not both.
+// Rule: a transfer whose source is withdrawn at any moment, over a network with every fault, is
+// delivered whole, with what the process put there before, or comes back; and not both.
 func TestWithdrawAtAnyMoment(t *testing.T) {
 	told, back := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -1,21 +1,25 @@
 package engine
 
-// This file is the time that remote writes take on a card whose times are known for each kind and step (Timing.Card; HPL-95-86, tables 3
-// and 4), instead of what heldwrite.go says of all bursts.
+// This file is the time that remote writes take on a card whose times are known for each kind and
+// step (Timing.Card; HPL-95-86, tables 3 and 4), instead of what heldwrite.go says of all bursts.
 //
-//   - Retrieval. Of direct I/O nothing: the processor stores request and data to the card itself. DMA: what starting takes, once a message,
-//     and the data over the bus, a block's in as many bursts as it takes: while one is sent the next is loaded (table 5).
-//   - Transmission: what sending a packet takes, its bytes onto the link included, so the network has no time for words. Behind the last packet of a
-//     message the card tells its host; nobody waits for that but the next packet.
-//   - Preprocessing: from the link to the card, by what the frame carries. That may be encrypted, so all that is behind the heads counts as data,
-//     and what is more than a packet holds is a block: what its way to the host takes before the first burst is the card's processor's, too.
-//   - Delivery: the data over the bus, and then the record. It carries the metadata, so those are not moved besides, unless they come
-//     with a packet that does not complete its area.
+//   - Retrieval. Of direct I/O nothing: the processor stores request and data to the card itself.
+//     DMA: what starting takes, once a message, and the data over the bus, a block's in as many
+//     bursts as it takes: while one is sent the next is loaded (table 5).
+//   - Transmission: what sending a packet takes, its bytes onto the link included, so the network
+//     has no time for words. Behind the last packet of a message the card tells its host; nobody
+//     waits for that but the next packet.
+//   - Preprocessing: from the link to the card, by what the frame carries. That may be encrypted,
+//     so all that is behind the heads counts as data, and what is more than a packet holds is a
+//     block: what its way to the host takes before the first burst is the card's processor's, too.
+//   - Delivery: the data over the bus, and then the record. It carries the metadata, so those are
+//     not moved besides, unless they come with a packet that does not complete its area.
 //
-// Frames without packets take no time, neither out nor in: Hamlyn had none. Requests that open, close and reset have no time but their
-// transactions, for the paper has none for them. It has none for operations on windows either: their packets, and those of answers, take what those of
-// a write with as many bytes take, and at their receiver their transactions (operateunit.go) and the record. So do multicasts and what members send on (chain.go), whose
-// data the card fetches by DMA.
+// Frames without packets take no time, neither out nor in: Hamlyn had none. Requests that open,
+// close and reset have no time but their transactions, for the paper has none for them. It has none
+// for operations on windows either: their packets, and those of answers, take what those of a write
+// with as many bytes take, and at their receiver their transactions (operateunit.go) and the
+// record. So do multicasts and what members send on (chain.go), whose data the card fetches by DMA.
 
 import (
 	"time"
@@ -45,8 +49,8 @@ func (u *units) place(w *unit, r *arctic.Remote, notifies bool) {
 	u.split(w, words)
 }
 
-// timeWrite notes in a line what its packet of a write takes the Transmit Scheduler: data and metadata are its bytes, last says that it is the
-// last of its message.
+// timeWrite notes in a line what its packet of a write takes the Transmit Scheduler: data and
+// metadata are its bytes, last says that it is the last of its message.
 func (c *Card) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
 	if c.units == nil || c.units.card == nil {
 		return
@@ -61,8 +65,8 @@ func (c *Card) timeWrite(ln *line, inSlot bool, data, metadata int, last bool) {
 	}
 }
 
-// arrives returns how long the Preprocessor of such a card works on a frame before anything in it is checked: what it says costs whoever sent it
-// at most as many packets as a frame may have.
+// arrives returns how long the Preprocessor of such a card works on a frame before anything in it
+// is checked: what it says costs whoever sent it at most as many packets as a frame may have.
 func arrives(t *timing.Card, b []byte) int64 {
 	f, err := arctic.Look(b)
 	if err != nil || f.Hello() || f.Packets() == 0 {

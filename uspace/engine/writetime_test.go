@@ -1,7 +1,7 @@
 package engine_test
 
-// This file tests the time of remote writes on a card whose times are known for each kind and step (writetime.go; HPL-95-86, tables 3 to 5), and
-// the blocks that such a card sends and takes.
+// This file tests the time of remote writes on a card whose times are known for each kind and step
+// (writetime.go; HPL-95-86, tables 3 to 5), and the blocks that such a card sends and takes.
 
 import (
 	"bytes"
@@ -37,8 +37,8 @@ func stepped(c *engine.Config) {
 	}}
 }
 
-// steppedBed is two such cards that know each other, with no unit busy, and when each of node 0's frames with packets has left. Node 1 has opened
-// its keyed segment, and areas 0 and 1.
+// steppedBed is two such cards that know each other, with no unit busy, and when each of node 0's
+// frames with packets has left. Node 1 has opened its keyed segment, and areas 0 and 1.
 func steppedBed(t *testing.T, change func(*engine.Config)) (r *remoteBed, left func() []int64) {
 	var times []int64
 	r = newRemoteBed(t, setup{cards: 2, net: near, tune: func(c *engine.Config) {
@@ -63,9 +63,10 @@ func steppedBed(t *testing.T, change func(*engine.Config)) (r *remoteBed, left f
 	return r, func() []int64 { return times }
 }
 
-// Rule: what a write takes is what the steps of its kind add up to (tables 3 and 4). Of direct I/O the card fetches nothing, and DMA is started once.
-// Sending and arriving count metadata as data. Over the receiver's bus go data alone where a record carries the metadata, which is at a packet that
-// completes its area, and both elsewhere.
+// Rule: what a write takes is what the steps of its kind add up to (tables 3 and 4). Of direct I/O
+// the card fetches nothing, and DMA is started once. Sending and arriving count metadata as data.
+// Over the receiver's bus go data alone where a record carries the metadata, which is at a packet
+// that completes its area, and both elsewhere.
 func TestWritesTakeTheStepsOfTheirKind(t *testing.T) {
 	data := make([]byte, 64)
 	four := []uint32{1, 2, 3, 4}
@@ -117,8 +118,9 @@ func TestWritesTakeTheStepsOfTheirKind(t *testing.T) {
 	}
 }
 
-// Rule: of a message of many packets DMA is started once, each packet is loaded while the one before is sent, and arrives while the one before is
-// written; so the bus is the narrowest way, and what its ends take counts once (table 5).
+// Rule: of a message of many packets DMA is started once, each packet is loaded while the one
+// before is sent, and arrives while the one before is written; so the bus is the narrowest way, and
+// what its ends take counts once (table 5).
 func TestMessageOfManyBlocks(t *testing.T) {
 	const n = 20
 	r, left := steppedBed(t, nil)
@@ -142,7 +144,8 @@ func TestMessageOfManyBlocks(t *testing.T) {
 	r.ends()
 }
 
-// Rule: telling the host that a message was sent is behind its last packet: nobody waits for that but the next packet (tables 3 and 4, in brackets).
+// Rule: telling the host that a message was sent is behind its last packet: nobody waits for that
+// but the next packet (tables 3 and 4, in brackets).
 func TestNoticeOfSendingIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		put   funi.Put
@@ -151,7 +154,8 @@ func TestNoticeOfSendingIsBehind(t *testing.T) {
 		"direct": {funi.Put{Data: make([]byte, 16)}, []int{89, 89 + 102 + 89}},
 		// The third packet is loaded while the second is sent and its notice made.
 		"two blocks": {funi.Put{Source: sources, Length: 2 * blockSize}, []int{106 + 288 + 277, 106 + 2*288 + 277, 106 + 2*288 + 106 + 288 + 277}},
-		// The card is busy with the notice of one when the next is loaded: 64 bytes take 36 cycles over the bus, and starting 106.
+		// The card is busy with the notice of one when the next is loaded: 64 bytes take 36 cycles
+		// over the bus, and starting 106.
 		"from memory": {funi.Put{Source: sources, Length: 64}, []int{106 + 36 + 53, 106 + 36 + 53 + 102 + 53}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +177,8 @@ func TestNoticeOfSendingIsBehind(t *testing.T) {
 	}
 }
 
-// Rule: what a write takes is the write's: a message behind it in the same line takes what every packet does.
+// Rule: what a write takes is the write's: a message behind it in the same line takes what every
+// packet does.
 func TestMessagesTakeNothingOfWrites(t *testing.T) {
 	r, left := steppedBed(t, func(c *engine.Config) { c.Lines, c.ReplyLines = 2, 1 })
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Data: make([]byte, 64)})
@@ -190,8 +195,9 @@ func TestMessagesTakeNothingOfWrites(t *testing.T) {
 	r.ends()
 }
 
-// Rule: frames without packets take no time: the answer to one direct write leaves when that is accepted, and both cards' lines are free when it has
-// arrived (HPL-95-86, 2.1: Hamlyn had no acknowledgments).
+// Rule: frames without packets take no time: the answer to one direct write leaves when that is
+// accepted, and both cards' lines are free when it has arrived (HPL-95-86, 2.1: Hamlyn had no
+// acknowledgments).
 func TestAnswersTakeNoTime(t *testing.T) {
 	r, left := steppedBed(t, nil)
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Data: make([]byte, 16)})
@@ -205,7 +211,8 @@ func TestAnswersTakeNoTime(t *testing.T) {
 	r.ends()
 }
 
-// Rule: nothing of a block is seen before its last burst has ended, and then all; it counts then, and with its share of the sum.
+// Rule: nothing of a block is seen before its last burst has ended, and then all; it counts then,
+// and with its share of the sum.
 func TestBlocksWaitForTheirTime(t *testing.T) {
 	r, _ := steppedBed(t, nil)
 	before := bytes.Clone(r.keyed[1])
@@ -228,8 +235,8 @@ func TestBlocksWaitForTheirTime(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a FIFO that is full of blocks rejects the next for now; it comes again, and all are there once (4.2 of designs/hamlyn.md: no packet is lost
-// for want of room at the card).
+// Rule: a FIFO that is full of blocks rejects the next for now; it comes again, and all are there
+// once (4.2 of designs/hamlyn.md: no packet is lost for want of room at the card).
 func TestFIFOOfBlocks(t *testing.T) {
 	r, _ := steppedBed(t, func(c *engine.Config) {
 		c.FIFO = 2
@@ -254,7 +261,8 @@ func TestFIFOOfBlocks(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a card takes a block that is longer than an entry of its FIFOs, of a card that is tuned otherwise, at once and behind all that waits there.
+// Rule: a card takes a block that is longer than an entry of its FIFOs, of a card that is tuned
+// otherwise, at once and behind all that waits there.
 func TestBlockThatNoEntryHolds(t *testing.T) {
 	for _, short := range []int{64, 128} {
 		t.Run(fmt.Sprint(short), func(t *testing.T) {
@@ -279,7 +287,8 @@ func TestBlockThatNoEntryHolds(t *testing.T) {
 	}
 }
 
-// Rule: a message of any length and metadata is all there when its one notification comes, whatever of it are blocks.
+// Rule: a message of any length and metadata is all there when its one notification comes, whatever
+// of it are blocks.
 func TestMessagesOfAnyLength(t *testing.T) {
 	r, _ := steppedBed(t, nil)
 	for _, size := range []int{65, 79, 80, 81, 496, 512, 513, 527, 528, 1024, 1030, 5000} {

@@ -1,7 +1,8 @@
 package engine_test
 
-// This file holds the rules of waking a process by what others write into its memory (funi/written.go): each write wakes who asks and sleeps, when the
-// data is there; nothing else does, and nobody who did not ask.
+// This file holds the rules of waking a process by what others write into its memory
+// (funi/written.go): each write wakes who asks and sleeps, when the data is there; nothing else
+// does, and nobody who did not ask.
 
 import (
 	"bytes"
@@ -22,7 +23,8 @@ const (
 	readKey    = 0x7777_0000_0006 // of one that nobody may write
 )
 
-// watchBed is two cards, or one, on which node 1 has a key slot, a window, and is the only member of chain 3.
+// watchBed is two cards, or one, on which node 1 has a key slot, a window, and is the only member
+// of chain 3.
 func watchBed(t testing.TB, cards int, tune func(*engine.Config)) *remoteBed {
 	r := newRemoteBed(t, setup{cards: cards, remote: moreRemote, net: near, tune: tune})
 	if cards == 1 {
@@ -53,7 +55,8 @@ func onWindow(op arctic.Operation, key uint64, operands []byte) funi.Operation {
 
 var some = bytes.Repeat([]byte{0xa5}, 16)
 
-// writesOfOthers are what others do that changes node 1's memory, and puts nothing into its queues and ring.
+// writesOfOthers are what others do that changes node 1's memory, and puts nothing into its queues
+// and ring.
 var writesOfOthers = map[string]func(r *remoteBed){
 	"a put to a key slot": func(r *remoteBed) { r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 8, Data: some}) },
 	"a reply":             func(r *remoteBed) { r.put(0, 1, funi.Reply, funi.Put{Key: theKey, Offset: 8, Data: some}) },
@@ -111,7 +114,8 @@ var noWrites = map[string]func(r *remoteBed){
 	},
 }
 
-// Rule: a write of another wakes a process that asked for that and sleeps, once, and both the wake and the new count come when data is there.
+// Rule: a write of another wakes a process that asked for that and sleeps, once, and both the wake
+// and the new count come when data is there.
 func TestWritesWake(t *testing.T) {
 	kinds := map[string]func(*engine.Config){"blocks": windowCards["blocks"], "packets": windowCards["packets"], "timed": timed, "units": units}
 	for kind, tune := range kinds {
@@ -163,7 +167,8 @@ func TestWritesWake(t *testing.T) {
 	}
 }
 
-// Rule: what changes nothing wakes nobody, and a process that did not ask, or no longer asks, is not woken and finds its page as it was.
+// Rule: what changes nothing wakes nobody, and a process that did not ask, or no longer asks, is
+// not woken and finds its page as it was.
 func TestWhatWakesNobody(t *testing.T) {
 	try := func(t *testing.T, do func(r *remoteBed), ask bool) {
 		r := watchBed(t, 2, nil)
@@ -190,8 +195,10 @@ func TestWhatWakesNobody(t *testing.T) {
 	}
 }
 
-// Rule: no write is lost between a look at memory and a sleep, in whatever order process and card act: who sleeps has seen all that is there, or is
-// on the list of those to wake. The process asks, looks, arms, looks at the page again, and sleeps (funi/written.go); it may stop asking, and scribble.
+// Rule: no write is lost between a look at memory and a sleep, in whatever order process and card
+// act: who sleeps has seen all that is there, or is on the list of those to wake. The process asks,
+// looks, arms, looks at the page again, and sleeps (funi/written.go); it may stop asking, and
+// scribble.
 func TestNoWriteIsMissed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := watchBed(t, rapid.IntRange(1, 2).Draw(rt, "cards"), rapid.SampledFrom([]func(*engine.Config){nil, timed}).Draw(rt, "card"))

@@ -1,7 +1,7 @@
 package funet_test
 
-// This file is the test bed: two nodes of a job in this process, on cards of their own in the namespaces of a lab, or on
-// the cards of daemons there.
+// This file is the test bed: two nodes of a job in this process, on cards of their own in the
+// namespaces of a lab, or on the cards of daemons there.
 
 import (
 	"context"
@@ -120,8 +120,8 @@ func await[T any](t testing.TB, what string, c <-chan T) (v T) {
 	return v
 }
 
-// twoNodes runs the program of an example on two nodes, each on a card in this process in a namespace of its own, and
-// returns their errors.
+// twoNodes runs the program of an example on two nodes, each on a card in this process in a
+// namespace of its own, and returns their errors.
 func twoNodes(program func(*funet.Endpoint) error) (err error) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {

@@ -1,6 +1,7 @@
 package funet_test
 
-// This file measures messages and calls between two hosts of a lab, each with a card in this process.
+// This file measures messages and calls between two hosts of a lab, each with a card in this
+// process.
 
 import (
 	"context"

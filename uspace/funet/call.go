@@ -11,17 +11,20 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Call runs a handler of Serve on a node with b and returns its answer, or its error (*am.RemoteError). Any number of
-// goroutines may call at the same time; am.MaxRemoteCalls calls are under way, one more waits.
+// Call runs a handler of Serve on a node with b and returns its answer, or its error
+// (*am.RemoteError). Any number of goroutines may call at the same time; am.MaxRemoteCalls calls
+// are under way, one more waits.
 //
-// When the context ends it returns at once; the handler may run nevertheless, and its answer is dropped. A node that is
-// gone, or dies meanwhile, is an *am.Undelivered error. Errors also are ErrNode, ErrNumber, ErrLong, and ErrHandler
-// within a handler. A call that returned no error was executed once.
+// When the context ends it returns at once; the handler may run nevertheless, and its answer is
+// dropped. A node that is gone, or dies meanwhile, is an *am.Undelivered error. Errors also are
+// ErrNode, ErrNumber, ErrLong, and ErrHandler within a handler. A call that returned no error was
+// executed once.
 func (e *Endpoint) Call(ctx context.Context, node int, handler uint32, b []byte) ([]byte, error) {
 	return e.AppendCall(ctx, nil, node, handler, b)
 }
 
-// AppendCall is Call that appends the answer to dst and returns that, so that a caller who gives room allocates nothing.
+// AppendCall is Call that appends the answer to dst and returns that, so that a caller who gives
+// room allocates nothing.
 func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler uint32, b []byte) ([]byte, error) {
 	if err := e.lock(); err != nil {
 		return dst, fmt.Errorf("calling node %d: %w", node, err)
@@ -58,14 +61,16 @@ func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler u
 	return e.am.StartCall(node, handler, b, w.finish)
 }
 
-// cancel ends an operation of package am, so that the program's memory is its own again. With the carrier all have ended.
+// cancel ends an operation of package am, so that the program's memory is its own again. With the
+// carrier all have ended.
 func (e *Endpoint) cancel(id am.ID) {
 	if e.released == nil {
 		e.am.Cancel(id)
 	}
 }
 
-// roomToCall reports whether package am can begin a call of a node, with the given number of bytes, without waiting.
+// roomToCall reports whether package am can begin a call of a node, with the given number of bytes,
+// without waiting.
 func (e *Endpoint) roomToCall(node, size int) bool {
 	if e.am.CallsUnderWay() >= am.MaxRemoteCalls || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
 		return false
@@ -84,9 +89,9 @@ type Pending struct {
 	waits    bool   // it has yet to be begun
 }
 
-// Go begins a call and does not wait; what is wrong with it Wait says. A b of more than am.ShortCall bytes must stay as it is
-// until Wait has returned, or after Cancel; a shorter one may be changed at once. A call that there is no room for yet is begun
-// by Wait.
+// Go begins a call and does not wait; what is wrong with it Wait says. A b of more than
+// am.ShortCall bytes must stay as it is until Wait has returned, or after Cancel; a shorter one may
+// be changed at once. A call that there is no room for yet is begun by Wait.
 func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	p := &Pending{endpoint: e, waiter: newWaiter(), node: node, handler: handler}
 	if len(b) > am.MaxCall {
@@ -112,7 +117,8 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	return p
 }
 
-// Wait returns what Call does. If the context ends first the call goes on, and Wait can be called again.
+// Wait returns what Call does. If the context ends first the call goes on, and Wait can be called
+// again.
 func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 	e, w := p.endpoint, p.waiter
 	if p.id == 0 && !p.waits { // it never began
@@ -135,7 +141,8 @@ func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 	return w.answer, nil
 }
 
-// Cancel ends the call; Wait then returns am.ErrCancelled, unless the answer has come. The handler may run nevertheless.
+// Cancel ends the call; Wait then returns am.ErrCancelled, unless the answer has come. The handler
+// may run nevertheless.
 func (p *Pending) Cancel() {
 	if p.endpoint.lock() != nil {
 		return

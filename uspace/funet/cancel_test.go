@@ -1,7 +1,7 @@
 package funet_test
 
-// This file tests cancellation: every call that waits ends within 10 ms of the end of its context, in the median, on
-// both kinds of card, alone and beside a goroutine that leads.
+// This file tests cancellation: every call that waits ends within 10 ms of the end of its context,
+// in the median, on both kinds of card, alone and beside a goroutine that leads.
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// prompt is how long after the end of its context a call may wait, by the clock of clock_test.go, in the
-// median of times trials.
+// prompt is how long after the end of its context a call may wait, by the clock of clock_test.go,
+// in the median of times trials.
 const (
 	prompt = 10 * time.Millisecond
 	times  = 20
@@ -27,7 +27,8 @@ const (
 
 var errAsked = errors.New("the user asked for it")
 
-// stuck is a handler number whose calls are never answered, because the node never handles anything.
+// stuck is a handler number whose calls are never answered, because the node never handles
+// anything.
 const stuck = 100
 
 // waits are all calls that wait, by name; each waits for a node that is open and does nothing.
@@ -85,7 +86,8 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 			return funet.Reduce(ctx, e, 0, am.Sum, []float64{1})
 		},
 		"func Scan": func(ctx context.Context, e *funet.Endpoint) error {
-			return until(ctx, func() error { return funet.Scan(ctx, e, am.Sum, []int64{1}) }) // the first node waits for nobody
+			// the first node waits for nobody
+			return until(ctx, func() error { return funet.Scan(ctx, e, am.Sum, []int64{1}) })
 		},
 		"a long Send": func(ctx context.Context, e *funet.Endpoint) error {
 			return e.Send(ctx, 1, stuck, make([]byte, 100_000))
@@ -109,8 +111,8 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 	}
 }
 
-// apart are the calls with a context that have tests of their own: TestCloseIsCancelled, and TestStreamsFail of what Reader and
-// Writer return.
+// apart are the calls with a context that have tests of their own: TestCloseIsCancelled, and
+// TestStreamsFail of what Reader and Writer return.
 var apart = []string{"Close", "Reader", "Writer"}
 
 // Rule: no method that takes a context is missing from the table.
@@ -157,7 +159,8 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 func TestAgreeIsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.options[0].Rejoin, b.options[1].Rejoin = true, true
-		if b.options[0].Life = 1; b.options[0].Attach != nil { // a later life, or Agree would have nothing to do
+		// a later life, or Agree would have nothing to do
+		if b.options[0].Life = 1; b.options[0].Attach != nil {
 			b.options[0].Attach.Life = 1
 		}
 		endSoon(t, b, map[string]func(context.Context, *funet.Endpoint) error{agree: waits()[agree]})
@@ -166,7 +169,8 @@ func TestAgreeIsCancelled(t *testing.T) {
 
 const agree = "Agree"
 
-// endSoon measures calls on node 0 of two, alone and beside a goroutine that leads. Node 1 handles nothing.
+// endSoon measures calls on node 0 of two, alone and beside a goroutine that leads. Node 1 handles
+// nothing.
 func endSoon(t *testing.T, b *bed, calls map[string]func(context.Context, *funet.Endpoint) error) {
 	t.Helper()
 	e := b.open(0)
@@ -196,7 +200,8 @@ func endSoon(t *testing.T, b *bed, calls map[string]func(context.Context, *funet
 	}
 }
 
-// deafen lets the card of a node run until the test ends: so the node is there, for however long, and handles nothing.
+// deafen lets the card of a node run until the test ends: so the node is there, for however long,
+// and handles nothing.
 func deafen(t *testing.T, e *funet.Endpoint) {
 	var over atomic.Bool
 	ended := make(chan error, 1)
@@ -235,8 +240,9 @@ func cancelOne(t *testing.T, name string, e *funet.Endpoint, c *clock, call func
 	return took
 }
 
-// Rule: Close ends with its context, by hand as well as by a deadline, and says that something was left. Detaching from
-// the interfaces takes steps of some milliseconds after that, which are no waits.
+// Rule: Close ends with its context, by hand as well as by a deadline, and says that something was
+// left. Detaching from the interfaces takes steps of some milliseconds after that, which are no
+// waits.
 func TestCloseIsCancelled(t *testing.T) {
 	for _, end := range []string{"by hand", "deadline"} {
 		t.Run(end, func(t *testing.T) {
@@ -249,8 +255,9 @@ func TestCloseIsCancelled(t *testing.T) {
 					}
 				}
 				e := b.open(0)
-				b.open(1)                      // handles nothing
-				for failed := 0; failed < 3; { // in a row: the other node has no room, and is not just slow
+				b.open(1) // handles nothing
+				// in a row: the other node has no room, and is not just slow
+				for failed := 0; failed < 3; {
 					full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 					if failed++; e.Send(full, 1, stuck, nil) == nil {
 						failed = 0

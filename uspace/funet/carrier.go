@@ -10,20 +10,21 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Carrier is the part of a card that an endpoint uses. The card is in this process (card.Card) or in a daemon
-// (attach.Client). Interrupt is for any goroutine; everything else is for one at a time, which the endpoint's lock sees
-// to.
+// Carrier is the part of a card that an endpoint uses. The card is in this process (card.Card) or
+// in a daemon (attach.Client). Interrupt is for any goroutine; everything else is for one at a
+// time, which the endpoint's lock sees to.
 type Carrier interface {
 	// Interface is the process's end of the queues.
 	Interface() *funi.Interface
-	// Drive lets the card run. When there is nothing to do it may sleep for some milliseconds, which a message ends, and
-	// Interrupt.
+	// Drive lets the card run. When there is nothing to do it may sleep for some milliseconds,
+	// which a message ends, and Interrupt.
 	Drive()
 	// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
 	Look()
 	// Now is the card's clock, in nanoseconds.
 	Now() int64
-	// Segment returns new memory of the given number of bytes, all 0, that the card may use, at an address.
+	// Segment returns new memory of the given number of bytes, all 0, that the card may use, at an
+	// address.
 	Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error)
 	// Register lets the card use memory of the process; a daemon's refuses (attach.ErrOwnMemory).
 	Register(funi.Segment) error

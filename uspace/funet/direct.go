@@ -1,6 +1,7 @@
 package funet
 
-// This file is a place in a job of direct ports: the daemon admits the process, which then has a card of its own.
+// This file is a place in a job of direct ports: the daemon admits the process, which then has a
+// card of its own.
 
 import (
 	"context"
@@ -16,7 +17,8 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// direct opens a card on a port of the daemon's. The program may pass it on between threads, as it may a daemon's.
+// direct opens a card on a port of the daemon's. The program may pass it on between threads, as it
+// may a daemon's.
 func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Place, error) {
 	p, err := attach.OpenPort(cfg)
 	if err != nil {

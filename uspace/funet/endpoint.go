@@ -14,21 +14,23 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Endpoint is a process's place in a job. All methods are for any goroutine, but for handlers: one of these may use its
-// Message, and otherwise only what does not wait (ErrHandler).
+// Endpoint is a process's place in a job. All methods are for any goroutine, but for handlers: one
+// of these may use its Message, and otherwise only what does not wait (ErrHandler).
 type Endpoint struct {
 	carrier Carrier
 	iface   *funi.Interface
 	end     context.CancelCauseFunc // of the carrier's own context, which ends its waits
 	onError func(error)             // nil: none
 
-	mu     sync.Mutex            // everything below, but for the atomic ones
-	want   atomic.Int32          // goroutines that have not got it at once
-	runner atomic.Uintptr        // the goroutine that may be in code of the program, with mu; 0: none
+	mu   sync.Mutex   // everything below, but for the atomic ones
+	want atomic.Int32 // goroutines that have not got it at once
+	// the goroutine that may be in code of the program, with mu; 0: none
+	runner atomic.Uintptr
 	cause  atomic.Pointer[error] // why the endpoint is of no more use; nil: it is
 
-	am         *am.Endpoint
-	turns      int                     // polls in vain between two times that other goroutines may run
+	am *am.Endpoint
+	// polls in vain between two times that other goroutines may run
+	turns      int
 	leading    bool                    // a goroutine polls (wait.go)
 	lent       bool                    // the leader waits for the lock that it has let others have
 	inside     int                     // goroutines in a wait
@@ -56,7 +58,8 @@ type Endpoint struct {
 // lingerMost is how long Close waits when its context has no deadline: as long as a daemon does.
 const lingerMost = time.Minute
 
-// grace is how long a carrier has to end its wait at the deadline by itself, and to say what was left.
+// grace is how long a carrier has to end its wait at the deadline by itself, and to say what was
+// left.
 const grace = 5 * time.Millisecond
 
 // newEndpoint puts the parts together.
@@ -80,11 +83,12 @@ func (e *Endpoint) Node() int { return e.am.Node() }
 // Nodes returns how many processes the job has.
 func (e *Endpoint) Nodes() int { return e.am.Nodes() }
 
-// Carrier returns the card, for its clock, counters and faults. Only Now of an open endpoint may be called beside others.
+// Carrier returns the card, for its clock, counters and faults. Only Now of an open endpoint may be
+// called beside others.
 func (e *Endpoint) Carrier() Carrier { return e.carrier }
 
-// Err returns why the endpoint is of no more use: ErrClosed, the error or panic of a handler, that the daemon has gone; nil
-// while it is. Handlers may call it.
+// Err returns why the endpoint is of no more use: ErrClosed, the error or panic of a handler, that
+// the daemon has gone; nil while it is. Handlers may call it.
 func (e *Endpoint) Err() error {
 	if c := e.cause.Load(); c != nil {
 		return *c
@@ -92,8 +96,9 @@ func (e *Endpoint) Err() error {
 	return nil
 }
 
-// AM gives f the active messages of the endpoint, with its lock: words, transfers and shared memory (package am), whose
-// rules hold. Whatever f waits for all others wait for, too. It returns what f does; ErrHandler within a handler.
+// AM gives f the active messages of the endpoint, with its lock: words, transfers and shared memory
+// (package am), whose rules hold. Whatever f waits for all others wait for, too. It returns what f
+// does; ErrHandler within a handler.
 func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
@@ -108,10 +113,11 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 	return f(e.am)
 }
 
-// Close waits until everything sent has been delivered, at most until the context ends (without a deadline a minute),
-// and gives the place in the job back. Messages that have not been handled are discarded: where others may still send
-// something, a Barrier comes first. Everything that waits on the endpoint returns ErrClosed, and so does a second Close.
-// It returns an error when something was left undelivered. ErrHandler within a handler.
+// Close waits until everything sent has been delivered, at most until the context ends (without a
+// deadline a minute), and gives the place in the job back. Messages that have not been handled are
+// discarded: where others may still send something, a Barrier comes first. Everything that waits on
+// the endpoint returns ErrClosed, and so does a second Close. It returns an error when something
+// was left undelivered. ErrHandler within a handler.
 func (e *Endpoint) Close(ctx context.Context) error {
 	if !e.mu.TryLock() {
 		if err := e.contend(); err != nil {

@@ -31,7 +31,8 @@ const (
 	refuse
 )
 
-// Rule: a message of any bytes arrives whole, once, with its sender, and so does its reply; empty and nil ones too.
+// Rule: a message of any bytes arrives whole, once, with its sender, and so does its reply; empty
+// and nil ones too.
 func TestMessages(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
@@ -82,8 +83,8 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// Rule: calls of many goroutines at the same time each get their own answer, or their own error, while others send,
-// wait and stand at a barrier.
+// Rule: calls of many goroutines at the same time each get their own answer, or their own error,
+// while others send, wait and stand at a barrier.
 func TestGoroutines(t *testing.T) {
 	const calls = 300
 	for _, n := range []int{1, 2, 8} {
@@ -153,7 +154,8 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// Rule: calls that were begun go on side by side, and each Pending has its own answer; more than there is room for, too.
+// Rule: calls that were begun go on side by side, and each Pending has its own answer; more than
+// there is room for, too.
 func TestPending(t *testing.T) {
 	const calls = 2000 // more than a send queue has slots
 	onBoth(t, func(t *testing.T, b *bed) {
@@ -183,7 +185,8 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// Rule: what is used after Close says so with a sentinel error, which is net.ErrClosed as well, and does not hang.
+// Rule: what is used after Close says so with a sentinel error, which is net.ErrClosed as well, and
+// does not hang.
 func TestClosed(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		ctx := t.Context()
@@ -192,7 +195,8 @@ func TestClosed(t *testing.T) {
 		go func() { waiting <- e.Run(ctx) }()
 		go func() { waiting <- e.Wait(ctx, func() bool { return false }) }()
 		go func() { waiting <- e.Barrier(ctx) }()
-		time.Sleep(20 * time.Millisecond) // most likely all of them wait; the rule holds for those that do not, too
+		// most likely all of them wait; the rule holds for those that do not, too
+		time.Sleep(20 * time.Millisecond)
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		_ = e.Close(short) // the barrier's message is for a node that is not there
@@ -230,7 +234,8 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// Rule: whatever a handler, or a condition, calls that could wait says ErrHandler; replies are for the handler's own goroutine.
+// Rule: whatever a handler, or a condition, calls that could wait says ErrHandler; replies are for
+// the handler's own goroutine.
 func TestFromAHandler(t *testing.T) {
 	b := newBed(t, "embedded")
 	b.both(func(ctx context.Context, e *funet.Endpoint) error {
@@ -282,8 +287,8 @@ func TestFromAHandler(t *testing.T) {
 	})
 }
 
-// Rule: a handler that panics ends its endpoint with the value and the stack, wherever it was waited for, and the other
-// node sees it leave.
+// Rule: a handler that panics ends its endpoint with the value and the stack, wherever it was
+// waited for, and the other node sees it leave.
 func TestPanic(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		ctx := t.Context()
@@ -321,7 +326,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Rule: the error of a handler ends the use of its endpoint, unless OnError takes it; that of a call's handler does not.
+// Rule: the error of a handler ends the use of its endpoint, unless OnError takes it; that of a
+// call's handler does not.
 func TestHandlerErrors(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
@@ -360,8 +366,8 @@ func TestHandlerErrors(t *testing.T) {
 	}
 }
 
-// Rule: who has sent a message to a handler that is not there is told which, and on which node, by the next call that waits, or by OnError
-// (*am.Undelivered, ErrNoHandler); the endpoint goes on.
+// Rule: who has sent a message to a handler that is not there is told which, and on which node, by
+// the next call that waits, or by OnError (*am.Undelivered, ErrNoHandler); the endpoint goes on.
 func TestNoHandlerThere(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		took := make(chan error, 1)
@@ -390,7 +396,8 @@ func TestNoHandlerThere(t *testing.T) {
 	})
 }
 
-// Rule: a barrier, and another operation of all nodes, that ends before all have come names the node that has not (Missing).
+// Rule: a barrier, and another operation of all nodes, that ends before all have come names the
+// node that has not (Missing).
 func TestWhoIsMissing(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		e := b.open(0)
@@ -460,7 +467,8 @@ func TestTooLong(t *testing.T) {
 	})
 }
 
-// Rule: calls and answers of any length arrive whole, of several goroutines at once, by Call and by Go, which copies a short request.
+// Rule: calls and answers of any length arrive whole, of several goroutines at once, by Call and by
+// Go, which copies a short request.
 func TestLongCalls(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {

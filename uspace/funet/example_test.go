@@ -16,14 +16,15 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// Two nodes of a job; each is a process of its own as a rule, which calls funet.Open with no options and is started by
-// funet run. Here both are in this process (twoNodes).
+// Two nodes of a job; each is a process of its own as a rule, which calls funet.Open with no
+// options and is started by funet run. Here both are in this process (twoNodes).
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	program := func(e *funet.Endpoint) error {
 		defer e.Close(ctx)
-		err := e.Serve(1, func(m *funet.Message) ([]byte, error) { // every node registers the same, first of all
+		// every node registers the same, first of all
+		err := e.Serve(1, func(m *funet.Message) ([]byte, error) {
 			return fmt.Appendf(nil, "hello %s, node %d speaking", m.Bytes, e.Node()), nil
 		})
 		if err != nil {
@@ -130,8 +131,8 @@ func ExampleEndpoint_Arm() {
 	// Output: node 1 says hello
 }
 
-// Go's own runtime waits for the descriptor: the goroutine sleeps, and no thread does. (A goroutine that calls Run is
-// simpler; its thread sleeps in the kernel.)
+// Go's own runtime waits for the descriptor: the goroutine sleeps, and no thread does. (A goroutine
+// that calls Run is simpler; its thread sleeps in the kernel.)
 func ExampleEndpoint_Fd() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -177,7 +178,8 @@ func ExampleEndpoint_Fd() {
 			if n > 0 || !e.Arm() {
 				continue
 			}
-			err = conn.Read(func(fd uintptr) bool { // looks before the goroutine sleeps, and each time that it wakes
+			// looks before the goroutine sleeps, and each time that it wakes
+			err = conn.Read(func(fd uintptr) bool {
 				n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 				return n > 0 && err == nil
 			})

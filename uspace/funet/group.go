@@ -69,22 +69,24 @@ func (e *Endpoint) all(ctx context.Context, f func(g *collective.Group) error) e
 	return f(t.group)
 }
 
-// Broadcast brings the root's b to all nodes' b (MPI_Bcast). This and the following are called by all nodes, in the same
-// order, with the same root and with memory of the same lengths. After an error, such as the end of the context, the
-// nodes are not at the same place any more, and nothing of the kind can be called again. Errors are ErrLengths, ErrRoot,
-// that a node is gone (*am.Undelivered), that the context ended, and ErrHandler within a handler. A *Missing in them says for which nodes it
-// waited.
+// Broadcast brings the root's b to all nodes' b (MPI_Bcast). This and the following are called by
+// all nodes, in the same order, with the same root and with memory of the same lengths. After an
+// error, such as the end of the context, the nodes are not at the same place any more, and nothing
+// of the kind can be called again. Errors are ErrLengths, ErrRoot, that a node is gone
+// (*am.Undelivered), that the context ended, and ErrHandler within a handler. A *Missing in them
+// says for which nodes it waited.
 func (e *Endpoint) Broadcast(ctx context.Context, root int, b []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.Broadcast(root, b) })
 }
 
-// Gather brings all nodes' send to the root's recv, in the order of the nodes (MPI_Gather). Other nodes need no recv.
+// Gather brings all nodes' send to the root's recv, in the order of the nodes (MPI_Gather). Other
+// nodes need no recv.
 func (e *Endpoint) Gather(ctx context.Context, root int, send, recv []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.Gather(root, send, recv) })
 }
 
-// Scatter brings each node its block of the root's send, which has as many as there are nodes, to recv (MPI_Scatter).
-// Other nodes need no send.
+// Scatter brings each node its block of the root's send, which has as many as there are nodes, to
+// recv (MPI_Scatter). Other nodes need no send.
 func (e *Endpoint) Scatter(ctx context.Context, root int, send, recv []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.Scatter(root, send, recv) })
 }
@@ -94,8 +96,8 @@ func (e *Endpoint) AllGather(ctx context.Context, send, recv []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.AllGather(send, recv) })
 }
 
-// AllToAll brings block i of each node's send to node i, where that of node j is block j of recv (MPI_Alltoall).
-// Both have as many equally long blocks as there are nodes.
+// AllToAll brings block i of each node's send to node i, where that of node j is block j of recv
+// (MPI_Alltoall). Both have as many equally long blocks as there are nodes.
 func (e *Endpoint) AllToAll(ctx context.Context, send, recv []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.AllToAll(send, recv) })
 }
@@ -103,9 +105,10 @@ func (e *Endpoint) AllToAll(ctx context.Context, send, recv []byte) error {
 // Number is a type that reductions compute with.
 type Number = collective.Number
 
-// Reduce combines the nodes' v, element by element, and puts the result into the root's v (MPI_Reduce); what is in that of
-// the others afterwards is of no use. The order of the operations depends on the number of nodes and the root alone. An
-// operation that there is not is am.ErrOperation.
+// Reduce combines the nodes' v, element by element, and puts the result into the root's v
+// (MPI_Reduce); what is in that of the others afterwards is of no use. The order of the operations
+// depends on the number of nodes and the root alone. An operation that there is not is
+// am.ErrOperation.
 func Reduce[T Number](ctx context.Context, e *Endpoint, root int, op am.Operation, v []T) error {
 	return e.all(ctx, func(g *collective.Group) error { return collective.Reduce(g, root, op, v) })
 }
@@ -115,7 +118,8 @@ func AllReduce[T Number](ctx context.Context, e *Endpoint, op am.Operation, v []
 	return e.all(ctx, func(g *collective.Group) error { return collective.AllReduce(g, op, v) })
 }
 
-// Scan combines the v of the nodes up to this one, itself included, and puts the result into v (MPI_Scan).
+// Scan combines the v of the nodes up to this one, itself included, and puts the result into v
+// (MPI_Scan).
 func Scan[T Number](ctx context.Context, e *Endpoint, op am.Operation, v []T) error {
 	return e.all(ctx, func(g *collective.Group) error { return collective.Scan(g, op, v) })
 }

@@ -2,13 +2,15 @@ package funet
 
 // This file is the lock of an endpoint: any goroutine may call it, one at a time is inside.
 //
-// Who finds the lock free takes it with one atomic operation. Who does not says that it wants it, and ends the sleep of
-// the goroutine that polls (wait.go), which then gives the lock up between two polls. Nobody keeps the lock while it
-// waits for something, but for a handler that does: so who wants it gets it soon, and needs no context.
+// Who finds the lock free takes it with one atomic operation. Who does not says that it wants it,
+// and ends the sleep of the goroutine that polls (wait.go), which then gives the lock up between
+// two polls. Nobody keeps the lock while it waits for something, but for a handler that does: so
+// who wants it gets it soon, and needs no context.
 
 import "runtime"
 
-// lock takes the lock, or returns why the endpoint is of no more use; ErrHandler if this very goroutine has it.
+// lock takes the lock, or returns why the endpoint is of no more use; ErrHandler if this very
+// goroutine has it.
 func (e *Endpoint) lock() error {
 	if !e.mu.TryLock() {
 		if err := e.contend(); err != nil {
@@ -34,8 +36,8 @@ func (e *Endpoint) contend() error {
 	return nil
 }
 
-// unlock gives the lock back. An event loop that sleeps since Arm looks again: the card may have done on this call what
-// would have ended its sleep.
+// unlock gives the lock back. An event loop that sleeps since Arm looks again: the card may have
+// done on this call what would have ended its sleep.
 func (e *Endpoint) unlock() {
 	if e.armed {
 		e.armed = false
@@ -47,8 +49,9 @@ func (e *Endpoint) unlock() {
 	e.mu.Unlock()
 }
 
-// yield has the leader let another goroutine have the lock, if one wants it. That one does not yield in turn: what it
-// begins in package am is not done when package am lets the card run, and nobody may be in there meanwhile.
+// yield has the leader let another goroutine have the lock, if one wants it. That one does not
+// yield in turn: what it begins in package am is not done when package am lets the card run, and
+// nobody may be in there meanwhile.
 func (e *Endpoint) yield() {
 	if e.want.Load() == 0 || e.lent {
 		return

@@ -19,7 +19,8 @@ type quiet struct{ *card.Card }
 
 func (quiet) Interrupt() {}
 
-// BenchmarkLock measures the lock of a lone caller, beside a counter that has none, and callers that contend for it.
+// BenchmarkLock measures the lock of a lone caller, beside a counter that has none, and callers
+// that contend for it.
 func BenchmarkLock(b *testing.B) {
 	e := &Endpoint{carrier: quiet{}}
 	b.Run("none", func(b *testing.B) {
@@ -57,7 +58,8 @@ func BenchmarkLock(b *testing.B) {
 	}
 }
 
-// Rule: one goroutine at a time has the lock; the one that has it and runs the program's code is refused, and no other.
+// Rule: one goroutine at a time has the lock; the one that has it and runs the program's code is
+// refused, and no other.
 func TestLockTellsGoroutinesApart(t *testing.T) {
 	e := &Endpoint{carrier: quiet{}}
 	if err := e.lock(); err != nil {
@@ -90,7 +92,8 @@ func TestLockTellsGoroutinesApart(t *testing.T) {
 	others.Wait()
 }
 
-// Rule: the identity of a goroutine is its own as long as it runs, also after it has been on another thread.
+// Rule: the identity of a goroutine is its own as long as it runs, also after it has been on
+// another thread.
 func TestGoroutine(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[uintptr]bool{}
@@ -120,8 +123,9 @@ type drives struct{ quiet }
 
 func (drives) Drive() {}
 
-// Rule: a goroutine that begins an operation keeps the lock while package am lets the card run, also where another one
-// leads and has given the lock up for it: package am is in the middle of something.
+// Rule: a goroutine that begins an operation keeps the lock while package am lets the card run,
+// also where another one leads and has given the lock up for it: package am is in the middle of
+// something.
 func TestOnlyTheLeaderYields(t *testing.T) {
 	memory, err := funi.NewMemory(4)
 	if err != nil {
@@ -131,7 +135,8 @@ func TestOnlyTheLeaderYields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Endpoint{carrier: drives{}, iface: iface, leading: true, lent: true} // another goroutine leads
+	// another goroutine leads
+	e := &Endpoint{carrier: drives{}, iface: iface, leading: true, lent: true}
 	if e.am, err = am.New(iface, 0, 2, e.drive, 1); err != nil {
 		t.Fatal(err)
 	}

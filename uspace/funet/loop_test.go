@@ -68,8 +68,8 @@ func readable(fd int) bool {
 	return n > 0
 }
 
-// Rule: an event loop that follows Arm's rule handles every message, also while other goroutines use the endpoint, whose
-// polls take from the card what would have woken the loop.
+// Rule: an event loop that follows Arm's rule handles every message, also while other goroutines
+// use the endpoint, whose polls take from the card what would have woken the loop.
 func TestEventLoop(t *testing.T) {
 	const messages = 500
 	for name, loop := range loops {

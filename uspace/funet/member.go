@@ -1,6 +1,7 @@
 package funet
 
-// This file is jobs whose nodes may die and join again (Options.Rejoin): the events, as a channel, and what nodes agree on.
+// This file is jobs whose nodes may die and join again (Options.Rejoin): the events, as a channel,
+// and what nodes agree on.
 
 import (
 	"context"
@@ -58,14 +59,15 @@ func (e *Endpoint) rejoin(life int) error {
 	return e.am.Rejoin(am.RejoinOptions{Life: life, Now: e.carrier.Now, Event: e.events.put})
 }
 
-// Events tells which nodes leave and join, in the order in which this node learns it, and each before a message of the
-// life that has joined is handled. It is closed with the endpoint; nil without Options.Rejoin. A program that does not
-// take them loses only a Joined together with the Left that follows it. Nothing is told while nobody calls the
-// endpoint: a goroutine waits on it, in Run for example.
+// Events tells which nodes leave and join, in the order in which this node learns it, and each
+// before a message of the life that has joined is handled. It is closed with the endpoint; nil
+// without Options.Rejoin. A program that does not take them loses only a Joined together with the
+// Left that follows it. Nothing is told while nobody calls the endpoint: a goroutine waits on it,
+// in Run for example.
 func (e *Endpoint) Events() <-chan Event { return e.events.to }
 
-// Life returns how many processes were a node before the one that is it now, as far as is known; 0 without
-// Options.Rejoin.
+// Life returns how many processes were a node before the one that is it now, as far as is known; 0
+// without Options.Rejoin.
 func (e *Endpoint) Life(node int) (life int) {
 	if e.lock() != nil {
 		return 0
@@ -83,10 +85,12 @@ func (e *Endpoint) Present(node int) bool {
 	return e.am.Present(node)
 }
 
-// Agree returns when all nodes of the job are there and have called it, and know each other's lives; from then on Barrier
-// and the other collective calls work again until the next event. It returns at once where they work, so a program may
-// call it before each of them. It waits for nodes that have left until they have joined. One that ended with its context, or with a message that came back, goes on where it stopped when it is
-// called again. Errors: am.ErrRejoin without Options.Rejoin.
+// Agree returns when all nodes of the job are there and have called it, and know each other's
+// lives; from then on Barrier and the other collective calls work again until the next event. It
+// returns at once where they work, so a program may call it before each of them. It waits for nodes
+// that have left until they have joined. One that ended with its context, or with a message that
+// came back, goes on where it stopped when it is called again. Errors: am.ErrRejoin without
+// Options.Rejoin.
 func (e *Endpoint) Agree(ctx context.Context) error {
 	const doing = "agreeing on who is there"
 	return e.all(ctx, func(g *collective.Group) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// run serves on an endpoint until the test ends, as main programs do. Messages that come back are the business of the
-// other goroutines.
+// run serves on an endpoint until the test ends, as main programs do. Messages that come back are
+// the business of the other goroutines.
 func run(t *testing.T, e *funet.Endpoint) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -36,8 +36,9 @@ func run(t *testing.T, e *funet.Endpoint) {
 	})
 }
 
-// Rule: who dies has left and who is started again has joined, for the others, each once and in this order; calls to it
-// fail meanwhile, and barriers until Agree; who closes its endpoint has left at once.
+// Rule: who dies has left and who is started again has joined, for the others, each once and in
+// this order; calls to it fail meanwhile, and barriers until Agree; who closes its endpoint has
+// left at once.
 func TestRejoin(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

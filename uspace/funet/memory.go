@@ -1,6 +1,7 @@
 package funet
 
-// This file is memory that other nodes may read and write, and that the card sends from without a copy.
+// This file is memory that other nodes may read and write, and that the card sends from without a
+// copy.
 
 import (
 	"cmp"
@@ -14,7 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Addresses that Alloc gives out; those below are the program's own, for Share, and those above the library's.
+// Addresses that Alloc gives out; those below are the program's own, for Share, and those above the
+// library's.
 const (
 	firstAddress = 0x4000_0000
 	endAddress   = 0xA000_0000
@@ -33,8 +35,8 @@ type block struct {
 	keyed bool // for windows, until Close
 }
 
-// Memory for messages, in bytes, where Options does not say it. A message that is longer than that has room for gets a segment of its own
-// (am.Memory.Grow).
+// Memory for messages, in bytes, where Options does not say it. A message that is longer than that
+// has room for gets a segment of its own (am.Memory.Grow).
 const (
 	embeddedMemory = 64 << 20 // which become memory when they are used
 	attachedMemory = 4 << 20  // a daemon makes and locks all of it at once
@@ -67,13 +69,13 @@ func (e *Endpoint) useMemory(limit int) error {
 	return nil
 }
 
-// Alloc returns memory of the given number of bytes, 1 to 1.5*2^30, all 0, that the card may use, wherever the card is: transfers may go
-// from and to it, and other nodes may read and write it at the address of Address (am.Endpoint.Get, Put and so on). It is the program's until
-// Free or Close.
+// Alloc returns memory of the given number of bytes, 1 to 1.5*2^30, all 0, that the card may use,
+// wherever the card is: transfers may go from and to it, and other nodes may read and write it at
+// the address of Address (am.Endpoint.Get, Put and so on). It is the program's until Free or Close.
 //
-// The address is the lowest where the memory fits, on a page. So nodes that allocate the same in the same order have the
-// same addresses, as in a symmetric heap of OpenSHMEM. A card has at most 64 segments, and a daemon's gives no more than
-// its administrator allows (attach.ErrQuota).
+// The address is the lowest where the memory fits, on a page. So nodes that allocate the same in
+// the same order have the same addresses, as in a symmetric heap of OpenSHMEM. A card has at most
+// 64 segments, and a daemon's gives no more than its administrator allows (attach.ErrQuota).
 func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
 	if err := e.lock(); err != nil {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
@@ -139,8 +141,8 @@ func (e *Endpoint) Address(b []byte) (uint32, error) {
 	return e.memory.blocks[at].base, nil
 }
 
-// Free gives memory that Alloc returned back. It must not be touched afterwards. While transfers use it the card refuses
-// (attach.ErrBusy, engine.ErrSegmentBusy); it can be called again.
+// Free gives memory that Alloc returned back. It must not be touched afterwards. While transfers
+// use it the card refuses (attach.ErrBusy, engine.ErrSegmentBusy); it can be called again.
 func (e *Endpoint) Free(b []byte) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("freeing memory: %w", err)
@@ -157,8 +159,9 @@ func (e *Endpoint) Free(b []byte) error {
 	return nil
 }
 
-// Share lets the card and other nodes use memory that the program has, at addresses below 0x40000000. A card in this
-// process can; a daemon's refuses it (attach.ErrOwnMemory): there Alloc the memory, and build the data in it.
+// Share lets the card and other nodes use memory that the program has, at addresses below
+// 0x40000000. A card in this process can; a daemon's refuses it (attach.ErrOwnMemory): there Alloc
+// the memory, and build the data in it.
 func (e *Endpoint) Share(region funi.Segment) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sharing memory: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: memory of Alloc works on both kinds of card, and has the same addresses on nodes that allocate the same; what is
-// freed can be given out again, and what is not Alloc's is refused.
+// Rule: memory of Alloc works on both kinds of card, and has the same addresses on nodes that
+// allocate the same; what is freed can be given out again, and what is not Alloc's is refused.
 func TestAlloc(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
@@ -74,8 +74,8 @@ func TestAlloc(t *testing.T) {
 
 func value(_ any, err error) error { return err }
 
-// Rule: memory that the program has can be shared where the card is in the process; a daemon's refuses it, and says what to
-// do.
+// Rule: memory that the program has can be shared where the card is in the process; a daemon's
+// refuses it, and says what to do.
 func TestShare(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		e := b.open(0)
@@ -86,12 +86,14 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// Rule: with the options that nobody has set the longest message arrives, sent, called and answered, also while others of its length are under way,
-// and short ones beside it (am.MaxBytes); afterwards the memory is the user's again.
+// Rule: with the options that nobody has set the longest message arrives, sent, called and
+// answered, also while others of its length are under way, and short ones beside it (am.MaxBytes);
+// afterwards the memory is the user's again.
 func TestLongestMessage(t *testing.T) {
 	size := am.MaxBytes
 	if testing.Short() {
-		size = 4 << 20 // longer than the memory that a daemon makes at first; the whole test moves half a GiB
+		// longer than the memory that a daemon makes at first; the whole test moves half a GiB
+		size = 4 << 20
 	}
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {

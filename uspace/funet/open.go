@@ -16,36 +16,44 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Options say what to open where the environment does not, and how. The zero value is that of a program which funet run,
-// mpirun or srun starts.
+// Options say what to open where the environment does not, and how. The zero value is that of a
+// program which funet run, mpirun or srun starts.
 type Options struct {
-	// Card is a card in this process, on interfaces of its own, which takes root (or the capabilities that the README
-	// names); Context is not used. See Group for its peers. A card without AnyThread belongs to the goroutine that calls
-	// Open, which then calls Close as well, and works for others only while that one polls.
+	// Card is a card in this process, on interfaces of its own, which takes root (or the
+	// capabilities that ctl/manual/limits.md names); Context is not used. See Group for its peers.
+	// A card without AnyThread belongs to the goroutine that calls Open, which then calls Close as
+	// well, and works for others only while that one polls.
 	Card *card.Config
-	// Attach is a place in a job on the card of a daemon; Context is not used. nil: the environment says it.
+	// Attach is a place in a job on the card of a daemon; Context is not used. nil: the environment
+	// says it.
 	Attach *attach.Config
-	// Peers is the path of a peers file, and Interfaces and Node are those of this process: they make a card in this
-	// process where neither Card nor Attach is given and the environment names no job.
+	// Peers is the path of a peers file, and Interfaces and Node are those of this process: they
+	// make a card in this process where neither Card nor Attach is given and the environment names
+	// no job.
 	Peers      string
 	Interfaces []string
 	Node       int
-	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the daemon says.
+	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the
+	// daemon says.
 	Nodes int
-	// Memory is how many bytes are for messages of more than am.ShortBytes bytes; about two thirds of it can receive
-	// one message. 0: 64 MiB with a card in this process, which become memory when they are used, and 4 MiB with that
-	// of a daemon, or as much less as the administrator allows; and for a message that is longer than that has room for, up to am.MaxBytes,
-	// memory of its own while it arrives. A daemon counts that for the user: where his quota leaves none for some 15 s the
-	// sender gets ErrMemory. Negative: none, and only short messages.
+	// Memory is how many bytes are for messages of more than am.ShortBytes bytes; about two thirds
+	// of it can receive one message. 0: 64 MiB with a card in this process, which become memory
+	// when they are used, and 4 MiB with that of a daemon, or as much less as the administrator
+	// allows; and for a message that is longer than that has room for, up to am.MaxBytes, memory of
+	// its own while it arrives. A daemon counts that for the user: where his quota leaves none for
+	// some 15 s the sender gets ErrMemory. Negative: none, and only short messages.
 	Memory int
-	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet run --restart), and Events
-	// tell who leaves and joins; all processes of the job ask for it. Life is how many processes were this node before,
-	// where neither Attach nor the environment says so.
+	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet
+	// run --restart), and Events tell who leaves and joins; all processes of the job ask for it.
+	// Life is how many processes were this node before, where neither Attach nor the environment
+	// says so.
 	Rejoin bool
 	Life   int
-	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back,
-	// or that its node has no handler for it, whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
-	// use of the endpoint (Err), and such a message is the error of the next call that sends or waits.
+	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and
+	// that a message came back, or that its node has no handler for it, whose Send had returned
+	// (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
+	// use of the endpoint (Err), and such a message is the error of the next call that sends or
+	// waits.
 	OnError func(error)
 	// Remote is how much remote memory the process can open (Windows; package rats); zero: none.
 	Remote funi.RemoteSizes
@@ -59,12 +67,13 @@ type Place struct {
 	Token       [32]byte // the job's secret; zero where it has none
 }
 
-// Open takes this process's place in a job and returns its endpoint. The place is that of Options.Card or Attach; else
-// that which the environment says (funet run sets it, and mpirun and srun the number of the process), on the card of the
-// daemon of this host; else that of Options.Peers, Interfaces and Node.
+// Open takes this process's place in a job and returns its endpoint. The place is that of
+// Options.Card or Attach; else that which the environment says (funet run sets it, and mpirun and
+// srun the number of the process), on the card of the daemon of this host; else that of
+// Options.Peers, Interfaces and Node.
 //
-// Its context ends Open only, which then returns the context's cause; opening an interface is one step. Errors are
-// ErrPlace, and those of attach.Open, card.Open and cluster.Load.
+// Its context ends Open only, which then returns the context's cause; opening an interface is one
+// step. Errors are ErrPlace, and those of attach.Open, card.Open and cluster.Load.
 func Open(ctx context.Context, o Options) (*Endpoint, error) {
 	e, err := open(ctx, &o)
 	if err != nil {
@@ -117,7 +126,8 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	return e, nil
 }
 
-// Carrier opens the card alone, for libraries that need no endpoint; its waits end with a context. Errors are those of Open.
+// Carrier opens the card alone, for libraries that need no endpoint; its waits end with a context.
+// Errors are those of Open.
 func (o *Options) Carrier(until context.Context) (Carrier, Place, error) {
 	switch {
 	case o.Card != nil:

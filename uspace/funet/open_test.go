@@ -15,8 +15,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// Rule: the place in a job is that of the environment, as funet run, and srun beside it, say; its absence, and what is
-// wrong in it, is told.
+// Rule: the place in a job is that of the environment, as funet run, and srun beside it, say; its
+// absence, and what is wrong in it, is told.
 func TestOpenFromTheEnvironment(t *testing.T) {
 	b := newBed(t, "daemon")
 	at := b.options[1].Attach
@@ -42,8 +42,8 @@ func TestOpenFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Rule: where the environment names no job, peers file, interface and node make a card in the process; nodes that the file
-// does not have are refused, and so are more nodes than there are.
+// Rule: where the environment names no job, peers file, interface and node make a card in the
+// process; nodes that the file does not have are refused, and so are more nodes than there are.
 func TestOpenFromAPeersFile(t *testing.T) {
 	t.Setenv(attach.GIDVariable, "")
 	b := newBed(t, "embedded")

@@ -10,12 +10,13 @@ import (
 	"github.com/funet/funet/uspace/keyfile"
 )
 
-// Group returns the configuration of a card in this process that is a node of the group of a peers file, on the given
-// interfaces: those that the file names, or the one that leads to all nodes. The group is that of the file, or 1. Keys
-// are read from the files that it names. Any goroutine may drive the card (card.Config.AnyThread).
+// Group returns the configuration of a card in this process that is a node of the group of a peers
+// file, on the given interfaces: those that the file names, or the one that leads to all nodes. The
+// group is that of the file, or 1. Keys are read from the files that it names. Any goroutine may
+// drive the card (card.Config.AnyThread).
 //
-// Errors are those of cluster.Load and of keyfile, and card.ErrNode for a node that is not in the file, or is absent
-// there.
+// Errors are those of cluster.Load and of keyfile, and card.ErrNode for a node that is not in the
+// file, or is absent there.
 func Group(path string, node int, interfaces []string) (card.Config, error) {
 	file, err := cluster.Load(path)
 	if err != nil {
@@ -28,7 +29,8 @@ func Group(path string, node int, interfaces []string) (card.Config, error) {
 	return cfg, nil
 }
 
-// Members is Group for a file that has been read, with the key in the file keyPath instead of the file's own; "": none.
+// Members is Group for a file that has been read, with the key in the file keyPath instead of the
+// file's own; "": none.
 func Members(file *cluster.File, node int, interfaces []string, keyPath string) (cfg card.Config, err error) {
 	if node < 0 || node >= len(file.Peers) {
 		return cfg, fmt.Errorf("node %d: %w: the file lists nodes 0 to %d", node, card.ErrNode, len(file.Peers)-1)

@@ -10,26 +10,30 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Send runs a handler on a node with b, of 0 to am.MaxBytes bytes, and returns when b may be changed. A message of up to
-// am.ShortBytes bytes, and one of up to am.EagerBytes while the node has kept room for this one, is on its way then; that
-// it could not be delivered is found out later, and is an error that belongs to no call (Options.OnError). A longer
-// message has been delivered when Send returns nil; it waits until the node has memory for it, one after the other.
+// Send runs a handler on a node with b, of 0 to am.MaxBytes bytes, and returns when b may be
+// changed. A message of up to am.ShortBytes bytes, and one of up to am.EagerBytes while the node
+// has kept room for this one, is on its way then; that it could not be delivered is found out
+// later, and is an error that belongs to no call (Options.OnError). A longer message has been
+// delivered when Send returns nil; it waits until the node has memory for it, one after the other.
 //
-// It also waits while there is no room in the send queue. Errors are ErrNode, ErrNumber, ErrLong, ErrHandler within a
-// handler, ErrMemory if the node never has that much memory (Options.Memory), that the node is gone (*am.Undelivered,
-// ErrLeft), an error that belongs to no call if one has come up (then nothing was sent), and that the context ended: then
-// a long message may have been delivered or not.
+// It also waits while there is no room in the send queue. Errors are ErrNode, ErrNumber, ErrLong,
+// ErrHandler within a handler, ErrMemory if the node never has that much memory (Options.Memory),
+// that the node is gone (*am.Undelivered, ErrLeft), an error that belongs to no call if one has
+// come up (then nothing was sent), and that the context ended: then a long message may have been
+// delivered or not.
 func (e *Endpoint) Send(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, true)
 }
 
-// Post is Send for programs that send many messages in a row: a short message may wait in the send queue until the next
-// Send, Poll, Flush or another call that waits, so that several leave in one frame.
+// Post is Send for programs that send many messages in a row: a short message may wait in the send
+// queue until the next Send, Poll, Flush or another call that waits, so that several leave in one
+// frame.
 func (e *Endpoint) Post(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, false)
 }
 
-// SendList is Send of several pieces of memory that arrive as one message, in this order (as net.Buffers).
+// SendList is Send of several pieces of memory that arrive as one message, in this order (as
+// net.Buffers).
 func (e *Endpoint) SendList(ctx context.Context, node int, handler uint32, list ...[]byte) error {
 	size := 0
 	for _, b := range list {
@@ -61,7 +65,8 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// sendLong sends a message of the given number of bytes, which start begins, and waits until it is done.
+// sendLong sends a message of the given number of bytes, which start begins, and waits until it is
+// done.
 func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done func(error)) (am.ID, error)) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
@@ -82,8 +87,8 @@ func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done
 	return err
 }
 
-// packets is how many slots of the send queue a message of the given number of bytes takes at once: all of its packets if it may leave
-// at once, and else one that announces it.
+// packets is how many slots of the send queue a message of the given number of bytes takes at once:
+// all of its packets if it may leave at once, and else one that announces it.
 func packets(size int) int {
 	const data, head = 64, 8 // bytes
 	if size > am.EagerBytes {
@@ -92,8 +97,8 @@ func packets(size int) int {
 	return max((size+head+data-1)/data, 1)
 }
 
-// room waits until the send queue has the given number of slots, and a node has answered a later life's hello, so that package am does
-// not wait.
+// room waits until the send queue has the given number of slots, and a node has answered a later
+// life's hello, so that package am does not wait.
 func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	if err := e.takeStray(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
@@ -108,15 +113,16 @@ func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	return e.await(ctx, w, "sending")
 }
 
-// vacant reports whether the send queue has the given number of free slots, or all that it can have.
+// vacant reports whether the send queue has the given number of free slots, or all that it can
+// have.
 func (e *Endpoint) vacant(slots int) bool {
 	most := e.iface.Slots() - 1
 	return most-e.iface.Unsent(funi.Request) >= min(slots, most)
 }
 
-// Reply runs a handler on the node that sent the message. Handlers of messages, which Send has sent, call it, any number
-// of times; those of calls and of replies may not (ErrHandler). b is copied; ErrMemory says that too many bytes of replies
-// wait already.
+// Reply runs a handler on the node that sent the message. Handlers of messages, which Send has
+// sent, call it, any number of times; those of calls and of replies may not (ErrHandler). b is
+// copied; ErrMemory says that too many bytes of replies wait already.
 func (m *Message) Reply(handler uint32, b []byte) error {
 	if err := m.own(); err != nil {
 		return fmt.Errorf("replying: %w", err)

@@ -1,12 +1,15 @@
 package funet
 
-// This file is streams of bytes between two nodes, as io.Writer and io.Reader, over messages with a tag.
+// This file is streams of bytes between two nodes, as io.Writer and io.Reader, over messages with a
+// tag.
 //
-// The journey: Writer cuts what is written into pieces of at most StreamPiece bytes, each a message with a byte before it that
-// says what it is. Reader has receives for streamAhead pieces posted, and says so to the Writer (a message with the same
-// tag, in the other direction): a piece leaves only when a receive waits for it. So a reader that does not read holds up
-// its writer and nobody else, and there are at most streamAhead pieces at each end. The last piece says that the
-// stream ends, or with which error; for it a receive is spare. The reader's last word is that it has read that.
+// The journey: Writer cuts what is written into pieces of at most StreamPiece bytes, each a message
+// with a byte before it that says what it is. Reader has receives for streamAhead pieces posted,
+// and says so to the Writer (a message with the same tag, in the other direction): a piece leaves
+// only when a receive waits for it. So a reader that does not read holds up its writer and nobody
+// else, and there are at most streamAhead pieces at each end. The last piece says that the stream
+// ends, or with which error; for it a receive is spare. The reader's last word is that it has read
+// that.
 
 import (
 	"context"
@@ -29,7 +32,8 @@ const (
 	pieceEnd   = 1
 	pieceError = 2 // the text follows
 
-	// The one byte of what a reader says is for how many more pieces it has room, or this: it is closed.
+	// The one byte of what a reader says is for how many more pieces it has room, or this: it is
+	// closed.
 	roomClosed = 0
 
 	maxStreamText = 1 << 10
@@ -108,7 +112,8 @@ func (f *flight) receive(ctx context.Context, e *Endpoint, node int, tag uint32,
 	return nil
 }
 
-// StreamWriter is the writing end of a stream. Its methods may be called by any goroutine, one after the other.
+// StreamWriter is the writing end of a stream. Its methods may be called by any goroutine, one
+// after the other.
 type StreamWriter struct {
 	mu     sync.Mutex
 	e      *Endpoint
@@ -125,14 +130,16 @@ type StreamWriter struct {
 	err    error
 }
 
-// Writer begins a stream to a node, whose Reader has the same tag (ErrTag); until the stream ends the tag is for nothing else between
-// these two nodes, in either direction. A stream the other way takes another tag. Context ctx bounds everything that the
-// stream waits for; when it ends the stream fails.
+// Writer begins a stream to a node, whose Reader has the same tag (ErrTag); until the stream ends
+// the tag is for nothing else between these two nodes, in either direction. A stream the other way
+// takes another tag. Context ctx bounds everything that the stream waits for; when it ends the
+// stream fails.
 //
-// Write copies p and returns when all of it is under way, up to streamAhead pieces of StreamPiece bytes before the reader; it
-// waits while the reader has as many unread. Many small writes go through a bufio.Writer. Close ends the stream, and
-// waits until the other node has read all: only then does nil say that nothing was lost. Errors are those of SendTag, and
-// io.ErrClosedPipe after Close, or when the reader has been closed.
+// Write copies p and returns when all of it is under way, up to streamAhead pieces of StreamPiece
+// bytes before the reader; it waits while the reader has as many unread. Many small writes go
+// through a bufio.Writer. Close ends the stream, and waits until the other node has read all: only
+// then does nil say that nothing was lost. Errors are those of SendTag, and io.ErrClosedPipe after
+// Close, or when the reader has been closed.
 func (e *Endpoint) Writer(ctx context.Context, node int, tag uint32) (*StreamWriter, error) {
 	w := &StreamWriter{e: e, ctx: ctx, node: node, tag: tag}
 	doing := fmt.Sprintf("opening a stream to node %d", node)
@@ -186,8 +193,8 @@ func (w *StreamWriter) Write(p []byte) (n int, err error) {
 // Close ends the stream: the reader gets io.EOF.
 func (w *StreamWriter) Close() error { return w.CloseWithError(nil) }
 
-// CloseWithError ends the stream: the reader gets a *StreamError with the text of err, as far as it travels, or io.EOF if
-// err is nil. It returns what Close returns.
+// CloseWithError ends the stream: the reader gets a *StreamError with the text of err, as far as it
+// travels, or io.EOF if err is nil. It returns what Close returns.
 func (w *StreamWriter) CloseWithError(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,8 +230,8 @@ func (w *StreamWriter) send(kind byte, p []byte) error {
 			return w.fail(err)
 		}
 	}
-	// The reader answers each streamAhead/2 pieces, and the end. No receive is posted that waits for more than that: it would
-	// take what the reader of the tag's next stream says.
+	// The reader answers each streamAhead/2 pieces, and the end. No receive is posted that waits
+	// for more than that: it would take what the reader of the tag's next stream says.
 	if kind == pieceData {
 		w.room--
 		w.sent++
@@ -306,7 +313,8 @@ func (w *StreamWriter) fail(err error) error {
 	return err
 }
 
-// StreamReader is the reading end of a stream. Its methods may be called by any goroutine, one after the other.
+// StreamReader is the reading end of a stream. Its methods may be called by any goroutine, one
+// after the other.
 type StreamReader struct {
 	mu     sync.Mutex
 	e      *Endpoint
@@ -320,10 +328,10 @@ type StreamReader struct {
 	err    error
 }
 
-// Reader begins a stream from a node: see Writer. Read waits for bytes, and returns io.EOF when the writer was closed, a
-// *StreamError when it was closed with an error, and otherwise the errors of Recv. Close before the end makes the
-// writer's next Write fail with io.ErrClosedPipe; then what was under way is lost, and the tag must not be used again
-// between these two nodes.
+// Reader begins a stream from a node: see Writer. Read waits for bytes, and returns io.EOF when the
+// writer was closed, a *StreamError when it was closed with an error, and otherwise the errors of
+// Recv. Close before the end makes the writer's next Write fail with io.ErrClosedPipe; then what
+// was under way is lost, and the tag must not be used again between these two nodes.
 func (e *Endpoint) Reader(ctx context.Context, node int, tag uint32) (*StreamReader, error) {
 	r := &StreamReader{e: e, ctx: ctx, node: node, tag: tag}
 	doing := fmt.Sprintf("opening a stream from node %d", node)
@@ -358,7 +366,8 @@ func (r *StreamReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more gets the next piece. The receive of the piece before it is posted again, and the writer told so.
+// more gets the next piece. The receive of the piece before it is posted again, and the writer told
+// so.
 func (r *StreamReader) more() error {
 	doing := fmt.Sprintf("reading from node %d", r.node)
 	if err := r.e.lock(); err != nil {
@@ -425,8 +434,8 @@ func (r *StreamReader) halt() {
 	}
 }
 
-// Close ends reading. Before the end of the stream it tells the writer so. The receives for what is under way stay, so that it
-// is in nobody's way.
+// Close ends reading. Before the end of the stream it tells the writer so. The receives for what is
+// under way stay, so that it is in nobody's way.
 func (r *StreamReader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

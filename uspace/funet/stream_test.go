@@ -27,7 +27,8 @@ func streamed(n int) []byte {
 	return b
 }
 
-// Rule: what is written is read, in writes and reads of any length, then comes io.EOF, and the tag can be used again.
+// Rule: what is written is read, in writes and reads of any length, then comes io.EOF, and the tag
+// can be used again.
 func TestStream(t *testing.T) {
 	sizes := []int{0, 1, 1000, funet.StreamPiece - 1, funet.StreamPiece, funet.StreamPiece + 1, 20*funet.StreamPiece + 7}
 	onBoth(t, func(t *testing.T, b *bed) {
@@ -65,7 +66,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// Rule: a reader that does not read holds up its writer, after some pieces, and nobody else, however many streams there are.
+// Rule: a reader that does not read holds up its writer, after some pieces, and nobody else,
+// however many streams there are.
 func TestStreamsNotRead(t *testing.T) {
 	const streams, tag, other = 2 * am.TagWindow, 100, 7
 	onBoth(t, func(t *testing.T, b *bed) {
@@ -124,8 +126,8 @@ func TestStreamsNotRead(t *testing.T) {
 	})
 }
 
-// Rule: a write that waits for its reader ends with the context, and the stream has failed; an error of the writer is the
-// reader's, and the reader's Close is the writer's io.ErrClosedPipe.
+// Rule: a write that waits for its reader ends with the context, and the stream has failed; an
+// error of the writer is the reader's, and the reader's Close is the writer's io.ErrClosedPipe.
 func TestStreamsFail(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
@@ -229,9 +231,12 @@ func streamOfANodeThatLeaves(t *testing.T, b *bed) {
 	}
 }
 
-// Rule: a writer that waits alone, while its program does nothing else, hears that the other node has left: it asks now and then.
+// Rule: a writer that waits alone, while its program does nothing else, hears that the other node
+// has left: it asks now and then.
 func TestLonelyWriter(t *testing.T) {
-	b := newBed(t, "daemon") // a card that has left before it was ever heard of is waited for as long as one that has yet to come
+	// a card that has left before it was ever heard of is waited for as long as one that has yet to
+	// come
+	b := newBed(t, "daemon")
 	stays, leaves := b.open(0), b.open(1)
 	w, err := stays.Writer(t.Context(), 1, 1)
 	if err != nil {

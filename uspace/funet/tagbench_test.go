@@ -1,6 +1,7 @@
 package funet_test
 
-// This file measures long messages with tags beside messages of the same length that run a handler, in turns.
+// This file measures long messages with tags beside messages of the same length that run a handler,
+// in turns.
 
 import (
 	"context"
@@ -12,7 +13,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// BenchmarkTagged is a message with a tag, and its ratio to one that runs a handler: ten of each in turn.
+// BenchmarkTagged is a message with a tag, and its ratio to one that runs a handler: ten of each in
+// turn.
 func BenchmarkTagged(b *testing.B) {
 	const take, tag, turn = 1, 1, 10
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {

@@ -21,22 +21,26 @@ const (
 var (
 	// ErrTag: tags are 0 to MaxTag.
 	ErrTag = am.ErrTag
-	// ErrTruncate: a message is longer than the memory of its receive, which has the beginning of it.
+	// ErrTruncate: a message is longer than the memory of its receive, which has the beginning of
+	// it.
 	ErrTruncate = am.ErrTruncate
 	// ErrAborted: the sender gave a message up while it was received.
 	ErrAborted = am.ErrAborted
 )
 
-// Received describes the message that a receive got: from which node, with which tag, and how many bytes the message has.
+// Received describes the message that a receive got: from which node, with which tag, and how many
+// bytes the message has.
 type Received = am.Received
 
-// SendTag sends b, at most am.MaxTaggedBytes (ErrLong), to a node with a tag (ErrTag), for its Recv, and returns when b
-// may be changed (MPI_Send). A message of up to am.ShortTagged bytes is sent at once, unless the node has am.TagWindow
-// messages that it has not received; a longer one when a Recv of the node waits for it. Messages of one goroutine with one
-// tag are received in the order in which they were sent.
+// SendTag sends b, at most am.MaxTaggedBytes (ErrLong), to a node with a tag (ErrTag), for its
+// Recv, and returns when b may be changed (MPI_Send). A message of up to am.ShortTagged bytes is
+// sent at once, unless the node has am.TagWindow messages that it has not received; a longer one
+// when a Recv of the node waits for it. Messages of one goroutine with one tag are received in the
+// order in which they were sent.
 //
-// Errors are ErrNode, ErrHandler within a handler, that the node is gone (*am.Undelivered), and that the context ended;
-// then the message may or may not be received, and b is the program's again.
+// Errors are ErrNode, ErrHandler within a handler, that the node is gone (*am.Undelivered), and
+// that the context ended; then the message may or may not be received, and b is the program's
+// again.
 func (e *Endpoint) SendTag(ctx context.Context, node int, tag uint32, b []byte) error {
 	const doing = "sending"
 	if tag > MaxTag {
@@ -46,9 +50,10 @@ func (e *Endpoint) SendTag(ctx context.Context, node int, tag uint32, b []byte) 
 	return err
 }
 
-// Recv receives the next message with a tag from a node into b (MPI_Recv); source may be AnySource, and tag AnyTag.
-// Receives that fit the same message get it in the order in which they were called. Errors are those of SendTag,
-// ErrTruncate and ErrAborted. A receive from a node that is gone ends, one from AnySource goes on.
+// Recv receives the next message with a tag from a node into b (MPI_Recv); source may be AnySource,
+// and tag AnyTag. Receives that fit the same message get it in the order in which they were called.
+// Errors are those of SendTag, ErrTruncate and ErrAborted. A receive from a node that is gone ends,
+// one from AnySource goes on.
 func (e *Endpoint) Recv(ctx context.Context, source int, tag uint32, b []byte) (Received, error) {
 	const doing = "receiving"
 	if tag > MaxTag && tag != AnyTag {
@@ -115,7 +120,8 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 	return what, err
 }
 
-// awaitTagged waits, with the lock, until package am can begin a send and a receive without waiting.
+// awaitTagged waits, with the lock, until package am can begin a send and a receive without
+// waiting.
 func (e *Endpoint) awaitTagged(ctx context.Context, doing string) error {
 	if e.roomForTagged() {
 		return nil

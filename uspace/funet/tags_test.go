@@ -1,7 +1,7 @@
 package funet_test
 
-// This file tests messages with tags and what all nodes do together, on real cards; package am and package collective test
-// their rules.
+// This file tests messages with tags and what all nodes do together, on real cards; package am and
+// package collective test their rules.
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// Rule: goroutines that use different tags get their own messages, short and long, in the order of sending, while others
-// do the same.
+// Rule: goroutines that use different tags get their own messages, short and long, in the order of
+// sending, while others do the same.
 func TestTags(t *testing.T) {
 	const goroutines, messages = 8, 40
 	onBoth(t, func(t *testing.T, b *bed) {
@@ -56,7 +56,8 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// Rule: a receive and a send that wait end with their context, and what comes later is received intact.
+// Rule: a receive and a send that wait end with their context, and what comes later is received
+// intact.
 func TestTagsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {

@@ -1,7 +1,7 @@
 package funet
 
-// This file measures a look in vain: what a goroutine that waits does over and over, and with it how soon it gives way to
-// who shares its processor.
+// This file measures a look in vain: what a goroutine that waits does over and over, and with it
+// how soon it gives way to who shares its processor.
 
 import (
 	"context"

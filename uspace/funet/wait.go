@@ -1,12 +1,12 @@
 package funet
 
-// This file is waiting: leader and followers. Of all goroutines that wait on an endpoint one polls, with the lock: the
-// leader. The others are parked. What a poll completes wakes the goroutine that waits for it; when the leader has what
-// it waits for, it wakes a parked one, which leads from then on. No thread stands between the card and who waits, and
-// one who waits alone is never parked.
+// This file is waiting: leader and followers. Of all goroutines that wait on an endpoint one polls,
+// with the lock: the leader. The others are parked. What a poll completes wakes the goroutine that
+// waits for it; when the leader has what it waits for, it wakes a parked one, which leads from then
+// on. No thread stands between the card and who waits, and one who waits alone is never parked.
 //
-// The context of a parked goroutine is in its select. The leader looks at its own now and then, and has it end a sleep
-// of the card.
+// The context of a parked goroutine is in its select. The leader looks at its own now and then, and
+// has it end a sleep of the card.
 
 import (
 	"context"
@@ -22,16 +22,20 @@ import (
 )
 
 const (
-	// glance is how many polls and messages pass between two looks at the leader's context: some microseconds.
+	// glance is how many polls and messages pass between two looks at the leader's context: some
+	// microseconds.
 	glance = 64
-	// patience is how many polls in vain pass before the end of the leader's context is to end a sleep of the card, and
-	// between two times that other goroutines may run, where the program has one processor: some 10 us.
+	// patience is how many polls in vain pass before the end of the leader's context is to end a
+	// sleep of the card, and between two times that other goroutines may run, where the program has
+	// one processor: some 10 us.
 	patience = 256
-	// turn is how many times patience pass between two times that other goroutines may run, where there are more
-	// processors: they mostly run there. Go has another thread go on with a goroutine that gives way, and that wakes one.
+	// turn is how many times patience pass between two times that other goroutines may run, where
+	// there are more processors: they mostly run there. Go has another thread go on with a
+	// goroutine that gives way, and that wakes one.
 	turn = 64
-	// firstProbe is how long, in nanoseconds, one waits in vain before nodes that owe answers are probed; each further time
-	// is twice as long, up to lastProbe. Polls do not tell: a daemon's client sleeps in some of them.
+	// firstProbe is how long, in nanoseconds, one waits in vain before nodes that owe answers are
+	// probed; each further time is twice as long, up to lastProbe. Polls do not tell: a daemon's
+	// client sleeps in some of them.
 	firstProbe = int64(20 * time.Millisecond)
 	lastProbe  = int64(time.Second)
 )
@@ -109,8 +113,9 @@ func (e *Endpoint) recycle(w *waiter) {
 	e.idle = append(e.idle, w)
 }
 
-// await waits, with the lock, until a waiter is over; it may give the lock up in between. It returns the waiter's
-// error, why the endpoint is of no more use, or that the context has ended, while doing what is said.
+// await waits, with the lock, until a waiter is over; it may give the lock up in between. It
+// returns the waiter's error, why the endpoint is of no more use, or that the context has ended,
+// while doing what is said.
 func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
 	e.enterWait()
 	defer e.leaveWait()
@@ -136,8 +141,9 @@ func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
 	}
 }
 
-// enterWait notes that a goroutine is about to be in code of package am and of the program, and leaveWait ends that. In
-// between it gives the lock up now and then, and the carrier must not be closed.
+// enterWait notes that a goroutine is about to be in code of package am and of the program, and
+// leaveWait ends that. In between it gives the lock up now and then, and the carrier must not be
+// closed.
 func (e *Endpoint) enterWait() {
 	e.inside++
 	e.runner.Store(goroutine())
@@ -181,7 +187,8 @@ func (e *Endpoint) park(ctx context.Context, w *waiter) {
 	}
 }
 
-// lead polls until a waiter is over, its context has ended, the endpoint is of no more use, or somebody else must lead.
+// lead polls until a waiter is over, its context has ended, the endpoint is of no more use, or
+// somebody else must lead.
 func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 	e.leading = true
 	var stop func() bool // nil: the end of the context does not interrupt the card yet
@@ -224,8 +231,9 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 	}
 }
 
-// probe asks the nodes that owe something whether they are still there, on behalf of all that wait. While much is unsent
-// nothing is asked: what is under way comes back from a node that is gone, and the probe would wait for room.
+// probe asks the nodes that owe something whether they are still there, on behalf of all that wait.
+// While much is unsent nothing is asked: what is under way comes back from a node that is gone, and
+// the probe would wait for room.
 func (e *Endpoint) probe(ctx context.Context) {
 	if e.iface.Unsent(funi.Request) > e.iface.Slots()/2 {
 		return
@@ -236,7 +244,8 @@ func (e *Endpoint) probe(ctx context.Context) {
 	e.am.Bind(context.Background())
 }
 
-// exclusively runs something of package am that polls by itself, as the leader, with the endpoint bound to a context.
+// exclusively runs something of package am that polls by itself, as the leader, with the endpoint
+// bound to a context.
 func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error) error {
 	e.enterWait()
 	defer e.leaveWait()
@@ -301,7 +310,8 @@ func (e *Endpoint) wakeAll() {
 	}
 }
 
-// drive lets the card run, for package am. In a poll of the leader it also lets others have their turn.
+// drive lets the card run, for package am. In a poll of the leader it also lets others have their
+// turn.
 func (e *Endpoint) drive() {
 	e.carrier.Drive()
 	if e.windows != nil {
@@ -390,8 +400,8 @@ func (e *Endpoint) report(err error) {
 	}
 }
 
-// wentWrong takes an error that belongs to no call that waits: a message came back whose Send has returned. Without
-// OnError the next call that can return it does.
+// wentWrong takes an error that belongs to no call that waits: a message came back whose Send has
+// returned. Without OnError the next call that can return it does.
 func (e *Endpoint) wentWrong(err error) {
 	if e.onError != nil {
 		e.onError(err)
@@ -423,7 +433,8 @@ func (e *Endpoint) takeStray() error {
 	return err
 }
 
-// fail ends the endpoint's use: everything that waits returns the error, and so does every later call.
+// fail ends the endpoint's use: everything that waits returns the error, and so does every later
+// call.
 func (e *Endpoint) fail(err error) {
 	if !e.cause.CompareAndSwap(nil, &err) {
 		return

@@ -27,8 +27,9 @@ func withWindows(b *bed) {
 	}
 }
 
-// Rule: messages, calls, barriers and operations on windows go on at the same time from several goroutines by one endpoint: each operation is carried out once and
-// answers its own goroutine, and what each goroutine puts it gets back (Endpoint.Windows).
+// Rule: messages, calls, barriers and operations on windows go on at the same time from several
+// goroutines by one endpoint: each operation is carried out once and answers its own goroutine, and
+// what each goroutine puts it gets back (Endpoint.Windows).
 func TestWindows(t *testing.T) {
 	const goroutines, each, block = 4, 50, 5000
 	onBoth(t, func(t *testing.T, b *bed) {
@@ -145,8 +146,9 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// Rule: Ready ends when the window is there, which its owner exposes later, and with its context when it is not; an operation on a window that is not there
-// fails at once. What waits in Do ends with its context. Without remote memory there are no windows.
+// Rule: Ready ends when the window is there, which its owner exposes later, and with its context
+// when it is not; an operation on a window that is not there fails at once. What waits in Do ends
+// with its context. Without remote memory there are no windows.
 func TestWindowReady(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		withWindows(b)

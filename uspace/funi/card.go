@@ -28,11 +28,12 @@ type Card struct {
 	returns        uint32                // next return to write
 	lost           uint32
 	operationsLost uint32
-	lostAt         [LostNodes]uint32 // the number of the last that was lost, for each word (lost.go)
-	changed        bool              // see Changed
-	writes         uint32            // of others into the process's memory (written.go)
-	wrote          bool              // some of them since PublishWrites
-	fence          uint32            // nobody reads it
+	// the number of the last that was lost, for each word (lost.go)
+	lostAt  [LostNodes]uint32
+	changed bool   // see Changed
+	writes  uint32 // of others into the process's memory (written.go)
+	wrote   bool   // some of them since PublishWrites
+	fence   uint32 // nobody reads it
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
@@ -149,8 +150,8 @@ func (c *Card) Store(r Register, v uint32) {
 	}
 }
 
-// Resume makes the card go on with memory in which another card has left off: what has been put into the return ring stays. Both
-// directions must be halted.
+// Resume makes the card go on with memory in which another card has left off: what has been put
+// into the return ring stays. Both directions must be halted.
 func (c *Card) Resume() {
 	c.returns, c.lost = atomic.LoadUint32(&c.page[returnHead]), atomic.LoadUint32(&c.page[returnsLost])
 	c.operationsLost = atomic.LoadUint32(&c.page[operationsLost])
@@ -201,8 +202,8 @@ func (c *Card) Changed() bool {
 // Unseen reports what PublishWrites and Changed would, and forgets nothing.
 func (c *Card) Unseen() bool { return c.changed || c.wrote }
 
-// Awaited reports whether the process sleeps until the card has published something, and
-// if so, forgets it: wake the process once. Call it after Publish, PublishWrites, Return and PutControl,
+// Awaited reports whether the process sleeps until the card has published something, and if so,
+// forgets it: wake the process once. Call it after Publish, PublishWrites, Return and PutControl,
 // also where PutControl stored what was there before the process wrote.
 func (c *Card) Awaited() bool {
 	v := atomic.LoadUint32(&c.page[wakeWord])
@@ -234,8 +235,8 @@ func (c *Card) Pending(l Level) int {
 	return int((c.page.Load(sendHead[l&1]) - c.sendTail[l&1]) & mask)
 }
 
-// Still reports whether the process has done nothing that the card has not seen: CNTL is as last seen, and no packet
-// waits in the send queues.
+// Still reports whether the process has done nothing that the card has not seen: CNTL is as last
+// seen, and no packet waits in the send queues.
 func (c *Card) Still(control uint32) bool {
 	p := c.page
 	return p.Load(Control) == control &&

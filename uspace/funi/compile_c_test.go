@@ -1,7 +1,7 @@
 package funi_test
 
-// This file compiles the headers and the examples with every compiler there is, as every language that they are
-// for, and runs what the headers refuse.
+// This file compiles the headers and the examples with every compiler there is, as every language
+// that they are for, and runs what the headers refuse.
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 // strict are the warnings without which the headers compile.
 var strict = []string{"-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror"}
 
-// compilers returns the compilers of this machine by what they compile: cc and c++ must be there, gcc and clang are used
-// besides if they are.
+// compilers returns the compilers of this machine by what they compile: cc and c++ must be there,
+// gcc and clang are used besides if they are.
 func compilers(t *testing.T) map[string][]string {
 	t.Helper()
 	headers, err := filepath.Glob("*.h")
@@ -50,7 +50,8 @@ func compilers(t *testing.T) map[string][]string {
 	return found
 }
 
-// read reads files that only a compiler uses: what go test does not know of lets it repeat old results.
+// read reads files that only a compiler uses: what go test does not know of lets it repeat old
+// results.
 func read(t *testing.T, files []string) {
 	t.Helper()
 	for _, file := range files {
@@ -62,8 +63,8 @@ func read(t *testing.T, files []string) {
 
 var standards = map[string][]string{"c": {"c11", "c17"}, "c++": {"c++17", "c++20"}}
 
-// optimises reports whether a compiler finds more with optimisation: GCC sees only then what may be used before it is set,
-// while Clang's warnings come before it optimises.
+// optimises reports whether a compiler finds more with optimisation: GCC sees only then what may be
+// used before it is set, while Clang's warnings come before it optimises.
 func optimises(t *testing.T, name string) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, "--version").Output()
@@ -73,8 +74,9 @@ func optimises(t *testing.T, name string) bool {
 	return !strings.Contains(string(out), "clang")
 }
 
-// Rule: the headers and all programs in the repository that use them compile without warnings as C11 and later and as C++17 and
-// later, with GCC and Clang, without and with optimisation; and two parts of a program may both include the headers.
+// Rule: the headers and all programs in the repository that use them compile without warnings as
+// C11 and later and as C++17 and later, with GCC and Clang, without and with optimisation; and two
+// parts of a program may both include the headers.
 func TestHeadersCompile(t *testing.T) {
 	headers, err := filepath.Glob("*.h")
 	if err != nil || len(headers) == 0 {
@@ -100,7 +102,8 @@ func TestHeadersCompile(t *testing.T) {
 	}
 	var inBoth []string
 	for _, source := range sources {
-		if !strings.Contains(source, "/before/") { // a program as it was written before the headers were C++, too
+		// a program as it was written before the headers were C++, too
+		if !strings.Contains(source, "/before/") {
 			inBoth = append(inBoth, source)
 		}
 	}
@@ -210,8 +213,8 @@ type 511: 0 , head 1
 fff50007 ffe00007 0
 `
 
-// Rule: a header that cannot be sent is refused when it is sent, and changes nothing, whatever its type and length would be if
-// their high bits were left out.
+// Rule: a header that cannot be sent is refused when it is sent, and changes nothing, whatever its
+// type and length would be if their high bits were left out.
 func TestHeaderRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "refusals.c")

@@ -6,15 +6,14 @@
 // four queues (reply send, request send, reply receive, request receive) of
 // 2 to 65,536 slots of 32 words each.
 //
-// The journey of a message: the process reserves the head slot of a send queue,
-// writes header and payload in any order, and makes it visible by storing the
-// new head index (Interface.Reserve, Commit). The card loads the head index,
-// copies each slot once into its undelivered packet cache, checks it there, and
-// stores the tail index, which gives the slot back (Card.Pending, Slot, Retire). The
-// slot of a transfer of many packets comes back when the card no longer needs the transfer's source.
-// On the other side the card writes a slot of a receive queue and stores the head
-// index (Card.Vacant, Deliver); the process sees head and tail differ, reads the
-// slot and stores the tail (Interface.Receive, Release).
+// The journey of a message: the process reserves the head slot of a send queue, writes header and
+// payload in any order, and makes it visible by storing the new head index (Interface.Reserve,
+// Commit). The card loads the head index, copies each slot once into its undelivered packet cache,
+// checks it there, and stores the tail index, which gives the slot back (Card.Pending, Slot,
+// Retire). The slot of a transfer of many packets comes back when the card no longer needs the
+// transfer's source. On the other side the card writes a slot of a receive queue and stores the
+// head index (Card.Vacant, Deliver); the process sees head and tail differ, reads the slot and
+// stores the tail (Interface.Receive, Release).
 //
 // A slot:
 //
@@ -34,7 +33,8 @@
 // The register page, 4096 bytes:
 //
 //	0x000  sixteen registers, 64 bytes apart, in the order of Register
-//	0x400  return head (card)   0x440  return tail (process)   0x444  returns lost that the process knows the nodes of (process)
+//	0x400  return head (card)   0x440  return tail (process)   0x444 returns lost that the process
+//	                                                           knows the nodes of (process)
 //	0x480  returns lost (card)
 //	0x4c0  asleep (card): if bits 30:0 are n and not 0, ring doorbell n-1 after a store;
 //	       if bit 31 is set, the card's thread sleeps: wake it (Memory.Wake), and take
@@ -44,14 +44,16 @@
 //	0x4d8  wake (process): bit 0: wake the process at the next change of what Published
 //	       says; the card clears it when it does. Bit 1: count writes of others, too
 //	0x4e0  gone (card): not 0: the card has detached the context
-//	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty: no
-//	       reason but that it was asked for, or that the card has ended
+//	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty:
+//	       no reason but that it was asked for, or that the card has ended
 //	0x600  notification head (card)   0x640  notification tail (process)
-//	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
+//	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has;
+//	       see remote.go
 //	0x6a0  operations completed (card), 64 bits; see operation.go
 //	0x6a8  writes of others into the process's memory (card); see written.go
 //	0x6ac  of the returns lost, those of operations and multicasts (card); see operation.go
-//	0x6c0  64 words that say for which nodes returns were lost, by their numbers modulo 64 (card); see lost.go
+//	0x6c0  64 words that say for which nodes returns were lost, by their numbers modulo 64 (card);
+//	       see lost.go
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a
@@ -84,13 +86,13 @@
 // A doorbell page is shared by processes of one user, or by all that are one with their
 // card: see Doorbells.
 //
-// With bits 31:30 = 01 a slot of a send queue is a request block for remote memory: what it says, and the notification ring,
-// which is behind the queues, are in remote.go; those of operations on windows are in operation.go, and those
-// of multicasts in multicast.go.
+// With bits 31:30 = 01 a slot of a send queue is a request block for remote memory: what it says,
+// and the notification ring, which is behind the queues, are in remote.go; those of operations on
+// windows are in operation.go, and those of multicasts in multicast.go.
 //
-// When process and card are two processes they map the two files of shared.go. A C
-// program does so with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes, the
-// calls, the tags and the collective operations of packages am and collective, in C.
+// When process and card are two processes they map the two files of shared.go. A C program does so
+// with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes,
+// the calls, the tags and the collective operations of packages am and collective, in C.
 //
 // Rules:
 //   - A queue is empty when head equals tail and full when head is just before

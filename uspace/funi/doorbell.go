@@ -24,8 +24,8 @@ import "sync/atomic"
 // MaxContexts is how many contexts a card can have at a time.
 const MaxContexts = 2048
 
-// Doorbells is a doorbell page of a card. Context n, counted over all pages, rings by setting bit n%64 of
-// Bells[n/64] and then bit n/64 of Summary. The card takes bits with a swap.
+// Doorbells is a doorbell page of a card. Context n, counted over all pages, rings by setting bit
+// n%64 of Bells[n/64] and then bit n/64 of Summary. The card takes bits with a swap.
 type Doorbells struct {
 	Summary uint64
 	_       [7]uint64

@@ -9,8 +9,9 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// A process and a card share memory: registers and four queues of slots. A message is a slot that is filled in and committed; it
-// arrives in a slot of a receive queue on another card. Here both cards are in this process, and joined by a cable in memory.
+// A process and a card share memory: registers and four queues of slots. A message is a slot that
+// is filled in and committed; it arrives in a slot of a receive queue on another card. Here both
+// cards are in this process, and joined by a cable in memory.
 func Example() {
 	var cards [2]*engine.Card
 	var process [2]*funi.Interface

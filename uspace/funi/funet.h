@@ -1,6 +1,6 @@
-/* funet.h: programs on FUNet in C and C++: messages of bytes that run handlers, calls with answers and errors, barriers.
- * It is above funi.h, and like it there is no library: everything is here, for C11 and C++17 and later with GCC or Clang
- * on Linux, little-endian.
+/* funet.h: programs on FUNet in C and C++: messages of bytes that run handlers, calls with answers
+ * and errors, barriers. It is above funi.h, and like it there is no library: everything is here,
+ * for C11 and C++17 and later with GCC or Clang on Linux, little-endian.
  *
  *	static int greet(struct funet_message *m) // runs on the node that is called
  *	{
@@ -8,67 +8,77 @@
  *	}
  *
  *	static struct funet f;
- *	if (funet_open(&f, NULL) != 0 ||          // place and card from the environment: funet run, mpirun, srun
+ *	// The place and the card are from the environment: funet run, mpirun, srun.
+ *	if (funet_open(&f, NULL) != 0 ||
  *	    funet_serve(&f, 1, greet, NULL) != 0 ||
  *	    funet_barrier(&f, -1) != 0 ||         // everybody has the handlers
- *	    (f.card.node == 0 && funet_call(&f, 1, 1, "hi", 2, buffer, sizeof buffer, &length, 1000) != 0) ||
+ *	    (f.card.node == 0 &&
+ *	     funet_call(&f, 1, 1, "hi", 2, buffer, sizeof buffer, &length, 1000) != 0) ||
  *	    funet_barrier(&f, -1) != 0 ||         // nobody is called any more
  *	    funet_close(&f, 1000) != 0)
  *		fprintf(stderr, "%s\n", f.error);
  *
- * The messages are those of the Go packages uspace/am and uspace/funet, so programs in C and Go may be nodes of one job; a
- * test has them talk. Numbers of handlers are 0 to 239 and mean the same on all nodes.
+ * The messages are those of the Go packages uspace/am and uspace/funet, so programs in C and Go may
+ * be nodes of one job; a test has them talk. Numbers of handlers are 0 to 239 and mean the same on
+ * all nodes.
  *
- * Results. Functions return 0 or more when they have done what they say, a positive funi_status when the daemon
- * refused, a positive code when a handler elsewhere returned an error (funet_call), or a negative errno: then f.error says what
- * failed and why, in one line. The same negative numbers mean the same everywhere:
+ * Results. Functions return 0 or more when they have done what they say, a positive funi_status
+ * when the daemon refused, a positive code when a handler elsewhere returned an error (funet_call),
+ * or a negative errno: then f.error says what failed and why, in one line. The same negative
+ * numbers mean the same everywhere:
  *
- *	-ENOTCONN     the daemon is gone or has ended the context, funet_close was called, or the job goes on without this node; nothing can be
- *	              done with it any more
- *	-EHOSTUNREACH a message could not be delivered, mostly because its node is gone: f.back says which and why. It is told
- *	              once, by whatever polls next, and nothing else of the context changes: the program decides what
- *	              that means.
- *	-EINTR        a signal was handled during a wait. The function can be called again, and goes on where it was; but a message that
- *	              funet_send waited for is given up.
+ *	-ENOTCONN     the daemon is gone or has ended the context, funet_close was called, or the job
+ *	              goes on without this node; nothing can be done with it any more
+ *	-EHOSTUNREACH a message could not be delivered, mostly because its node is gone: f.back says
+ *	              which and why. It is told once, by whatever polls next, and nothing else of the
+ *	              context changes: the program decides what that means.
+ *	-EINTR        a signal was handled during a wait. The function can be called again, and goes
+ *	              on where it was; but a message that funet_send waited for is given up.
  *	-ETIMEDOUT    the time given is over; as after -EINTR
  *	-EDEADLK      a handler called what only the program may, see below
- *	-ENOSYS       the node has no such handler; of a short message of funet_send, funet_post or funet_reply it is told, once, by whatever
- *	              polls next
+ *	-ENOSYS       the node has no such handler; of a short message of funet_send, funet_post or
+ *	              funet_reply it is told, once, by whatever polls next
  *	-EINVAL, -EMSGSIZE  a number or a length is wrong, and nothing was done
  *
- * Waits. Those with a parameter milliseconds end after that time; a negative number waits for ever, 0 looks once.
- * Others, which wait while a send queue is full or until a receiver has room for a long message, wait as long as f.patience says,
- * which is for ever at first.
- * A signal that is handled during a sleep ends a wait with -EINTR. One that comes just before a sleep, or while there is always
- * something to do, would not: a program that wants to be ended by signals has f.stop point to the flag that its
- * handler sets. Then waits end with -EINTR when that is not 0, at which they look at least every FUNI_NAP milliseconds, and
- * with no other signal.
+ * Waits. Those with a parameter milliseconds end after that time; a negative number waits for ever,
+ * 0 looks once. Others, which wait while a send queue is full or until a receiver has room for a
+ * long message, wait as long as f.patience says, which is for ever at first. A signal that is
+ * handled during a sleep ends a wait with -EINTR. One that comes just before a sleep, or while
+ * there is always something to do, would not: a program that wants to be ended by signals has
+ * f.stop point to the flag that its handler sets. Then waits end with -EINTR when that is not 0, at
+ * which they look at least every FUNI_NAP milliseconds, and with no other signal.
  *
- * Handlers run inside functions that poll: funet_poll, and every function that waits. One that handles a message of funet_send
- * may call funet_reply, any number of times, to the node that sent it, and nothing else that sends. One that handles a
- * reply, or an answer, sends nothing. These rules keep nodes that flood each other from waiting for each other for ever (funi.h); what breaks
- * them returns -EDEADLK. A handler returns 0, or a negative number, and then the function that polls returns
- * that, once, after it has handled what else has arrived.
+ * Handlers run inside functions that poll: funet_poll, and every function that waits. One that
+ * handles a message of funet_send may call funet_reply, any number of times, to the node that sent
+ * it, and nothing else that sends. One that handles a reply, or an answer, sends nothing. These
+ * rules keep nodes that flood each other from waiting for each other for ever (funi.h); what breaks
+ * them returns -EDEADLK. A handler returns 0, or a negative number, and then the function that
+ * polls returns that, once, after it has handled what else has arrived.
  *
- * Messages do not arrive in the order in which they were sent, but tagged ones are received in it (funet_send_tag). One that
- * funet_send has taken is delivered once, or comes back (-EHOSTUNREACH).
+ * Messages do not arrive in the order in which they were sent, but tagged ones are received in it
+ * (funet_send_tag). One that funet_send has taken is delivered once, or comes back (-EHOSTUNREACH).
  *
- * Before the peers are there. A message waits for a node that has yet to open its place, and comes back if that takes too long
- * (funi.h). But a handler must be registered before the first message for it arrives: one that finds none is dropped and counted in
- * f.unknown, and its sender is told (-ENOSYS). So a program begins with its handlers and then a barrier, and ends with a barrier before funet_close: what others still send
- * to a node that has closed comes back to them.
+ * Before the peers are there. A message waits for a node that has yet to open its place, and comes
+ * back if that takes too long (funi.h). But a handler must be registered before the first message
+ * for it arrives: one that finds none is dropped and counted in f.unknown, and its sender is told
+ * (-ENOSYS). So a program begins with its handlers and then a barrier, and ends with a barrier
+ * before funet_close: what others still send to a node that has closed comes back to them.
  *
- * What came back and perhaps was delivered (FUNI_REASON_RESYNCHRONISED), and what is lost when more comes back than f.card can keep, ends
- * what waits for it here with -EHOSTUNREACH; other nodes that may wait for this one are told by the header itself. A node that is gone
- * is noticed by what is sent to it: functions that wait send it a probe now and then if they wait for it, or if something else is
- * awaited of it; a program that only calls funet_poll uses funet_probe_awaited.
+ * What came back and perhaps was delivered (FUNI_REASON_RESYNCHRONISED), and what is lost when more
+ * comes back than f.card can keep, ends what waits for it here with -EHOSTUNREACH; other nodes that
+ * may wait for this one are told by the header itself. A node that is gone is noticed by what is
+ * sent to it: functions that wait send it a probe now and then if they wait for it, or if something
+ * else is awaited of it; a program that only calls funet_poll uses funet_probe_awaited.
  *
- * Lives. A node in C takes no part in joining a job again (Options.Rejoin in Go, funet run --restart). It refuses a node in Go that joins
- * again: that process ends with am.ErrRejoin. And where nodes in Go have gone on without it, funet_poll returns -ENOTCONN, also to a
- * process that was started anew in its place. As long as no node dies nodes in C and with Rejoin in Go work together.
+ * Lives. A node in C takes no part in joining a job again (Options.Rejoin in Go, funet run
+ * --restart). It refuses a node in Go that joins again: that process ends with am.ErrRejoin. And
+ * where nodes in Go have gone on without it, funet_poll returns -ENOTCONN, also to a process that
+ * was started anew in its place. As long as no node dies nodes in C and with Rejoin in Go work
+ * together.
  *
- * A struct funet belongs to one thread at a time: it has no locks, and there is no way to have several threads in it. A
- * program with several threads gives one of them the network. For event loops see funet_fd. */
+ * A struct funet belongs to one thread at a time: it has no locks, and there is no way to have
+ * several threads in it. A program with several threads gives one of them the network. For event
+ * loops see funet_fd. */
 #ifndef FUNET_H
 #define FUNET_H
 
@@ -90,30 +100,44 @@
 #define FUNET_ANY_TAG UINT32_MAX /* any of the program's */
 #define FUNET_ERROR_TEXT 72 /* bytes of an error's text that travel */
 
-/* Types of packets, those of uspace/am/types.go. Bytes of a message lie in its words as in memory; those that fill up the last word
- * are 0, and bits 9:8 of the word with the handler say how many they are. */
+/* Types of packets, those of uspace/am/types.go. Bytes of a message lie in its words as in memory;
+ * those that fill up the last word are 0, and bits 9:8 of the word with the handler say how many
+ * they are. */
 enum funet_type {
 	FUNET_PROBE = 14,  /* request without meaning */
 	FUNET_ROUND = 15,  /* barrier: call number, 0, round, 0, 0 */
 	FUNET_BYTES = 18,  /* handler 7:0, padding 9:8; bytes */
-	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key, or that of a part in a slot of a lease */
-	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16, FUNET_QUIET; length in bytes; two words of the kind */
-	FUNET_GRANT = 21,  /* reply, later request: id; key; address; address of the slots of the sender's lease, or 0 */
+	/* transfer into memory that was granted; its argument is the key, or that of a part in a slot
+	 * of a lease */
+	FUNET_PART = 19,
+	/* request: id; handler 7:0, kind 18:16, FUNET_QUIET; length in bytes; two words of the kind */
+	FUNET_READY = 20,
+	/* reply, later request: id; key; address; address of the slots of the sender's lease, or 0 */
+	FUNET_GRANT = 21,
 	FUNET_TAKEN = 22,  /* reply, later request: id, or argument of parts; status */
 	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
-	FUNET_ANSWER = 25, /* reply, of a lost answer request: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
-	FUNET_UNHANDLED = 31, /* reply, later request: number of the handler that is not there; level of the message that was for it */
+	/* reply, of a lost answer request: ticket; padding 9:8, status 31:16; bytes, of an error code
+	 * and text */
+	FUNET_ANSWER = 25,
+	/* reply, later request: number of the handler that is not there; level of the message that was
+	 * for it */
+	FUNET_UNHANDLED = 31,
 	FUNET_MEMBER = 27, /* who is a member of a job that goes on without nodes: enum funet_member */
 	/* Tagged messages, all requests (uspace/am/tags.go). */
-	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send, length, and maybe an offer, which C does not take */
-	FUNET_TOLD = 28,   /* receive; form 17:16, space of the tag 18; send, bytes wanted, how many messages were received */
+	/* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send, length, and
+	 * maybe an offer, which C does not take */
+	FUNET_TAGGED = 26,
+	/* receive; form 17:16, space of the tag 18; send, bytes wanted, how many messages were
+	 * received */
+	FUNET_TOLD = 28,
 	FUNET_PIECE = 29   /* receive; offset in bytes; FUNET_PIECE_BYTES bytes, the last piece fewer */
 };
 
 /* Forms of FUNET_TAGGED and of FUNET_TOLD. */
 enum funet_form {
-	FUNET_FORM_SHORT = 0, FUNET_FORM_LONG = 1, FUNET_FORM_VOID = 2, /* the message of that number has come back */
+	/* the message of that number has come back */
+	FUNET_FORM_SHORT = 0, FUNET_FORM_LONG = 1, FUNET_FORM_VOID = 2,
 	FUNET_FORM_RECEIVED = 0, FUNET_FORM_GRANT = 1, FUNET_FORM_ABORT = 2
 };
 
@@ -126,17 +150,22 @@ enum funet_kind {
 	FUNET_KIND_TAGGED = 4  /* never on the wire: those have packets of their own */
 };
 
-/* Of FUNET_READY: its sender does not want to be told that the message was taken, only if it was not. */
+/* Of FUNET_READY: its sender does not want to be told that the message was taken, only if it was
+ * not. */
 #define FUNET_QUIET (1u << 19)
 
-/* The argument of a part in a slot: FUNET_PART_BIT; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8, handler 7:0. */
+/* The argument of a part in a slot: FUNET_PART_BIT; kind 30:28, slot 27:25, number 24:19, bytes
+ * less one 18:8, handler 7:0. */
 #define FUNET_PART_BIT (1u << 31)
-#define FUNET_EAGER 2048 /* bytes of a slot: of a message that leaves at once, with the words of its kind */
+/* bytes of a slot: of a message that leaves at once, with the words of its kind */
+#define FUNET_EAGER 2048
 #define FUNET_LEASE_SLOTS 8
 #define FUNET_LEASE_BYTES (FUNET_LEASE_SLOTS * FUNET_EAGER)
-#define FUNET_LEASES (1 << 22) /* bytes of all leases, at most; nor more than a quarter of f->most */
+/* bytes of all leases, at most; nor more than a quarter of f->most */
+#define FUNET_LEASES (1 << 22)
 
-/* What a FUNET_MEMBER is for, bits 7:0 of its first word (uspace/am/member.go). Those that are not here are not for this header. */
+/* What a FUNET_MEMBER is for, bits 7:0 of its first word (uspace/am/member.go). Those that are not
+ * here are not for this header. */
 enum funet_member {
 	FUNET_HELLO = 0,   /* request of a later life: its number */
 	FUNET_REFUSED = 2, /* reply: this node knows no lives */
@@ -144,7 +173,8 @@ enum funet_member {
 	FUNET_FENCE = 7    /* reply: the others go on without this node */
 };
 
-/* What an answer says of its call, and what funet_call returns. Programs' own codes are FUNET_FIRST_CODE and more. */
+/* What an answer says of its call, and what funet_call returns. Programs' own codes are
+ * FUNET_FIRST_CODE and more. */
 enum funet_status {
 	FUNET_DONE = 0,
 	FUNET_ERROR = 1,      /* the handler returned an error without a code */
@@ -197,17 +227,21 @@ struct funet_request { /* a call of ours */
 
 #define FUNET_CONTROLS 8192 /* messages of the header's own that wait for room in the send queue */
 #define FUNET_HISTORY 512   /* of what was told last, and was sent last, a power of two */
-#define FUNET_LANDINGS 256 /* long messages that arrive at a time; the others wait at their senders */
-#define FUNET_KEPT 65536 /* messages that wait here for memory or for who receives them; more are refused */
+/* long messages that arrive at a time; the others wait at their senders */
+#define FUNET_LANDINGS 256
+/* messages that wait here for memory or for who receives them; more are refused */
+#define FUNET_KEPT 65536
 #define FUNET_CHUNK (1 << 20) /* bytes of a transfer */
 #define FUNET_HOLD 5000 /* milliseconds that memory is left alone whose message was given up */
-#define FUNET_HUNGER INT64_C(15000000000) /* ns for which a message waits for a daemon that gives no memory, as the user's quota is reached */
+/* ns for which a message waits for a daemon that gives no memory, as the user's quota is reached */
+#define FUNET_HUNGER INT64_C(15000000000)
 #define FUNET_ASK INT64_C(50000000)       /* ns until that daemon is asked again */
 #define FUNET_ASKED_MOST 8 /* messages that a node is told of, and has not granted memory for */
 #define FUNET_PAGE 4096    /* granule of memory */
 #define FUNET_BASE 0xc0000000u /* where the library's segments begin */
 
-/* A piece of the memory that the card may use. Pieces are in order of address; those of one segment cover it. */
+/* A piece of the memory that the card may use. Pieces are in order of address; those of one segment
+ * cover it. */
 struct funet_piece {
 	struct funet_piece *next;
 	uint32_t address, bytes;
@@ -215,7 +249,8 @@ struct funet_piece {
 	uint32_t segment; /* base of its segment */
 	int used, adopted; /* adopted: it is the program's own */
 	int parted; /* adopted, and the card has other pages of it than the program */
-	int64_t until; /* not 0: it is free from that time on; late packets may be written there until then */
+	/* not 0: it is free from that time on; late packets may be written there until then */
+	int64_t until;
 };
 
 /* A long message of ours that is under way. */
@@ -224,7 +259,8 @@ struct funet_sending {
 	const uint8_t *bytes;
 	size_t length, issued; /* bytes of which transfers have been asked for */
 	uint32_t node, id, number, kind, tag, sequence; /* tag: or ticket */
-	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet. Tagged: their receive, 1 */
+	/* what was granted: key, address; 0: nothing yet. Tagged: their receive, 1 */
+	uint32_t key, to;
 	uint32_t from;     /* address of bytes; 0: they are copied, through staging */
 	struct funet_piece *staging;
 	uint64_t marks[2]; /* requests sent when the halves of staging were */
@@ -260,7 +296,8 @@ struct funet_receive_state {
 /* What this node and another have sent each other, in one space of tags: numbers of messages. */
 struct funet_pair {
 	uint32_t sent, matched;     /* the next to the node; how many that has received */
-	uint32_t next, taken, told; /* the next from the node; how many were received; what of that the node was told */
+	/* the next from the node; how many were received; what of that the node was told */
+	uint32_t next, taken, told;
 };
 
 /* Memory that was granted for a message. */
@@ -277,7 +314,8 @@ struct funet_control {
 	uint32_t node, type, n, words[5];
 };
 
-/* What was told or sent, in case that it comes back unread: word is an id, an argument or a ticket. */
+/* What was told or sent, in case that it comes back unread: word is an id, an argument or a ticket.
+ */
 struct funet_record {
 	uint32_t node, type, word, key;
 };
@@ -291,7 +329,8 @@ struct funet_peer {
 	} slots[FUNET_LEASE_SLOTS];
 	/* As a sender. */
 	uint32_t lease; /* address of the slots there; 0: none */
-	uint32_t number[FUNET_LEASE_SLOTS], used[FUNET_LEASE_SLOTS]; /* used: the argument that the slot was used with last */
+	/* used: the argument that the slot was used with last */
+	uint32_t number[FUNET_LEASE_SLOTS], used[FUNET_LEASE_SLOTS];
 	uint32_t idle;  /* the slots, by bits */
 	uint32_t asked; /* messages that it was told of, and has not granted memory for */
 	uint32_t probed;
@@ -310,7 +349,8 @@ struct funet_barrier_state {
 
 struct funet {
 	struct funi_context card; /* card.node and card.nodes: which node this is, and of how many */
-	int patience;             /* milliseconds that functions wait that have no time of their own; negative: for ever */
+	/* milliseconds that functions wait that have no time of their own; negative: for ever */
+	int patience;
 	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: see above */
 	struct funi_return back;  /* the message of the last -EHOSTUNREACH */
 	uint64_t unknown;         /* messages that were for nobody, and were dropped */
@@ -340,12 +380,14 @@ struct funet {
 	uint32_t ids;
 	struct funet_arrival *waiting; /* for memory, in order */
 	int64_t ask;           /* when memory for the first is asked for again */
-	int64_t hungry;        /* since when there is none, and nothing that has any will end; 0: there is, or that */
+	/* since when there is none, and nothing that has any will end; 0: there is, or that */
+	int64_t hungry;
 	uint32_t kept;         /* announcements and messages in the three lists */
 	struct funet_landing landings[FUNET_LANDINGS];
 	uint32_t landing;      /* where the search for a free one begins */
 	struct funet_receive_state *receivers;
-	struct funet_arrival *unexpected, *early; /* tagged: in order, nobody receives them yet; before one that is missing */
+	/* tagged: in order, nobody receives them yet; before one that is missing */
+	struct funet_arrival *unexpected, *early;
 	struct funet_pair *pairs; /* by space and node */
 	int tells;                /* some node has to be told how many messages were received */
 	uint32_t collectives;  /* number of the last collective operation */
@@ -353,12 +395,16 @@ struct funet {
 };
 
 struct funet_options { /* all 0: everything from the environment */
-	const char *socket;   /* of the daemon; NULL: the place in the job is in the environment, and the rest is not looked at */
+	/* of the daemon; NULL: the place in the job is in the environment, and the rest is not looked
+	 * at */
+	const char *socket;
 	uint16_t gid, node;
 	const uint8_t *token; /* FUNI_TOKEN_SIZE bytes */
 	/* These are looked at in any case. */
 	uint32_t slots;       /* of each queue, a power of two; 0: the daemon's default */
-	uint32_t memory;      /* bytes of f.most; 0: 128 MiB, which are taken as they are needed: a message of FUNET_MAX_BYTES and others arrive */
+	/* bytes of f.most; 0: 128 MiB, which are taken as they are needed: a message of FUNET_MAX_BYTES
+	 * and others arrive */
+	uint32_t memory;
 };
 
 /* ---- errors ---- */
@@ -407,7 +453,8 @@ static inline int funet_gone(uint32_t reason)
 	       reason == FUNI_REASON_DEPARTED || reason == FUNI_REASON_NO_ROUTE;
 }
 
-/* Whether a message that came back for this reason may have been delivered nevertheless, to a node that is there. */
+/* Whether a message that came back for this reason may have been delivered nevertheless, to a node
+ * that is there. */
 static inline int funet_perhaps(uint32_t reason)
 {
 	return reason == FUNI_REASON_RESYNCHRONISED || reason == FUNI_REASON_GIVEN_UP;
@@ -415,7 +462,8 @@ static inline int funet_perhaps(uint32_t reason)
 
 /* ---- time ---- */
 
-/* Nanoseconds of a clock that nobody sets, where the program lets the headers show it (strict C needs _POSIX_C_SOURCE). */
+/* Nanoseconds of a clock that nobody sets, where the program lets the headers show it (strict C
+ * needs _POSIX_C_SOURCE). */
 static inline int64_t funet_now(void)
 {
 #ifdef CLOCK_MONOTONIC
@@ -437,7 +485,8 @@ static inline int64_t funet_until(int milliseconds)
 
 static inline int funet_service(struct funet *f, enum funi_level l, int most);
 
-/* The bytes of a message, words of payload from a word on, whose word with the padding is given: 0 if it is malformed. */
+/* The bytes of a message, words of payload from a word on, whose word with the padding is given: 0
+ * if it is malformed. */
 static inline int funet_content(const uint32_t *slot, uint32_t from, uint32_t second, const uint8_t **bytes, size_t *length)
 {
 	uint32_t words = funi_words(slot[0]) - from, padding = second >> 8 & 3;
@@ -455,7 +504,8 @@ static inline int funet_commit(struct funet *f)
 	return funi_send_commit(&f->card, FUNI_REQUEST);
 }
 
-/* Composes a message of n words and bytes. The word with number at says how many bytes fill up the last one. */
+/* Composes a message of n words and bytes. The word with number at says how many bytes fill up the
+ * last one. */
 static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *first, uint32_t n, uint32_t at,
 				 const void *bytes, size_t length)
 {
@@ -472,8 +522,8 @@ static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, c
 /* How many messages the send queue of a level has room for. */
 static inline uint32_t funet_room(struct funet *f, enum funi_level l) { return f->card.mask - funi_unsent(&f->card, l); }
 
-/* Waits until there is room for the given number of replies, for a request's handler: 0, or what has ended the context. Meanwhile replies are
- * handled, and nothing else. */
+/* Waits until there is room for the given number of replies, for a request's handler: 0, or what
+ * has ended the context. Meanwhile replies are handled, and nothing else. */
 static inline int funet_reply_room(struct funet *f, uint32_t slots)
 {
 	while (funet_room(f, FUNI_REPLY) < slots)
@@ -494,8 +544,8 @@ static inline uint32_t *funet_reply_slot(struct funet *f)
 
 /* ---- what the header itself has to say ----
  *
- * In a request's handler it is a reply. Elsewhere it is a request, which nothing waits for: where there is no room for it, it is kept
- * until the next poll. */
+ * In a request's handler it is a reply. Elsewhere it is a request, which nothing waits for: where
+ * there is no room for it, it is kept until the next poll. */
 
 static inline void funet_fill(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *words, uint32_t n)
 {
@@ -516,8 +566,8 @@ static inline void funet_say_kept(struct funet *f)
 		memmove(f->controls, f->controls + n, f->control * sizeof *f->controls);
 }
 
-/* Sends, or keeps, a message of words. More than FUNET_CONTROLS are dropped, and counted: no node that keeps to the rules causes so
- * many. */
+/* Sends, or keeps, a message of words. More than FUNET_CONTROLS are dropped, and counted: no node
+ * that keeps to the rules causes so many. */
 static inline void funet_tell_words(struct funet *f, uint32_t node, uint32_t type, const uint32_t *words, uint32_t n)
 {
 	uint32_t *slot = NULL;
@@ -638,8 +688,8 @@ __attribute__((format(printf, 4, 0))) static inline void funet_put_error(struct 
 	m->answered = 4 + length;
 }
 
-/* Answers a call with an error: a code of the program's, FUNET_FIRST_CODE or more, and a text, of which FUNET_ERROR_TEXT
- * bytes travel. It returns the code, which the handler returns. */
+/* Answers a call with an error: a code of the program's, FUNET_FIRST_CODE or more, and a text, of
+ * which FUNET_ERROR_TEXT bytes travel. It returns the code, which the handler returns. */
 __attribute__((format(printf, 3, 4))) static inline int funet_refuse(struct funet_message *m, int code, const char *format, ...)
 {
 	va_list list;
@@ -649,8 +699,9 @@ __attribute__((format(printf, 3, 4))) static inline int funet_refuse(struct fune
 	return code;
 }
 
-/* Answers a call with bytes, at most FUNET_MAX_BYTES, which are copied. The last answer counts; without one it has no bytes. It
- * returns 0, or what is wrong, which the handler returns: then the caller gets that. */
+/* Answers a call with bytes, at most FUNET_MAX_BYTES, which are copied. The last answer counts;
+ * without one it has no bytes. It returns 0, or what is wrong, which the handler returns: then the
+ * caller gets that. */
 static inline int funet_answer(struct funet_message *m, const void *bytes, size_t length)
 {
 	if (!m->serves)
@@ -839,7 +890,8 @@ static inline void funet_give(struct funet *f, struct funet_piece *p)
 	}
 }
 
-/* A piece of at least the given number of bytes, or NULL: there is none, and the daemon gives no more or f->most is reached. */
+/* A piece of at least the given number of bytes, or NULL: there is none, and the daemon gives no
+ * more or f->most is reached. */
 static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 {
 	uint64_t want = (bytes + FUNET_PAGE - 1) & ~(uint64_t)(FUNET_PAGE - 1), segment = 1 << 20;
@@ -897,8 +949,9 @@ static inline uint32_t funet_address(struct funet *f, const void *bytes, size_t 
 	return p == NULL || p->parted ? 0 : p->address + (uint32_t)((uintptr_t)bytes - (uintptr_t)p->memory);
 }
 
-/* New memory from which long messages are sent, and into which tagged ones are received, without copying; or NULL, with f->error:
- * more than f->most bytes, or than the daemon lets the user have. */
+/* New memory from which long messages are sent, and into which tagged ones are received, without
+ * copying; or NULL, with f->error: more than f->most bytes, or than the daemon lets the user have.
+ */
 static inline void *funet_alloc(struct funet *f, size_t bytes)
 {
 	struct funet_piece *p = bytes <= FUNET_MAX_BYTES ? funet_take(f, bytes) : NULL;
@@ -916,10 +969,11 @@ static inline void funet_free(struct funet *f, void *memory)
 		funet_give(f, p);
 }
 
-/* Has long messages leave without copying from memory that the program has: whole pages of ordinary private memory. See
- * funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than f->most in all. When a send from it is given up
- * (-ETIMEDOUT, -EINTR) while the card still reads it, the program goes on with copies of these pages, during which no other thread may
- * touch them; later messages from this memory are copied until funet_disown and a new funet_adopt. */
+/* Has long messages leave without copying from memory that the program has: whole pages of ordinary
+ * private memory. See funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than
+ * f->most in all. When a send from it is given up (-ETIMEDOUT, -EINTR) while the card still reads
+ * it, the program goes on with copies of these pages, during which no other thread may touch them;
+ * later messages from this memory are copied until funet_disown and a new funet_adopt. */
 static inline int funet_adopt(struct funet *f, void *memory, size_t bytes)
 {
 	struct funet_piece **at = &f->pieces, *p = (struct funet_piece *)malloc(sizeof *p);
@@ -944,7 +998,8 @@ static inline int funet_adopt(struct funet *f, void *memory, size_t bytes)
 	return 0;
 }
 
-/* Ends that, before the memory is freed, when nothing is sent from it any more: FUNI_ERR_BUSY while the card needs it. */
+/* Ends that, before the memory is freed, when nothing is sent from it any more: FUNI_ERR_BUSY while
+ * the card needs it. */
 static inline int funet_disown(struct funet *f, void *memory)
 {
 	struct funet_piece **at = &f->pieces, *p;
@@ -962,9 +1017,10 @@ static inline int funet_disown(struct funet *f, void *memory)
 
 /* ---- long messages: ready, grant, transfers, taken ----
  *
- * The sender says that a message is ready. The receiver grants memory when it has some, and for a tagged one when
- * it is received; until then the message stays at its sender. The sender has its card transfer the bytes there, rounded up to
- * 16. When all have arrived the receiver runs the handler, and says that they are taken. */
+ * The sender says that a message is ready. The receiver grants memory when it has some, and for a
+ * tagged one when it is received; until then the message stays at its sender. The sender has its
+ * card transfer the bytes there, rounded up to 16. When all have arrived the receiver runs the
+ * handler, and says that they are taken. */
 
 /* The address of the slots that a node may use, or 0: there is no memory for them. */
 static inline uint32_t funet_lease(struct funet *f, uint32_t node)
@@ -1009,7 +1065,8 @@ static inline int funet_grant(struct funet *f, const struct funet_arrival *a)
 	return 1;
 }
 
-/* Ends a landing whose message will not come. Its memory is left alone for a time, as late packets may be written there. */
+/* Ends a landing whose message will not come. Its memory is left alone for a time, as late packets
+ * may be written there. */
 static inline void funet_end_landing(struct funet_landing *g)
 {
 	g->open = 0;
@@ -1065,15 +1122,17 @@ static inline void funet_forget(struct funet *f, struct funet_arrival *a)
 
 /* ---- tagged messages: envelopes, what is told, pieces ----
  *
- * An envelope has a number, by which the receiver puts those of a node in order, and the bytes of a short message. When a
- * receive takes a long one its sender is told, and sends the bytes in pieces. */
+ * An envelope has a number, by which the receiver puts those of a node in order, and the bytes of a
+ * short message. When a receive takes a long one its sender is told, and sends the bytes in pieces.
+ */
 
 static inline struct funet_pair *funet_pair_of(struct funet *f, uint32_t node, uint32_t space)
 {
 	return &f->pairs[(size_t)space * f->card.nodes + node];
 }
 
-/* Tells a node something of a space of tags, and how many messages were received; 0 if there is no room. */
+/* Tells a node something of a space of tags, and how many messages were received; 0 if there is no
+ * room. */
 static inline int funet_say(struct funet *f, uint32_t node, uint32_t space, enum funet_form form, uint32_t first, uint32_t send, uint32_t want)
 {
 	struct funet_pair *p = funet_pair_of(f, node, space);
@@ -1248,7 +1307,8 @@ static inline void funet_end_sending(struct funet *f, struct funet_sending *s, i
 	s->ended = 1;
 }
 
-/* Remembers what has left whole: of a message that was granted memory the key, of a tagged one the receive. */
+/* Remembers what has left whole: of a message that was granted memory the key, of a tagged one the
+ * receive. */
 static inline void funet_note_sent(struct funet *f, const struct funet_sending *s)
 {
 	struct funet_record *r = &f->sent[f->sents++ % FUNET_HISTORY];
@@ -1258,7 +1318,8 @@ static inline void funet_note_sent(struct funet *f, const struct funet_sending *
 	r->key = s->key;
 }
 
-/* Whether the message of an id has left whole for a key, lately: then a second grant of it says nothing new. */
+/* Whether the message of an id has left whole for a key, lately: then a second grant of it says
+ * nothing new. */
 static inline int funet_has_sent_all(const struct funet *f, uint32_t node, uint32_t id, uint32_t key)
 {
 	for (int i = 0; i < FUNET_HISTORY; i++)
@@ -1310,7 +1371,8 @@ static inline void funet_is_told(struct funet *f, const uint32_t *slot)
 	}
 }
 
-/* Sends an envelope when its turn has come, and pieces of a message that is wanted, into half of the send queue. */
+/* Sends an envelope when its turn has come, and pieces of a message that is wanted, into half of
+ * the send queue. */
 static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
 {
 	uint32_t space = s->tag >> 31, *slot;
@@ -1399,7 +1461,8 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 	}
 }
 
-/* Does what a message is for that has arrived whole, and returns the status that its sender is told. */
+/* Does what a message is for that has arrived whole, and returns the status that its sender is
+ * told. */
 static inline uint32_t funet_arrived(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t kind, uint32_t number, const uint32_t words[2],
 				     const uint8_t *bytes, size_t length)
 {
@@ -1514,7 +1577,8 @@ static inline void funet_granted(struct funet *f, uint32_t node, const uint32_t 
 		funet_answered_ask(f, s);
 		s->key = w[1];
 		s->to = w[2];
-	} else if ((s == NULL || s->key != w[1]) && !funet_has_sent_all(f, node, w[0], w[1])) { /* it was given up */
+	/* it was given up */
+	} else if ((s == NULL || s->key != w[1]) && !funet_has_sent_all(f, node, w[0], w[1])) {
 		funet_tell_words(f, node, FUNET_ABORT, w + 1, 1);
 	}
 }
@@ -1563,7 +1627,8 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 	f->running[l]--;
 }
 
-/* How many requests have been taken from the send queue so far: what those before it sent has been read. */
+/* How many requests have been taken from the send queue so far: what those before it sent has been
+ * read. */
 static inline uint64_t funet_retired(struct funet *f) { return f->committed - funi_unsent(&f->card, FUNI_REQUEST); }
 
 /* Whether the card has read all that it was asked to transfer. */
@@ -1602,7 +1667,8 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 	}
 }
 
-/* Goes on with one long message: announces it, transfers it, and notes when the card has read all of it. */
+/* Goes on with one long message: announces it, transfers it, and notes when the card has read all
+ * of it. */
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
 	const uint32_t words[5] = { s->id, s->number | s->kind << 16 | FUNET_QUIET, (uint32_t)s->length, s->tag, FUNET_DONE };
@@ -1649,7 +1715,8 @@ static inline const char *funet_why(int result)
 					 "no memory for it, here or there; raise funet_options.memory (Options.Memory in Go), or the user's quota";
 }
 
-/* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows if it was given up. */
+/* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows
+ * if it was given up. */
 static inline void funet_retire(struct funet *f, struct funet_sending *s)
 {
 	struct funet_request *c;
@@ -1678,7 +1745,8 @@ static inline void funet_retire(struct funet *f, struct funet_sending *s)
 /* Probes a node. */
 static inline int funet_probe(struct funet *f, uint32_t node);
 
-/* Has the nodes asked, in turn, that memory was granted to, while others wait for it: if one is gone its memory comes free. */
+/* Has the nodes asked, in turn, that memory was granted to, while others wait for it: if one is
+ * gone its memory comes free. */
 static inline void funet_probe_landing(struct funet *f)
 {
 	int64_t now = funet_now();
@@ -1692,8 +1760,9 @@ static inline void funet_probe_landing(struct funet *f)
 		}
 }
 
-/* Grants the first message that waits its memory, or refuses it after FUNET_HUNGER in which there was none and no message had any: 1, or 0
- * if it goes on waiting. The daemon is asked every FUNET_ASK. */
+/* Grants the first message that waits its memory, or refuses it after FUNET_HUNGER in which there
+ * was none and no message had any: 1, or 0 if it goes on waiting. The daemon is asked every
+ * FUNET_ASK. */
 static inline int funet_grant_waiting(struct funet *f)
 {
 	struct funet_arrival *a = f->waiting;
@@ -1735,8 +1804,9 @@ static inline void funet_advance(struct funet *f)
 		funet_tell_tagged(f);
 }
 
-/* What nodes in Go tell each other in a job that goes on without nodes. A node in C takes no part in that: it says so to one that
- * joins again, which then ends with an error, and learns when others have gone on without it. */
+/* What nodes in Go tell each other in a job that goes on without nodes. A node in C takes no part
+ * in that: it says so to one that joins again, which then ends with an error, and learns when
+ * others have gone on without it. */
 static inline void funet_member(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t words)
 {
 	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
@@ -1815,7 +1885,8 @@ static inline int funet_service(struct funet *f, enum funi_level l, int most)
 
 /* ---- what came back ---- */
 
-enum funet_came { FUNET_UNTOLD, FUNET_TOLD_SO, FUNET_OWN }; /* to the program: not told; by what has failed; it need not know */
+/* to the program: not told; by what has failed; it need not know */
+enum funet_came { FUNET_UNTOLD, FUNET_TOLD_SO, FUNET_OWN };
 
 /* Tells a node, in a barrier, that this one has come to a round. */
 static inline void funet_say_round(struct funet *f, uint32_t number, uint32_t round)
@@ -1922,7 +1993,9 @@ static inline enum funet_came funet_came_back(struct funet *f, const struct funi
 		return FUNET_OWN;
 	case FUNET_UNHANDLED:
 	case FUNET_MEMBER:
-		return FUNET_OWN; /* who asks for it asks again, and who is not told that a handler is missing hears it of the next message */
+		/* who asks for it asks again, and who is not told that a handler is missing hears it of the
+		 * next message */
+		return FUNET_OWN;
 	case FUNET_ROUND:
 		for (uint32_t k = 0; perhaps && UINT32_C(1) << k < f->card.nodes; k++)
 			if ((f->card.node + (UINT32_C(1) << k)) % f->card.nodes == node)
@@ -1943,7 +2016,8 @@ static inline enum funet_came funet_came_back(struct funet *f, const struct funi
 		funet_say_void(f, node, r->word);
 		return funet_sending_came_back(f, r, node, type);
 	case FUNET_PART:
-		if (r->word & FUNET_PART_BIT) /* the slot is not used again: other parts may still be written there */
+		/* the slot is not used again: other parts may still be written there */
+		if (r->word & FUNET_PART_BIT)
 			return FUNET_UNTOLD;
 		return funet_sending_came_back(f, r, node, type);
 	case FUNET_READY:
@@ -1954,8 +2028,9 @@ static inline enum funet_came funet_came_back(struct funet *f, const struct funi
 	}
 }
 
-/* Some messages came back of which nothing is known: any may have been among them. What waits here ends, and who may wait for this
- * node is told again what it was told last, or that it will not be. Nodes that are known to be gone are not. */
+/* Some messages came back of which nothing is known: any may have been among them. What waits here
+ * ends, and who may wait for this node is told again what it was told last, or that it will not be.
+ * Nodes that are known to be gone are not. */
 static inline void funet_any_came_back(struct funet *f)
 {
 	const char *why = "too many messages came back";
@@ -2049,8 +2124,8 @@ static inline int funet_outside(struct funet *f, const char *what)
 	return 0;
 }
 
-/* Handles what has arrived, replies first, and does not wait. It returns how many messages that were, about a thousand at
- * most; or -EHOSTUNREACH, -ENOTCONN, or what a handler has returned. */
+/* Handles what has arrived, replies first, and does not wait. It returns how many messages that
+ * were, about a thousand at most; or -EHOSTUNREACH, -ENOTCONN, or what a handler has returned. */
 static inline int funet_poll(struct funet *f)
 {
 	int n = 0, some = 256, code = funet_outside(f, "polling");
@@ -2060,7 +2135,8 @@ static inline int funet_poll(struct funet *f)
 		n += funet_service(f, FUNI_REPLY, 1024);
 		n += some = funet_service(f, FUNI_REQUEST, 256);
 	}
-	int back = f->failed == 0 ? funet_take_back(f) : 0; /* before what that asks for is sent: the program may sleep now */
+	/* before what that asks for is sent: the program may sleep now */
+	int back = f->failed == 0 ? funet_take_back(f) : 0;
 	if (f->sendings != NULL || f->waiting != NULL || f->tells || f->control > 0)
 		funet_advance(f);
 	if (back != 0)
@@ -2126,9 +2202,10 @@ static inline int funet_probe(struct funet *f, uint32_t node)
 	return funet_commit(f);
 }
 
-/* Probes all nodes that something is awaited of: of calls, of messages under way and of those that are being received. What is
- * awaited of a node that is gone ends when the probe has come back. Functions that wait do that now and then; a program that only
- * calls funet_poll, in an event loop, does it itself when it has waited for long, for a second say. 0, or -EDEADLK in a handler. */
+/* Probes all nodes that something is awaited of: of calls, of messages under way and of those that
+ * are being received. What is awaited of a node that is gone ends when the probe has come back.
+ * Functions that wait do that now and then; a program that only calls funet_poll, in an event loop,
+ * does it itself when it has waited for long, for a second say. 0, or -EDEADLK in a handler. */
 static inline int funet_probe_awaited(struct funet *f)
 {
 	int code = funet_outside(f, "probing");
@@ -2149,8 +2226,8 @@ static inline int funet_probe_awaited(struct funet *f)
 	return 0;
 }
 
-/* Waits until done says so of its argument. Now and then it asks the nodes whether they are there that something is awaited of, and the
- * given one; node f->card.nodes is none. */
+/* Waits until done says so of its argument. Now and then it asks the nodes whether they are there
+ * that something is awaited of, and the given one; node f->card.nodes is none. */
 static inline int funet_await(struct funet *f, int (*done)(void *), void *argument, uint32_t node, int64_t end)
 {
 	int64_t gap = INT64_C(200000000), probe = 0, now;
@@ -2175,8 +2252,9 @@ static inline int funet_await(struct funet *f, int (*done)(void *), void *argume
 	return 0;
 }
 
-/* Polls until done(argument) is not 0, at most the given number of milliseconds: 0, or -ETIMEDOUT, -EINTR, and what funet_poll
- * returns. It cannot notice that a node is gone while nothing is under way to that node. */
+/* Polls until done(argument) is not 0, at most the given number of milliseconds: 0, or -ETIMEDOUT,
+ * -EINTR, and what funet_poll returns. It cannot notice that a node is gone while nothing is under
+ * way to that node. */
 static inline int funet_wait(struct funet *f, int (*done)(void *argument), void *argument, int milliseconds)
 {
 	int code = funet_outside(f, "waiting");
@@ -2185,10 +2263,11 @@ static inline int funet_wait(struct funet *f, int (*done)(void *argument), void 
 
 /* ---- event loops ----
  *
- * The rule is that of funi.h: funet_poll until it returns 0, funet_arm, and, if that returns 1, wait for funet_fd and
- * other descriptors; then funet_woken. */
+ * The rule is that of funi.h: funet_poll until it returns 0, funet_arm, and, if that returns 1,
+ * wait for funet_fd and other descriptors; then funet_woken. */
 
-/* The descriptor that can be read when there may be something for funet_poll; neither read nor close it. */
+/* The descriptor that can be read when there may be something for funet_poll; neither read nor
+ * close it. */
 static inline int funet_fd(const struct funet *f) { return funi_fd(&f->card); }
 
 /* 1: sleep until funet_fd can be read; 0: poll again first; -ENOTCONN. */
@@ -2223,14 +2302,15 @@ static inline int funet_enter(struct funet *f, uint32_t number, funet_handler ru
 	return 0;
 }
 
-/* Registers a handler of messages, which funet_send and funet_reply name by its number, before the first can arrive. */
+/* Registers a handler of messages, which funet_send and funet_reply name by its number, before the
+ * first can arrive. */
 static inline int funet_handle(struct funet *f, uint32_t number, funet_handler run, void *argument)
 {
 	return funet_enter(f, number, run, argument, 0);
 }
 
-/* Registers a handler of calls. It answers with funet_answer and returns 0, or returns an error (funet_refuse): the caller gets
- * it, and no one else. A number is either's. */
+/* Registers a handler of calls. It answers with funet_answer and returns 0, or returns an error
+ * (funet_refuse): the caller gets it, and no one else. A number is either's. */
 static inline int funet_serve(struct funet *f, uint32_t number, funet_handler run, void *argument)
 {
 	return funet_enter(f, number, run, argument, 1);
@@ -2268,9 +2348,10 @@ static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_
 		funet_push(f, s);
 }
 
-/* Sends a message of more than FUNET_SHORT bytes at once: as transfers of 64 bytes, which travel with their data, into a slot that the
- * receiver has leased to this node. 1; 0 if there is none, or the message is longer; or, and then nothing was sent, what is wrong. Requests
- * and replies wait for room in the send queue as such messages do. */
+/* Sends a message of more than FUNET_SHORT bytes at once: as transfers of 64 bytes, which travel
+ * with their data, into a slot that the receiver has leased to this node. 1; 0 if there is none, or
+ * the message is longer; or, and then nothing was sent, what is wrong. Requests and replies wait
+ * for room in the send queue as such messages do. */
 static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind, uint32_t number, uint32_t ticket,
 				     const void *bytes, size_t length)
 {
@@ -2303,7 +2384,8 @@ static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_
 
 static inline int funet_has_sent(void *sending) { return ((struct funet_sending *)sending)->ended; }
 
-/* Has the program go on with copies of the pages of memory that was adopted, while the card still reads them: 1, or 0 if that cannot be. */
+/* Has the program go on with copies of the pages of memory that was adopted, while the card still
+ * reads them: 1, or 0 if that cannot be. */
 static inline int funet_part(struct funet *f, const void *bytes, size_t length)
 {
 	struct funet_piece *p = funet_piece_of(f, bytes, length);
@@ -2321,9 +2403,11 @@ static inline int funet_part(struct funet *f, const void *bytes, size_t length)
 	return done;
 }
 
-/* Gives up a message that has not ended: what is left of it is kept until its receiver knows. The card may still read the bytes, until
- * the receiver's card has acknowledged them or has been silent for too long, which is seconds. Memory that was adopted is parted
- * from the card at once, page by page. That of funet_alloc cannot be, as its pages are given out again: there the function waits. */
+/* Gives up a message that has not ended: what is left of it is kept until its receiver knows. The
+ * card may still read the bytes, until the receiver's card has acknowledged them or has been silent
+ * for too long, which is seconds. Memory that was adopted is parted from the card at once, page by
+ * page. That of funet_alloc cannot be, as its pages are given out again: there the function waits.
+ */
 static inline void funet_give_up(struct funet *f, struct funet_sending *s)
 {
 	struct funet_sending *kept = (struct funet_sending *)malloc(sizeof *kept);
@@ -2367,16 +2451,19 @@ static inline int funet_end(struct funet *f, struct funet_sending *s, int64_t en
 	return funet_fail(f, s->result, "sending %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 }
 
-/* Runs a handler on a node with bytes, at most FUNET_MAX_BYTES. On return the bytes may be changed. Not in handlers.
+/* Runs a handler on a node with bytes, at most FUNET_MAX_BYTES. On return the bytes may be changed.
+ * Not in handlers.
  *
- * Up to FUNET_SHORT bytes are one packet, and up to FUNET_EAGER mostly leave at once, too, once the receiver has granted memory for one
- * such message: then it waits, and polls, only while the send queue is full. A longer one is sent when the receiver has had room
- * for it, and the function returns when all has left, after at most f->patience; it is copied, unless it lies in memory of funet_alloc or
- * funet_adopt at a multiple of 16.
+ * Up to FUNET_SHORT bytes are one packet, and up to FUNET_EAGER mostly leave at once, too, once the
+ * receiver has granted memory for one such message: then it waits, and polls, only while the send
+ * queue is full. A longer one is sent when the receiver has had room for it, and the function
+ * returns when all has left, after at most f->patience; it is copied, unless it lies in memory of
+ * funet_alloc or funet_adopt at a multiple of 16.
  *
- * Errors of earlier messages, which funet_poll returns, keep this one from being sent. Of one that did not leave at once: -ENOSYS: the
- * node has no such handler; -ENOMEM: no memory there, or here. After -ETIMEDOUT and -EINTR it is given up, and no handler runs; with memory
- * of funet_alloc that can take as long as the receiver's host may be silent (funet_give_up). */
+ * Errors of earlier messages, which funet_poll returns, keep this one from being sent. Of one that
+ * did not leave at once: -ENOSYS: the node has no such handler; -ENOMEM: no memory there, or here.
+ * After -ETIMEDOUT and -EINTR it is given up, and no handler runs; with memory of funet_alloc that
+ * can take as long as the receiver's host may be silent (funet_give_up). */
 static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet_sending sending;
@@ -2397,8 +2484,9 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	return funet_commit(f);
 }
 
-/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. under_way is NULL, or
- * counts such messages: it is one more until the bytes may be changed. */
+/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush
+ * has returned 0. under_way is NULL, or counts such messages: it is one more until the bytes may be
+ * changed. */
 static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, uint32_t *under_way)
 {
 	struct funet_sending *s;
@@ -2428,7 +2516,8 @@ static inline int funet_is_flushed(void *argument)
 	return s == NULL;
 }
 
-/* Waits until all that funet_post began has been read: 0, or the first error of one of them, once; the others have ended then, too. */
+/* Waits until all that funet_post began has been read: 0, or the first error of one of them, once;
+ * the others have ended then, too. */
 static inline int funet_flush(struct funet *f, int milliseconds)
 {
 	int code = funet_outside(f, "flushing");
@@ -2441,9 +2530,10 @@ static inline int funet_flush(struct funet *f, int milliseconds)
 	return funet_fail(f, code, "a message of funet_post did not arrive: %s", funet_why(code));
 }
 
-/* Runs a handler on the node whose message is being handled, with at most FUNET_MAX_BYTES bytes. Only for messages of funet_send. While
- * the send queue is full replies are handled. What does not leave at once (funet_send) is copied, -ENOMEM, and leaves when
- * the program polls; what becomes of it then funet_poll says if it is an error. */
+/* Runs a handler on the node whose message is being handled, with at most FUNET_MAX_BYTES bytes.
+ * Only for messages of funet_send. While the send queue is full replies are handled. What does not
+ * leave at once (funet_send) is copied, -ENOMEM, and leaves when the program polls; what becomes of
+ * it then funet_poll says if it is an error. */
 static inline int funet_reply(struct funet_message *m, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet *f = m->f;
@@ -2469,9 +2559,9 @@ static inline int funet_reply(struct funet_message *m, uint32_t number, const vo
 
 /* ---- calls ---- */
 
-/* Begins a call, and does not wait for its answer, which goes to room bytes: a number for funet_finish, greater than 0, or an
- * error. -EAGAIN: FUNET_CALLS calls have begun and not been finished. The bytes, at most FUNET_MAX_BYTES, may be changed at once. Not in
- * handlers. */
+/* Begins a call, and does not wait for its answer, which goes to room bytes: a number for
+ * funet_finish, greater than 0, or an error. -EAGAIN: FUNET_CALLS calls have begun and not been
+ * finished. The bytes, at most FUNET_MAX_BYTES, may be changed at once. Not in handlers. */
 static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, void *answer, size_t room)
 {
 	uint32_t *s = NULL, first[2] = { 0, number };
@@ -2540,9 +2630,11 @@ static inline const char *funet_says(int code)
 	}
 }
 
-/* Waits for the answer of a call: 0, and the length of the answer if length is not NULL; a code of the handler's error, with its text in
- * f->error; -EMSGSIZE: the answer has length bytes, more than there is room; -EHOSTUNREACH: the node is gone, and may have executed the call.
- * After these the call has ended. After -ETIMEDOUT, -EINTR and what funet_poll returns of other messages it goes on. */
+/* Waits for the answer of a call: 0, and the length of the answer if length is not NULL; a code of
+ * the handler's error, with its text in f->error; -EMSGSIZE: the answer has length bytes, more than
+ * there is room; -EHOSTUNREACH: the node is gone, and may have executed the call. After these the
+ * call has ended. After -ETIMEDOUT, -EINTR and what funet_poll returns of other messages it goes
+ * on. */
 static inline int funet_finish(struct funet *f, int64_t call, size_t *length, int milliseconds)
 {
 	uint32_t place = (uint32_t)(call - 1) & 0xfff;
@@ -2564,8 +2656,8 @@ static inline int funet_finish(struct funet *f, int64_t call, size_t *length, in
 	return c->result == 0 ? 0 : funet_fail(f, c->result, "calling node %u: error %d: %s", c->node, c->result, c->text[0] != 0 ? c->text : funet_says(c->result));
 }
 
-/* Calls a handler of funet_serve on a node and waits for its answer, of at most room bytes. Results are those of funet_finish; but
- * after any of them the call has ended. */
+/* Calls a handler of funet_serve on a node and waits for its answer, of at most room bytes. Results
+ * are those of funet_finish; but after any of them the call has ended. */
 static inline int funet_call(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, void *answer, size_t room,
 			     size_t *answered, int milliseconds)
 {
@@ -2591,8 +2683,9 @@ static inline int funet_has_heard(void *round)
 	return *r->heard == r->number;
 }
 
-/* Returns when all nodes have called it; all call it equally often. It is that of uspace/am (barrier.go): in round k
- * each node tells the node 2^k further on. -EINTR, -ETIMEDOUT, and after other errors too: called again it goes on. */
+/* Returns when all nodes have called it; all call it equally often. It is that of uspace/am
+ * (barrier.go): in round k each node tells the node 2^k further on. -EINTR, -ETIMEDOUT, and after
+ * other errors too: called again it goes on. */
 static inline int funet_barrier(struct funet *f, int milliseconds)
 {
 	struct funet_barrier_state *b = &f->barrier;
@@ -2632,13 +2725,14 @@ static inline int funet_barrier(struct funet *f, int milliseconds)
 
 /* ---- tagged messages ----
  *
- * Messages for which the receiver asks (MPI_Send, MPI_Recv). Those from one node with one tag are received in the order in which they
- * were sent. Tags are 0 to 2^31-1. */
+ * Messages for which the receiver asks (MPI_Send, MPI_Recv). Those from one node with one tag are
+ * received in the order in which they were sent. Tags are 0 to 2^31-1. */
 
-/* Sends a node bytes that it receives with the same tag (MPI_Send). It returns when they may be changed: with up to FUNET_TAGGED_SHORT bytes
- * mostly at once, with more when the node receives them and all have left. A node keeps FUNET_WINDOW messages of another that nobody has
- * received; the next wait. It is otherwise like funet_send, which is faster with many bytes: here they travel in pieces of
- * FUNET_PIECE_BYTES. */
+/* Sends a node bytes that it receives with the same tag (MPI_Send). It returns when they may be
+ * changed: with up to FUNET_TAGGED_SHORT bytes mostly at once, with more when the node receives
+ * them and all have left. A node keeps FUNET_WINDOW messages of another that nobody has received;
+ * the next wait. It is otherwise like funet_send, which is faster with many bytes: here they travel
+ * in pieces of FUNET_PIECE_BYTES. */
 static inline int funet_send_tag(struct funet *f, uint32_t node, uint32_t tag, const void *bytes, size_t length)
 {
 	struct funet_sending s;
@@ -2692,10 +2786,12 @@ struct funet_received {
 	size_t length;
 };
 
-/* Receives a tagged message of at most room bytes, from a node or from FUNET_ANY, with a tag or FUNET_ANY_TAG (MPI_Recv, with its
- * status): messages of one node in the order in which they were sent. what may be NULL. -EMSGSIZE: the message has what->length bytes, and
- * the first of them, as many as there is room for, have been received; -ECANCELED: its sender has given it up. After -ETIMEDOUT and -EINTR it can be called
- * again; but a long message that had begun to arrive is dropped. Not in handlers. */
+/* Receives a tagged message of at most room bytes, from a node or from FUNET_ANY, with a tag or
+ * FUNET_ANY_TAG (MPI_Recv, with its status): messages of one node in the order in which they were
+ * sent. what may be NULL. -EMSGSIZE: the message has what->length bytes, and the first of them, as
+ * many as there is room for, have been received; -ECANCELED: its sender has given it up. After
+ * -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is
+ * dropped. Not in handlers. */
 static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, struct funet_received *what, int milliseconds)
 {
 	struct funet_receive_state r;
@@ -2722,7 +2818,8 @@ static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, vo
 						      "the sender has given the message up");
 }
 
-/* funet_receive that says the length and the sender of the message, if the pointers are not NULL. */
+/* funet_receive that says the length and the sender of the message, if the pointers are not NULL.
+ */
 static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
 {
 	struct funet_received what = { node, tag, 0 };
@@ -2736,9 +2833,10 @@ static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void 
 
 /* ---- collective operations ----
  *
- * As in MPI: all nodes call them in the same order, with the same root and lengths. They wait at most the milliseconds given;
- * signals end them only by f.stop. After an error of one, other nodes may wait for this one in vain: the program ends, or the nodes agree otherwise
- * on what to do. They are those of the Go package uspace/collective: nodes in C and Go may call them together. */
+ * As in MPI: all nodes call them in the same order, with the same root and lengths. They wait at
+ * most the milliseconds given; signals end them only by f.stop. After an error of one, other nodes
+ * may wait for this one in vain: the program ends, or the nodes agree otherwise on what to do. They
+ * are those of the Go package uspace/collective: nodes in C and Go may call them together. */
 
 struct funet_leg { /* what is exchanged with a node: NULL: nothing that way */
 	uint32_t node;
@@ -2857,7 +2955,8 @@ static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, s
 /* How many nodes are talked to at a time. */
 #define FUNET_LEGS 8
 
-/* The root, or everybody, exchanges blocks with all nodes, the farthest last: out and in have one for each node, or are NULL. */
+/* The root, or everybody, exchanges blocks with all nodes, the farthest last: out and in have one
+ * for each node, or are NULL. */
 static inline int funet_with_all(struct funet *f, uint32_t tag, const void *out, void *in, size_t bytes, int64_t end)
 {
 	uint32_t node = f->card.node, nodes = f->card.nodes;
@@ -2889,7 +2988,8 @@ static inline int funet_with_all(struct funet *f, uint32_t tag, const void *out,
 	return code;
 }
 
-/* Blocks of a node's subtree in the binomial tree travel together, if they have at most this many bytes each. */
+/* Blocks of a node's subtree in the binomial tree travel together, if they have at most this many
+ * bytes each. */
 #define FUNET_TREE_BYTES 4096
 
 /* The size of a node's subtree, were the nodes a power of two. */
@@ -2901,7 +3001,8 @@ static inline uint32_t funet_span(uint32_t relative, uint32_t nodes)
 	return bit;
 }
 
-/* Brings bytes of every node to the root, whose memory has a block for each, in order of their numbers (MPI_Gather). */
+/* Brings bytes of every node to the root, whose memory has a block for each, in order of their
+ * numbers (MPI_Gather). */
 static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes, size_t length, void *all, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
@@ -2985,7 +3086,8 @@ static inline int funet_exchange_two(struct funet *f, uint32_t tag, uint32_t to,
 	return funet_exchange(f, tag, leg, 2, end);
 }
 
-/* Brings bytes of every node to all nodes, whose memory has a block for each, in order of their numbers (MPI_Allgather). */
+/* Brings bytes of every node to all nodes, whose memory has a block for each, in order of their
+ * numbers (MPI_Allgather). */
 static inline int funet_allgather(struct funet *f, const void *bytes, size_t length, void *all, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
@@ -3005,7 +3107,8 @@ static inline int funet_allgather(struct funet *f, const void *bytes, size_t len
 		return funet_fail(f, -ENOMEM, "an all-gather: no memory");
 	if (length > 0)
 		memcpy(blocks, bytes, length);
-	for (uint32_t d = 1; d < nodes && code == 0; d *= 2) { /* as many as there are, of the nodes that follow */
+	/* as many as there are, of the nodes that follow */
+	for (uint32_t d = 1; d < nodes && code == 0; d *= 2) {
 		size_t n = (d < nodes - d ? d : nodes - d) * length;
 		code = funet_exchange_two(f, tag, (node + nodes - d) % nodes, blocks, (node + d) % nodes, blocks + d * length, n, end);
 	}
@@ -3017,7 +3120,8 @@ static inline int funet_allgather(struct funet *f, const void *bytes, size_t len
 	return code;
 }
 
-/* Every node has a block of the given number of bytes for every node, and gets one of each (MPI_Alltoall). */
+/* Every node has a block of the given number of bytes for every node, and gets one of each
+ * (MPI_Alltoall). */
 static inline int funet_alltoall(struct funet *f, const void *send, void *receive, size_t bytes, int milliseconds)
 {
 	uint32_t tag;
@@ -3027,9 +3131,11 @@ static inline int funet_alltoall(struct funet *f, const void *send, void *receiv
 }
 
 enum funet_operation { FUNET_SUM, FUNET_MIN, FUNET_MAX };
-enum funet_kind_of_value { FUNET_INT64, FUNET_DOUBLE }; /* int64_t, double; other types are converted by the program */
+/* int64_t, double; other types are converted by the program */
+enum funet_kind_of_value { FUNET_INT64, FUNET_DOUBLE };
 
-/* Combines values with those of others: others first, as the order matters to doubles. Sums of integers wrap around; a NaN stays. */
+/* Combines values with those of others: others first, as the order matters to doubles. Sums of
+ * integers wrap around; a NaN stays. */
 static inline void funet_combine(enum funet_kind_of_value kind, enum funet_operation op, void *values, const void *others, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -3049,8 +3155,9 @@ static inline void funet_combine(enum funet_kind_of_value kind, enum funet_opera
 	}
 }
 
-/* Combines n values of every node, int64_t (FUNET_INT64) or double (FUNET_DOUBLE), by FUNET_SUM, FUNET_MIN or FUNET_MAX, and gives all
- * nodes the result (MPI_Allreduce), in the place of their own. The order depends on the number of nodes alone. */
+/* Combines n values of every node, int64_t (FUNET_INT64) or double (FUNET_DOUBLE), by FUNET_SUM,
+ * FUNET_MIN or FUNET_MAX, and gives all nodes the result (MPI_Allreduce), in the place of their
+ * own. The order depends on the number of nodes alone. */
 static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
@@ -3072,7 +3179,8 @@ static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind
 	return code != 0 ? code : funet_broadcast_as(f, tag, 0, values, bytes, end);
 }
 
-/* Gives every node the combination of the values of nodes 0 to itself (MPI_Scan), in the place of its own. */
+/* Gives every node the combination of the values of nodes 0 to itself (MPI_Scan), in the place of
+ * its own. */
 static inline int funet_scan(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
@@ -3121,7 +3229,8 @@ static inline int funet_prepare(struct funet *f, uint32_t memory)
 		free(f->peers);
 		return funet_fail(f, -ENOMEM, "opening: no memory");
 	}
-	/* Numbers of calls begin anywhere, so that a late answer to a process that was this node before is taken for none of ours. */
+	/* Numbers of calls begin anywhere, so that a late answer to a process that was this node before
+	 * is taken for none of ours. */
 	uint64_t random = (uint64_t)funi_clock() ^ (uint64_t)getpid() << 40;
 	for (int i = 0; i < FUNET_CALLS; i++) {
 		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -3133,8 +3242,9 @@ static inline int funet_prepare(struct funet *f, uint32_t memory)
 	return 0;
 }
 
-/* Takes this process's place in a job. o may be NULL: everything is in the environment. The context needs funet_close only if
- * this returns 0. Errors are those of funi_attach and funi_attach_environment. */
+/* Takes this process's place in a job. o may be NULL: everything is in the environment. The context
+ * needs funet_close only if this returns 0. Errors are those of funi_attach and
+ * funi_attach_environment. */
 static inline int funet_open(struct funet *f, const struct funet_options *o)
 {
 	uint32_t slots = o != NULL ? o->slots : 0;
@@ -3148,9 +3258,10 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 	return code;
 }
 
-/* Waits until what this process has sent has arrived, at most the given number of milliseconds, and leaves the job: FUNI_ERR_BUSY if something was left
- * undelivered, -EINTR after a signal. Whatever it returns, f is not to be used any more. Messages that others still send to this
- * node come back to them: a barrier comes before. Memory of funet_alloc is gone. */
+/* Waits until what this process has sent has arrived, at most the given number of milliseconds, and
+ * leaves the job: FUNI_ERR_BUSY if something was left undelivered, -EINTR after a signal. Whatever
+ * it returns, f is not to be used any more. Messages that others still send to this node come back
+ * to them: a barrier comes before. Memory of funet_alloc is gone. */
 static inline int funet_close(struct funet *f, uint32_t milliseconds)
 {
 	int code = funet_outside(f, "closing");

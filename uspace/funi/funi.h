@@ -1,7 +1,8 @@
-/* funi.h: FUNet for C and C++ programs: attach to the card of a daemon (funid) without
- * privileges, send, receive and transfer memory. There is no library: everything is
- * here, for C11 and C++17 and later with GCC or Clang on Linux, little-endian. funet.h is above it: messages of
- * bytes, handlers, calls, barriers and collective operations. A program that wants those includes that one instead.
+/* funi.h: FUNet for C and C++ programs: attach to the card of a daemon (funid) without privileges,
+ * send, receive and transfer memory. There is no library: everything is here, for C11 and C++17 and
+ * later with GCC or Clang on Linux, little-endian. funet.h is above it: messages of bytes,
+ * handlers, calls, barriers and collective operations. A program that wants those includes that one
+ * instead.
  *
  *	struct funi_context c;
  *	if (funi_attach_environment(&c, 0) != 0) // or funi_attach
@@ -24,64 +25,73 @@
  * belongs to one thread at a time, and functions that do not wait say nothing of the end
  * of the daemon: their queues just stay as they are. funi_wait does.
  *
- * Types. A message has a type from 0 to 511, which means what the program says: the card only carries it. So all 512 are
- * free in a job whose programs all use funi.h alone. In a job with Go programs on package am, or C programs on funet.h,
- * those have types 0 to 31 and 256 to 495 for themselves.
+ * Types. A message has a type from 0 to 511, which means what the program says: the card only
+ * carries it. So all 512 are free in a job whose programs all use funi.h alone. In a job with Go
+ * programs on package am, or C programs on funet.h, those have types 0 to 31 and 256 to 495 for
+ * themselves.
  *
- * Levels, and how to keep two nodes from waiting for each other for ever. A level has queues of its own. While a receive
- * queue is full the card takes no more messages of that level, and those who send them wait. So:
- *   - What answers nothing is sent as FUNI_REQUEST. While that send queue is full the program goes on to receive, both
- *     levels, replies first.
- *   - What answers a request is sent as FUNI_REPLY. While that send queue is full the program goes on to receive
- *     replies, and no requests.
+ * Levels, and how to keep two nodes from waiting for each other for ever. A level has queues of its
+ * own. While a receive queue is full the card takes no more messages of that level, and those who
+ * send them wait. So:
+ *   - What answers nothing is sent as FUNI_REQUEST. While that send queue is full the program goes
+ *     on to receive, both levels, replies first.
+ *   - What answers a request is sent as FUNI_REPLY. While that send queue is full the program goes
+ *     on to receive replies, and no requests.
  *   - A reply is answered by nothing.
  * Then replies can always be received, so requests can always be answered.
  *
- * Order. A message arrives once, or comes back (perhaps both, where the peer fell silent or began anew), and never
- * twice. But messages do not arrive in the order in which they were sent, not even those from one node to another at one level: one that was lost, or that a full queue
- * turned away, is sent again while later ones pass. A program for which the order matters numbers its messages.
+ * Order. A message arrives once, or comes back (perhaps both, where the peer fell silent or began
+ * anew), and never twice. But messages do not arrive in the order in which they were sent, not even
+ * those from one node to another at one level: one that was lost, or that a full queue turned away,
+ * is sent again while later ones pass. A program for which the order matters numbers its messages.
  *
- * Messages that come back. What cannot be delivered comes back, each message and transfer once, with a funi_reason
- * (funi_returned). The ring has FUNI_RETURN_SLOTS places; what finds none is only counted (funi_returns_lost).
+ * Messages that come back. What cannot be delivered comes back, each message and transfer once,
+ * with a funi_reason (funi_returned). The ring has FUNI_RETURN_SLOTS places; what finds none is
+ * only counted (funi_returns_lost).
  *
- * Before a peer attaches its messages wait at its card, if its daemon was told that the node belongs to the
- * job (`funet run` does that before it starts the programs), for the daemon's connect_timeout at most, 30 s if not set,
- * from the first of them. After that, and after a peer has left, they come back, with FUNI_REASON_NO_CONTEXT. Nothing says when a peer
- * has attached: a first message that it answers does.
+ * Before a peer attaches its messages wait at its card, if its daemon was told that the node
+ * belongs to the job (`funet run` does that before it starts the programs), for the daemon's
+ * connect_timeout at most, 30 s if not set, from the first of them. After that, and after a peer
+ * has left, they come back, with FUNI_REASON_NO_CONTEXT. Nothing says when a peer has attached: a
+ * first message that it answers does.
  *
- * Transfers. The receiver has all words of a transfer in its memory when it receives the notice, which has the type
- * of the transfer and comes at the level at which the transfer was sent, among the messages of that level; not before, as the parts
- * arrive in any order. The sender may change the source again when the slot of the transfer has been given back: when
- * funi_unsent of that level is 0, or less than what was sent since. That does not say that the notice has been received.
+ * Transfers. The receiver has all words of a transfer in its memory when it receives the notice,
+ * which has the type of the transfer and comes at the level at which the transfer was sent, among
+ * the messages of that level; not before, as the parts arrive in any order. The sender may change
+ * the source again when the slot of the transfer has been given back: when funi_unsent of that
+ * level is 0, or less than what was sent since. That does not say that the notice has been
+ * received.
  *
- * Memory errors. FUNI_MERR in the register FUNI_CONTROL, with a funi_reason in page->fault, says that the card
- * found something wrong that this process wrote. With FUNI_REASON_QUEUE_SIZE or FUNI_REASON_QUEUE_LAYOUT the queue registers
- * describe no queues in the context's memory: the queues stay halted until the owner of the card clears the bit, so close the
- * context and attach anew. funi.h writes them correctly; something else has written to the page. With another reason a transfer asked for
- * memory that is no segment with that right, or had no allowed length: it has come back, and everything else goes on;
- * the bit stays set and means nothing more.
+ * Memory errors. FUNI_MERR in the register FUNI_CONTROL, with a funi_reason in page->fault, says
+ * that the card found something wrong that this process wrote. With FUNI_REASON_QUEUE_SIZE or
+ * FUNI_REASON_QUEUE_LAYOUT the queue registers describe no queues in the context's memory: the
+ * queues stay halted until the owner of the card clears the bit, so close the context and attach
+ * anew. funi.h writes them correctly; something else has written to the page. With another reason a
+ * transfer asked for memory that is no segment with that right, or had no allowed length: it has
+ * come back, and everything else goes on; the bit stays set and means nothing more.
  *
- * Slots. Each of the four queues has as many slots of 128 bytes as the program asked for, a power of two; 0 asks for the daemon's
- * default, 1024 unless its file says otherwise. One slot always stays empty. All queues count in what the daemon lets
- * the user have.
+ * Slots. Each of the four queues has as many slots of 128 bytes as the program asked for, a power
+ * of two; 0 asks for the daemon's default, 1024 unless its file says otherwise. One slot always
+ * stays empty. All queues count in what the daemon lets the user have.
  *
- * Remote memory. A program may give keys to parts of its memory; whoever has one writes there, and the program that owns it
- * does nothing for that: see "remote memory" below, funi_attach_remote, funi_sendmsg and example/keyed.c. Others may also read it and
- * change it by atomic operations: see "windows", funi_expose_window and example/structures.c. One message or write may go to many nodes: see
- * "chains", funi_multicast and example/chain.c.
+ * Remote memory. A program may give keys to parts of its memory; whoever has one writes there, and
+ * the program that owns it does nothing for that: see "remote memory" below, funi_attach_remote,
+ * funi_sendmsg and example/keyed.c. Others may also read it and change it by atomic operations: see
+ * "windows", funi_expose_window and example/structures.c. One message or write may go to many
+ * nodes: see "chains", funi_multicast and example/chain.c.
  *
- * The end. funi_close waits until what this process has sent has arrived. It cannot know what others still
- * want to send it: their messages would come back to them. So a job ends with a barrier: nobody closes before everybody has
- * said that they have all they wait for.
+ * The end. funi_close waits until what this process has sent has arrived. It cannot know what
+ * others still want to send it: their messages would come back to them. So a job ends with a
+ * barrier: nobody closes before everybody has said that they have all they wait for.
  *
- * Signals: funi_wait, funi_attach, funi_attach_environment and funi_close return -EINTR when
- * a signal was handled while they slept, with SA_RESTART or without, and after SIGCONT
- * (signal(7)): whether to go on is the program's decision. So a handler that sets a flag,
- * which the program looks at whenever one of these returns, lets Ctrl-C end it. A signal that comes just before the sleep does not end it; funi_wait
- * without a timeout therefore returns 1 at least every FUNI_NAP milliseconds, and a program
- * that gives one gives a short one. Functions that ask the daemon besides, for segments, go
- * on after a signal: their answer would be taken for the next one's. They take milliseconds,
- * at most FUNI_ANSWER_SECONDS. */
+ * Signals: funi_wait, funi_attach, funi_attach_environment and funi_close return -EINTR when a
+ * signal was handled while they slept, with SA_RESTART or without, and after SIGCONT (signal(7)):
+ * whether to go on is the program's decision. So a handler that sets a flag, which the program
+ * looks at whenever one of these returns, lets Ctrl-C end it. A signal that comes just before the
+ * sleep does not end it; funi_wait without a timeout therefore returns 1 at least every FUNI_NAP
+ * milliseconds, and a program that gives one gives a short one. Functions that ask the daemon
+ * besides, for segments, go on after a signal: their answer would be taken for the next one's. They
+ * take milliseconds, at most FUNI_ANSWER_SECONDS. */
 #ifndef FUNI_H
 #define FUNI_H
 
@@ -115,11 +125,15 @@
 #define FUNI_MAX_CONTEXTS 2048
 #define FUNI_SHARED_QUEUES 6 /* number of queues that lie behind the register page */
 #define FUNI_RETURN_SLOTS 64
-#define FUNI_LOST_NODES 64 /* words that say for which nodes the ring had no room: those whose numbers are the same modulo that share one */
+/* words that say for which nodes the ring had no room: those whose numbers are the same modulo that
+ * share one */
+#define FUNI_LOST_NODES 64
 #define FUNI_LOST_COUNT 0x1fffff
 #define FUNI_LOST_ONE 0x200000
 #define FUNI_LOST_SHIFT 22
-#define FUNI_UNTOLD 256 /* instead of a funi_reason: it came back, or may have, and the return ring had no room to say why */
+/* instead of a funi_reason: it came back, or may have, and the return ring had no room to say
+ * why */
+#define FUNI_UNTOLD 256
 #define FUNI_MIN_SLOTS 2
 #define FUNI_MAX_SLOTS 65536
 #define FUNI_SLOT_WORDS 32
@@ -180,11 +194,14 @@
 #define FUNI_MAX_SINGLE_WORDS 16
 #define FUNI_MAX_TRANSFER_WORDS (1 << 24)
 
-/* Headers of what cannot be sent: request blocks for remote memory of an operation that no card has. */
-#define FUNI_BAD_TYPE (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 1)     /* above FUNI_MAX_TYPE */
-#define FUNI_BAD_WORDS (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 2)    /* more than FUNI_MAX_PAYLOAD_WORDS */
-#define FUNI_BAD_TRANSFER (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 3) /* no multiple of 4, more than FUNI_MAX_TRANSFER_WORDS, or more than
-						  FUNI_MAX_SINGLE_WORDS that are not from memory to memory */
+/* Headers of what cannot be sent: request blocks for remote memory of an operation that no card
+ * has. */
+#define FUNI_BAD_TYPE (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 1) /* above FUNI_MAX_TYPE */
+/* more than FUNI_MAX_PAYLOAD_WORDS */
+#define FUNI_BAD_WORDS (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 2)
+/* no multiple of 4, more than FUNI_MAX_TRANSFER_WORDS, or more than FUNI_MAX_SINGLE_WORDS that are
+ * not from memory to memory */
+#define FUNI_BAD_TRANSFER (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 3)
 
 enum funi_level { FUNI_REQUEST = 0, FUNI_REPLY = 1 };
 
@@ -206,7 +223,8 @@ enum funi_operation {
 /* Types of elements. */
 enum funi_element { FUNI_U8, FUNI_U16, FUNI_U32, FUNI_U64, FUNI_I8, FUNI_I16, FUNI_I32, FUNI_I64, FUNI_F32, FUNI_F64 };
 
-/* What others may do with a window; and, besides, that it is opened as if funi_suspend had been called at once. */
+/* What others may do with a window; and, besides, that it is opened as if funi_suspend had been
+ * called at once. */
 enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8, FUNI_OPEN_ABSENT = 256 };
 
 /* What an entry of the notification ring tells. */
@@ -232,30 +250,40 @@ enum funi_reason {
 	FUNI_REASON_RESTARTED = 129, FUNI_REASON_DEPARTED = 130, FUNI_REASON_NO_ROUTE = 131,
 	FUNI_REASON_SOURCE = 132, FUNI_REASON_TRANSFER_LENGTH = 133, FUNI_REASON_QUEUE_SIZE = 134,
 	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136,
-	FUNI_REASON_RESYNCHRONISED = 137, /* the cards have begun to count anew: it may have been delivered */
-	FUNI_REASON_KEY = 138,            /* the host there has another key, or only one of the two has one */
+	/* the cards have begun to count anew: it may have been delivered */
+	FUNI_REASON_RESYNCHRONISED = 137,
+	/* the host there has another key, or only one of the two has one */
+	FUNI_REASON_KEY = 138,
 
 	/* Of remote memory, from the receiver's card: */
-	FUNI_REASON_KEY_SLOT = 71,        /* no such key slot there, or another key: which of the two is not told */
+	/* no such key slot there, or another key: which of the two is not told */
+	FUNI_REASON_KEY_SLOT = 71,
 	FUNI_REASON_RANGE = 72,           /* not within the key slot's memory */
 	FUNI_REASON_AREA = 73,            /* no such area of the key slot */
 	FUNI_REASON_NO_BUFFER = 74,       /* the area has no credit, and was opened to refuse then */
 	FUNI_REASON_REMOTE_FORM = 75,
 	FUNI_REASON_RIGHTS = 76,          /* the window does not permit it */
-	FUNI_REASON_LOCKED = 77,          /* another node has locked the window; or, when it is unlocked, has this one not */
+	/* another node has locked the window; or, when it is unlocked, has this one not */
+	FUNI_REASON_LOCKED = 77,
 	FUNI_REASON_ALIGNMENT = 78,       /* the address is no multiple of the element's size */
 	FUNI_REASON_OPERATION = 79,       /* no such operation, or not on such elements */
-	FUNI_REASON_CHAIN = 83,           /* the node is no member of the chain, or expects another number of members behind it */
-	FUNI_REASON_WITHHELD = 85,        /* the window has been suspended for longer than its host lets others wait */
+	/* the node is no member of the chain, or expects another number of members behind it */
+	FUNI_REASON_CHAIN = 83,
+	/* the window has been suspended for longer than its host lets others wait */
+	FUNI_REASON_WITHHELD = 85,
 	/* and from this process's own: */
-	FUNI_REASON_REMOTE_REQUEST = 139, /* the request block is none, or this card has no remote memory */
-	FUNI_REASON_NOT_OPENED = 140,     /* it is open already, or not open, or there is not that much memory or credit */
-	FUNI_REASON_WINDOW = 141,         /* where the answer of a get was to go is no memory of this process any more */
+	/* the request block is none, or this card has no remote memory */
+	FUNI_REASON_REMOTE_REQUEST = 139,
+	/* it is open already, or not open, or there is not that much memory or credit */
+	FUNI_REASON_NOT_OPENED = 140,
+	/* where the answer of a get was to go is no memory of this process any more */
+	FUNI_REASON_WINDOW = 141,
 	FUNI_REASON_OPERAND = 142         /* a length or an element that no operation has */
 };
 
-/* A word that process and card both use. It is an ordinary integer, so that C and C++ have the same type, and is touched
- * only by these functions of GCC and Clang, which make every access whole and keep all of them in one order. */
+/* A word that process and card both use. It is an ordinary integer, so that C and C++ have the same
+ * type, and is touched only by these functions of GCC and Clang, which make every access whole and
+ * keep all of them in one order. */
 typedef uint32_t funi_word;
 
 static inline uint32_t funi_load(const funi_word *w) { return __atomic_load_n(w, __ATOMIC_SEQ_CST); }
@@ -301,11 +329,13 @@ struct funi_page {
 	funi_word gone;
 	uint32_t pad4[7];
 	char why[256]; /* the context ended, if the card says so; read it when gone is not 0 */
-	struct funi_line notes_head, notes_tail; /* of the notification ring, since the context was attached */
+	/* of the notification ring, since the context was attached */
+	struct funi_line notes_head, notes_tail;
 	uint32_t key_slots, pad5, areas, pad6, notifications, pad7[3];
 	uint64_t completed; /* operations on windows, since the context was attached */
 	funi_word written;  /* what others wrote into this process's memory, see funi_watch */
-	funi_word operations_lost; /* of the returns that were lost, those of operations on windows and of multicasts */
+	/* of the returns that were lost, those of operations on windows and of multicasts */
+	funi_word operations_lost;
 	uint32_t pad8[4];
 	funi_word lost_to[FUNI_LOST_NODES]; /* which of them: uspace/funi/lost.go */
 	uint32_t pad9[16];
@@ -377,7 +407,8 @@ struct funi_attach_request {
 	struct funi_message header;
 	uint16_t gid, node;
 	uint32_t slots;
-	uint8_t remote[8]; /* key slots, areas, notifications: one more than the exponent of each power of two; or 0 */
+	/* key slots, areas, notifications: one more than the exponent of each power of two; or 0 */
+	uint8_t remote[8];
 	uint8_t token[FUNI_TOKEN_SIZE];
 };
 
@@ -422,8 +453,9 @@ struct funi_waiter {
 	int64_t since, until;
 };
 
-/* How much remote memory a context can open: each a power of two up to FUNI_MAX_REMOTE, notifications up to
- * FUNI_MAX_NOTIFICATIONS, or all 0 for none. The sum of the credits of all areas that are open is at most notifications. */
+/* How much remote memory a context can open: each a power of two up to FUNI_MAX_REMOTE,
+ * notifications up to FUNI_MAX_NOTIFICATIONS, or all 0 for none. The sum of the credits of all
+ * areas that are open is at most notifications. */
 struct funi_remote_sizes {
 	uint32_t key_slots, areas, notifications;
 };
@@ -466,8 +498,10 @@ struct funi_remote { /* what the program knows of its remote memory */
 	uint32_t *credits;       /* of the areas that are open */
 	uint32_t credit;         /* of all areas and windows */
 	uint32_t looked;         /* notifications up to which completions were noted */
-	uint32_t behind;         /* of those, completions that wait for a notification before them to be taken */
-	uint32_t failed;         /* funi_reason of the first operation without a handle that has failed, for funi_quiet */
+	/* of those, completions that wait for a notification before them to be taken */
+	uint32_t behind;
+	/* funi_reason of the first operation without a handle that has failed, for funi_quiet */
+	uint32_t failed;
 	uint64_t issued, refused; /* operations; of them those that came back */
 	uint64_t up_to;           /* how many slots were committed up to the last operation */
 	uint32_t lost, lost_to[FUNI_LOST_NODES]; /* returns, as funi_hear_lost has seen them */
@@ -491,7 +525,8 @@ struct funi_context {
 	char error[1200];
 };
 
-/* Why the card has ended the context, or NULL: it has not, or did not say. It is the page's, until funi_close. */
+/* Why the card has ended the context, or NULL: it has not, or did not say. It is the page's, until
+ * funi_close. */
 static inline const char *funi_why(struct funi_context *c)
 {
 	if (c->page == NULL || funi_load(&c->page->gone) == 0 || c->page->why[0] == 0)
@@ -591,8 +626,9 @@ static inline int funi_refuse(struct funi_context *c, uint32_t header)
 	return -EINVAL;
 }
 
-/* Sends the slot that funi_send_reserve returned. -EINVAL, and nothing is sent: the header is that of
- * a message or transfer that cannot be sent (funi_header, funi_transfer). The slot stays reserved: compose another in it. */
+/* Sends the slot that funi_send_reserve returned. -EINVAL, and nothing is sent: the header is that
+ * of a message or transfer that cannot be sent (funi_header, funi_transfer). The slot stays
+ * reserved: compose another in it. */
 static inline int funi_send_commit(struct funi_context *c, enum funi_level l)
 {
 	struct funi_queue *q = &c->send[l & 1];
@@ -666,7 +702,8 @@ static inline void funi_complete(struct funi_remote *r, uint32_t handle, uint32_
 		memcpy(m->answer, answer, sizeof m->answer);
 }
 
-/* Notes what may have come back when the return ring had no room to tell. Of operations the card counts how many: funi_look finds out which. */
+/* Notes what may have come back when the return ring had no room to tell. Of operations the card
+ * counts how many: funi_look finds out which. */
 static inline void funi_hear_lost(struct funi_context *c)
 {
 	struct funi_remote *r = c->remote;
@@ -679,7 +716,8 @@ static inline void funi_hear_lost(struct funi_context *c)
 		more[n] = now != r->lost_to[n];
 		r->lost_to[n] = now;
 	}
-	const int many = funi_load(&c->page->returns_lost.word) - r->lost > FUNI_LOST_COUNT; /* a count may be where it was */
+	/* a count may be where it was */
+	const int many = funi_load(&c->page->returns_lost.word) - r->lost > FUNI_LOST_COUNT;
 	r->lost = lost;
 	funi_store(&c->page->return_tail.pad[0], lost);
 	for (int i = 0; i < FUNI_REMEMBERED; i++) {
@@ -715,8 +753,8 @@ static inline void funi_take_back(struct funi_context *c)
 	}
 }
 
-/* Takes the oldest message that came back: 1, or 0 if there is none. What comes back of remote memory is noted for
- * funi_message_status instead. */
+/* Takes the oldest message that came back: 1, or 0 if there is none. What comes back of remote
+ * memory is noted for funi_message_status instead. */
 static inline int funi_returned(struct funi_context *c, struct funi_return *r)
 {
 	funi_take_back(c);
@@ -735,11 +773,11 @@ static inline uint32_t funi_returns_lost(struct funi_context *c)
 
 /* ---- transfers: words from a segment here to a segment there ---- */
 
-/* Composes a transfer in a reserved slot: a number of words, a multiple of 4, of up to 2^24
- * from source to destination, addresses in segments; up to 16 words if the source is 0:
- * then the data goes to the words from FUNI_DATA_WORD on; or if the destination is 0: then
- * a message of the argument and the data emerges. With 0 words only the notice travels. Another number of
- * words gives FUNI_BAD_TRANSFER, and a type above 511 FUNI_BAD_TYPE, which funi_send_commit refuses. */
+/* Composes a transfer in a reserved slot: a number of words, a multiple of 4, of up to 2^24 from
+ * source to destination, addresses in segments; up to 16 words if the source is 0: then the data
+ * goes to the words from FUNI_DATA_WORD on; or if the destination is 0: then a message of the
+ * argument and the data emerges. With 0 words only the notice travels. Another number of words
+ * gives FUNI_BAD_TRANSFER, and a type above 511 FUNI_BAD_TYPE, which funi_send_commit refuses. */
 static inline void funi_transfer(uint32_t *slot, uint16_t node, uint32_t type, uint32_t source, uint32_t destination,
 				 uint32_t argument, uint32_t words)
 {
@@ -835,9 +873,10 @@ static inline void funi_set_wake(struct funi_context *c, uint32_t once)
 	funi_store(&c->page->wake, (funi_load(&c->page->wake) & FUNI_WAKE_WRITES) | once);
 }
 
-/* Has funi_wait and funi_arm heed what others write into this process's memory, too, or no longer: bytes that are put without a
- * notification, elements, signals. Returns what was set before, 0 or 1. Look at the memory after the call, and wait while it is not as
- * you want it; funi_wait returns 1 after each write, or several, and for a long one perhaps before all of it is there:
+/* Has funi_wait and funi_arm heed what others write into this process's memory, too, or no longer:
+ * bytes that are put without a notification, elements, signals. Returns what was set before, 0 or
+ * 1. Look at the memory after the call, and wait while it is not as you want it; funi_wait returns
+ * 1 after each write, or several, and for a long one perhaps before all of it is there:
  *
  *	int was = funi_watch(&c, 1);
  *	while (n >= 0 && __atomic_load_n(word, __ATOMIC_SEQ_CST) != wanted)
@@ -880,11 +919,12 @@ static inline int funi_news(struct funi_context *c)
 /* How long funi_wait sleeps at a time without a timeout, in milliseconds. */
 #define FUNI_NAP 200
 
-/* Blocks until a message, a return or a notification waits, or since the last call the card has given
- * slots of a send queue back or changed CNTL, or others have written memory that is watched (funi_watch): 1 (perhaps although nothing has happened;
- * without a timeout at least every FUNI_NAP milliseconds). 0 after the given milliseconds, unless
- * they are negative: 0 looks and does not sleep; -EINTR after a signal, after which it
- * can be called again; -ENOTCONN when the daemon is gone or has ended the context. */
+/* Blocks until a message, a return or a notification waits, or since the last call the card has
+ * given slots of a send queue back or changed CNTL, or others have written memory that is watched
+ * (funi_watch): 1 (perhaps although nothing has happened; without a timeout at least every FUNI_NAP
+ * milliseconds). 0 after the given milliseconds, unless they are negative: 0 looks and does not
+ * sleep; -EINTR after a signal, after which it can be called again; -ENOTCONN when the daemon is
+ * gone or has ended the context. */
 static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
 	int news;
@@ -923,10 +963,12 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 
 /* ---- event loops ----
  *
- * A program that waits for other descriptors too (epoll, poll, a loop of another library) sleeps by this rule:
+ * A program that waits for other descriptors too (epoll, poll, a loop of another library) sleeps by
+ * this rule:
  *
  *	for (;;) {
- *		take everything: funi_receive of both levels, funi_returned, funi_get_notification_record, until there is nothing
+ *		take everything: funi_receive of both levels, funi_returned,
+ *			funi_get_notification_record, until there is nothing
  *		int n = funi_arm(&c);   // < 0: the context has ended
  *		if (n == 0)
  *			continue;       // something has come meanwhile
@@ -935,16 +977,18 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
  *			the context has ended
  *	}
  *
- * The card wakes the process once for each funi_arm, when a message or a return arrives or slots of a send queue are
- * free again, or others have written memory that is watched. example/epoll.c is such a program. */
+ * The card wakes the process once for each funi_arm, when a message or a return arrives or slots of
+ * a send queue are free again, or others have written memory that is watched. example/epoll.c is
+ * such a program. */
 
-/* The descriptor that can be read (POLLIN, POLLHUP) when the card wakes the process, or the daemon has
- * ended it. It is the context's: neither read nor close it. -1 when the context is not attached. */
+/* The descriptor that can be read (POLLIN, POLLHUP) when the card wakes the process, or the daemon
+ * has ended it. It is the context's: neither read nor close it. -1 when the context is not
+ * attached. */
 static inline int funi_fd(const struct funi_context *c) { return c->process; }
 
-/* Asks the card to wake the process: 1, and then the program may sleep. 0 if something waits to be taken already, or
- * the card has done something since the last call of it or of funi_wait: then the program looks again. -ENOTCONN when the
- * context has ended. */
+/* Asks the card to wake the process: 1, and then the program may sleep. 0 if something waits to be
+ * taken already, or the card has done something since the last call of it or of funi_wait: then the
+ * program looks again. -ENOTCONN when the context has ended. */
 static inline int funi_arm(struct funi_context *c)
 {
 	funi_set_wake(c, FUNI_WAKE_ONCE);
@@ -955,8 +999,8 @@ static inline int funi_arm(struct funi_context *c)
 	return news > 0 ? 0 : funi_fail(c, news, "waiting");
 }
 
-/* Ends what funi_arm began, after the wait, whatever ended it: 0, or -ENOTCONN when the daemon is gone or has ended the
- * context. It does not wait. */
+/* Ends what funi_arm began, after the wait, whatever ended it: 0, or -ENOTCONN when the daemon is
+ * gone or has ended the context. It does not wait. */
 static inline int funi_woken(struct funi_context *c)
 {
 	char wakes[512]; /* of 8 bytes each */
@@ -1009,7 +1053,8 @@ static inline int funi_answer(struct funi_context *c, const char *what, uint16_t
 		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 			for (size_t i = 0; i < (h->cmsg_len - CMSG_LEN(0)) / sizeof(int) && got < FUNI_ATTACH_DESCRIPTORS; i++)
 				memcpy(&all[got++], CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-	if (m.msg_flags & MSG_CTRUNC && got < descriptors) /* the process has no room for them, or a security module denies them */
+	/* the process has no room for them, or a security module denies them */
+	if (m.msg_flags & MSG_CTRUNC && got < descriptors)
 		code = funi_fail(c, -EMFILE, what);
 	else if ((size_t)n < sizeof b.header || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || b.header.magic != FUNI_MAGIC ||
 	    b.header.length != (uint32_t)n || !(b.header.kind & FUNI_ANSWER_BIT))
@@ -1055,7 +1100,8 @@ static inline int funi_ask(struct funi_context *c, const char *what, const void 
 static inline void *funi_map_sealed(int fd, uint64_t bytes)
 {
 	struct stat st;
-	int seals = fcntl(fd, 1024 + 10 /* F_GET_SEALS */); /* 1: seals, 2: no shrinking, 4: no growing */
+	/* 1: seals, 2: no shrinking, 4: no growing */
+	int seals = fcntl(fd, 1024 + 10 /* F_GET_SEALS */);
 	void *p = MAP_FAILED;
 	if (seals > 0 && (seals & 7) == 7 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes)
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -1104,7 +1150,8 @@ static inline int funi_fill_numbers(struct funi_numbers *s, uint32_t slots)
 	return s->free != NULL ? 0 : -ENOMEM;
 }
 
-/* How a size of remote memory travels: 0, or one more than the exponent of a power of two. -1: it is none. */
+/* How a size of remote memory travels: 0, or one more than the exponent of a power of two. -1: it
+ * is none. */
 static inline int funi_remote_size(uint32_t n, uint32_t most)
 {
 	int e = 0;
@@ -1113,7 +1160,8 @@ static inline int funi_remote_size(uint32_t n, uint32_t most)
 	return n > most || (n & (n - 1)) != 0 ? -1 : e;
 }
 
-/* Makes what the program keeps of its remote memory, whose sizes are the daemon's answer. -ENOMEM, -EPROTO. */
+/* Makes what the program keeps of its remote memory, whose sizes are the daemon's answer. -ENOMEM,
+ * -EPROTO. */
 static inline int funi_start_remote(struct funi_context *c, const struct funi_attach_answer *a, const uint8_t asked[3], uint64_t queues)
 {
 	if (memcmp(a->remote, asked, 3) != 0 || a->remote[3] != 0)
@@ -1184,7 +1232,8 @@ static inline int funi_start(struct funi_context *c)
 	return 0;
 }
 
-/* Connects a socket to a path, however long. One that an address has no room for (unix(7)) is reached through its folder. */
+/* Connects a socket to a path, however long. One that an address has no room for (unix(7)) is
+ * reached through its folder. */
 static inline int funi_connect(int fd, const char *path)
 {
 	struct sockaddr_un to;
@@ -1267,9 +1316,11 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 static inline int funi_attach(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
 			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots);
 
-/* funi_attach of a context that can open remote memory, which counts in what the daemon lets the user have: 64 bytes for each
- * notification and each area, and what the card may come to hold: 64 for a key slot, 20 for an area, 4 for a notification, some 230 for each operation
- * that may be under way (as many as notifications, at most 1024), and some 210 KiB for chains and answers. -EINVAL: the sizes are none. */
+/* funi_attach of a context that can open remote memory, which counts in what the daemon lets the
+ * user have: 64 bytes for each notification and each area, and what the card may come to hold: 64
+ * for a key slot, 20 for an area, 4 for a notification, some 230 for each operation that may be
+ * under way (as many as notifications, at most 1024), and some 210 KiB for chains and answers.
+ * -EINVAL: the sizes are none. */
 static inline int funi_attach_remote(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
 				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
@@ -1288,8 +1339,8 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 	return funi_attach_remote(c, socket, gid, node, token, slots, &none);
 }
 
-/* Where a process's number and the number of processes are, the first that is set. They are of
- * the starter, funet run or a program that it started (`funet run --once`). uspace/attach has the same
+/* Where a process's number and the number of processes are, the first that is set. They are of the
+ * starter, funet run or a program that it started (`funet run --once`). uspace/attach has the same
  * list; a test compares them. */
 static inline const char *const *funi_places(void)
 {
@@ -1397,7 +1448,8 @@ static inline int funi_attach_environment(struct funi_context *c, uint32_t slots
 
 /* ---- segments ---- */
 
-/* Notes a segment for funi_expose and funi_sendmsg, which are told pointers; the daemon allows no more than there is room for. */
+/* Notes a segment for funi_expose and funi_sendmsg, which are told pointers; the daemon allows no
+ * more than there is room for. */
 static inline void funi_note_segment(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes, uint32_t rights)
 {
 	const struct funi_part part = { (uint8_t *)memory, bytes, base, rights };
@@ -1431,9 +1483,10 @@ static inline int funi_end_segment(struct funi_context *c, uint32_t base)
 	return code;
 }
 
-/* Registers new memory, all 0, as a segment at base, an address of the context's own
- * 32-bit space: a multiple of 16 other than 0, as is the size. rights are funi_rights. It is the daemon's memory, as the
- * card of another process can use no other; funi_adopt puts it in the place of memory that the program has. */
+/* Registers new memory, all 0, as a segment at base, an address of the context's own 32-bit space:
+ * a multiple of 16 other than 0, as is the size. rights are funi_rights. It is the daemon's memory,
+ * as the card of another process can use no other; funi_adopt puts it in the place of memory that
+ * the program has. */
 static inline int funi_register_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights, void **memory)
 {
 	int fd, code = funi_ask_segment(c, base, bytes, rights, &fd);
@@ -1499,13 +1552,14 @@ static inline const char *funi_unsuitable(const void *memory, uint64_t bytes)
 	return why != NULL ? why : at < end ? "nothing is mapped there" : NULL;
 }
 
-/* Registers memory that the program has as a segment: the daemon's memory takes its place, with its content, so
- * pointers into it stay valid. It must be whole pages (sysconf(_SC_PAGESIZE)) of ordinary private memory, from mmap with
- * MAP_PRIVATE | MAP_ANONYMOUS or from aligned_alloc; files, shared memory, the stack, locked memory and huge pages are
- * refused with -EINVAL, and nothing has changed then. Otherwise it is like funi_register_segment, and counts as much.
+/* Registers memory that the program has as a segment: the daemon's memory takes its place, with its
+ * content, so pointers into it stay valid. It must be whole pages (sysconf(_SC_PAGESIZE)) of
+ * ordinary private memory, from mmap with MAP_PRIVATE | MAP_ANONYMOUS or from aligned_alloc; files,
+ * shared memory, the stack, locked memory and huge pages are refused with -EINVAL, and nothing has
+ * changed then. Otherwise it is like funi_register_segment, and counts as much.
  *
- * No other thread may touch the memory during the call. After a fork parent and child share it, where they had a copy
- * each. End it with funi_disown, and before the memory is freed. */
+ * No other thread may touch the memory during the call. After a fork parent and child share it,
+ * where they had a copy each. End it with funi_disown, and before the memory is freed. */
 static inline int funi_adopt(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes, uint32_t rights)
 {
 	const char *why = funi_unsuitable(memory, bytes);
@@ -1533,8 +1587,9 @@ static inline int funi_adopt(struct funi_context *c, uint32_t base, void *memory
 	return code;
 }
 
-/* Ends a segment that funi_adopt made: the memory is the program's alone again, with its content. FUNI_ERR_BUSY
- * while the card needs it; then it stays what it is. Until it returns no other thread may touch the memory. */
+/* Ends a segment that funi_adopt made: the memory is the program's alone again, with its content.
+ * FUNI_ERR_BUSY while the card needs it; then it stays what it is. Until it returns no other thread
+ * may touch the memory. */
 static inline int funi_disown(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes)
 {
 	const int how = MAP_PRIVATE | FUNI_MAP_ANONYMOUS;
@@ -1555,46 +1610,59 @@ static inline int funi_disown(struct funi_context *c, uint32_t base, void *memor
 
 /* ---- remote memory: keys, messages that the sender places, notification records ----
  *
- * The receiver registers memory with the right FUNI_KEYED and gives a key to a part of it (funi_expose). It opens an
- * area, which counts what comes there (funi_open_area), and makes a seed of both (funi_make_seed): 32 bytes, or 43 letters,
- * that any means may carry to a sender, a message for instance. Whoever has the seed has a ticket, and funi_sendmsg with it writes
- * into that memory, where the ticket says. The receiver's card does that, in any order and without copies; the program hears of it once,
- * when all is there, from funi_get_notification_record, with up to 11 words that the sender has put beside the message.
+ * The receiver registers memory with the right FUNI_KEYED and gives a key to a part of it
+ * (funi_expose). It opens an area, which counts what comes there (funi_open_area), and makes a seed
+ * of both (funi_make_seed): 32 bytes, or 43 letters, that any means may carry to a sender, a
+ * message for instance. Whoever has the seed has a ticket, and funi_sendmsg with it writes into
+ * that memory, where the ticket says. The receiver's card does that, in any order and without
+ * copies; the program hears of it once, when all is there, from funi_get_notification_record, with
+ * up to 11 words that the sender has put beside the message.
  *
- *	// the receiver                                        // the sender
  *	struct funi_remote_sizes sizes = { 16, 16, 64 };
- *	funi_attach_environment_remote(&c, 0, &sizes);         funi_attach_environment_remote(&c, 0, &sizes);
+ *	funi_attach_environment_remote(&c, 0, &sizes); // both
+ *
+ *	// the receiver
  *	funi_register_segment(&c, 0x10000, size, FUNI_KEYED, &memory);
  *	funi_expose(&c, memory, size, &key, NULL);
  *	funi_open_area(&c, key, 4, 0, &area, NULL);
  *	seed = funi_make_seed(&c, key, area, size, 0);
- *	funi_seed_text(&seed, text);              ... text ...  funi_parse_seed(text, &seed);
- *	while (!funi_get_notification_record(&c, &record))      funi_sendmsg(&c, &seed.ticket, "hello", 5, NULL, 0, &handle);
+ *	funi_seed_text(&seed, text); // the text travels by a message
+ *	while (!funi_get_notification_record(&c, &record))
  *		funi_wait(&c, 100);
  *	// memory begins with hello
  *
+ *	// the sender
+ *	funi_parse_seed(text, &seed);
+ *	funi_sendmsg(&c, &seed.ticket, "hello", 5, NULL, 0, &handle);
+ *
  * Rules:
- *   - Everything here uses the send queue FUNI_REQUEST, and the card takes it from there in order: what is sent after a
- *     funi_expose tells of a key that is good already. -ENOBUFS: that queue, or a table, is full, and nothing has
- *     happened; go on after a funi_wait, or close something.
- *   - A message of up to 64 bytes, metadata included, may lie anywhere, and is the program's again when funi_sendmsg has returned. A longer one
- *     lies in a segment with FUNI_SOURCE, and stays as it is until its status is FUNI_SENT. A message has at most 2^26 bytes.
- *   - Credit is how many records of an area may be unread. What would be one more waits at its sender, or comes back with
- *     FUNI_REASON_NO_BUFFER, as the area was opened. Credit bounds records, and not memory: what a sender may
- *     overwrite, and when, is between the programs. Somebody may write as long as the key is open.
- *   - A key is 48 random bits and the number of its key slot. Each holder's can be revoked only if each has one of its own.
- *   - What was refused comes back: funi_message_status says FUNI_FAILED and why, once the program has called funi_returned until
- *     that returned 0. Some of a long message may have been written then. More than FUNI_RETURN_SLOTS at once are only counted
- *     (funi_returns_lost): then all to that node that may be among them have failed, for reason FUNI_UNTOLD.
- *   - One message of a group of senders: split the seed (funi_split_seed), a part for each; there is one record, when all parts
- *     are there. When a member dies before that, funi_close_area, or funi_revoke and begin anew: its rest may be under way.
+ *   - Everything here uses the send queue FUNI_REQUEST, and the card takes it from there in order:
+ *     what is sent after a funi_expose tells of a key that is good already. -ENOBUFS: that queue,
+ *     or a table, is full, and nothing has happened; go on after a funi_wait, or close something.
+ *   - A message of up to 64 bytes, metadata included, may lie anywhere, and is the program's again
+ *     when funi_sendmsg has returned. A longer one lies in a segment with FUNI_SOURCE, and stays as
+ *     it is until its status is FUNI_SENT. A message has at most 2^26 bytes.
+ *   - Credit is how many records of an area may be unread. What would be one more waits at its
+ *     sender, or comes back with FUNI_REASON_NO_BUFFER, as the area was opened. Credit bounds
+ *     records, and not memory: what a sender may overwrite, and when, is between the programs.
+ *     Somebody may write as long as the key is open.
+ *   - A key is 48 random bits and the number of its key slot. Each holder's can be revoked only if
+ *     each has one of its own.
+ *   - What was refused comes back: funi_message_status says FUNI_FAILED and why, once the program
+ *     has called funi_returned until that returned 0. Some of a long message may have been written
+ *     then. More than FUNI_RETURN_SLOTS at once are only counted (funi_returns_lost): then all to
+ *     that node that may be among them have failed, for reason FUNI_UNTOLD.
+ *   - One message of a group of senders: split the seed (funi_split_seed), a part for each; there
+ *     is one record, when all parts are there. When a member dies before that, funi_close_area, or
+ *     funi_revoke and begin anew: its rest may be under way.
  *
  * The Go package uspace/rats is the same; seeds of one are the other's. */
 
 enum funi_message_state {
 	FUNI_PENDING, /* the card has not taken it: the memory of a long message must stay as it is */
 	FUNI_COPIED,  /* it is in the send queue: its memory is the program's again */
-	FUNI_SENT,    /* the card needs nothing of it any more: it will be delivered once, or come back */
+	/* the card needs nothing of it any more: it will be delivered once, or come back */
+	FUNI_SENT,
 	FUNI_FAILED,  /* it came back */
 	FUNI_COMPLETE /* of an operation on a window: it was carried out */
 };
@@ -1607,7 +1675,8 @@ struct funi_ticket { /* where one message goes, and what it counts */
 	uint16_t node, area;
 	uint64_t key;
 	uint32_t offset, size; /* in the key's memory, in bytes; a message may have that many */
-	uint32_t count;        /* 0: complete by itself; or a member's share of its group (funi_split_seed) */
+	/* 0: complete by itself; or a member's share of its group (funi_split_seed) */
+	uint32_t count;
 };
 
 struct funi_seed { /* a ticket that travels, and what it is good for, which the programs say */
@@ -1615,14 +1684,20 @@ struct funi_seed { /* a ticket that travels, and what it is good for, which the 
 	uint8_t protocol;
 };
 
-struct funi_notification { /* all of a message, or of a group's, is there; or of a put with a notification; or another wants a suspended window */
-	enum funi_note_kind kind; /* FUNI_NOTE_AREA, FUNI_NOTE_WINDOW or FUNI_NOTE_FAULT: then resume the window with key_slot (funi_resume) */
+/* all of a message, or of a group's, is there; or of a put with a notification; or another wants a
+ * suspended window */
+struct funi_notification {
+	/* FUNI_NOTE_AREA, FUNI_NOTE_WINDOW or FUNI_NOTE_FAULT: then resume the window with key_slot
+	 * (funi_resume) */
+	enum funi_note_kind kind;
 	uint16_t key_slot, area;  /* area: FUNI_NOTE_AREA */
-	uint16_t source; /* the node that sent the packet with which it was complete; the card vouches for it */
+	/* the node that sent the packet with which it was complete; the card vouches for it */
+	uint16_t source;
 	uint32_t words;  /* of metadata */
 	uint32_t metadata[FUNI_MAX_METADATA];
 	uint64_t tag;     /* FUNI_NOTE_WINDOW: what the put said */
-	uint64_t address; /* of the first byte of the put's last packet, or that is wanted, as the window counts */
+	/* of the first byte of the put's last packet, or that is wanted, as the window counts */
+	uint64_t address;
 };
 
 static inline int funi_remote_fail(struct funi_context *c, int code, const char *what)
@@ -1747,15 +1822,17 @@ static inline int funi_open_key_slot(struct funi_context *c, const void *memory,
 	return 0;
 }
 
-/* Gives a new key to memory in a segment with FUNI_KEYED. -EFAULT, -ENOBUFS, -EOPNOTSUPP, and errors of getrandom(2). In this and what
- * follows the handle is for funi_message_status; NULL: nobody asks. */
+/* Gives a new key to memory in a segment with FUNI_KEYED. -EFAULT, -ENOBUFS, -EOPNOTSUPP, and
+ * errors of getrandom(2). In this and what follows the handle is for funi_message_status; NULL:
+ * nobody asks. */
 static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key, uint32_t *handle)
 {
 	*key = 0;
 	return funi_open_key_slot(c, memory, bytes, 0, 0, 0, key, handle);
 }
 
-/* Takes a key back. When the status of the handle is FUNI_SENT nobody who has it can write any more. -ENOENT, -ENOBUFS. */
+/* Takes a key back. When the status of the handle is FUNI_SENT nobody who has it can write any
+ * more. -ENOENT, -ENOBUFS. */
 static inline int funi_revoke(struct funi_context *c, uint64_t key, uint32_t *handle)
 {
 	const uint16_t n = (uint16_t)key;
@@ -1772,8 +1849,10 @@ static inline int funi_revoke(struct funi_context *c, uint64_t key, uint32_t *ha
 	return 0;
 }
 
-/* Opens an area that counts for a key, with a credit, from 1 on. Its status is FUNI_FAILED with FUNI_REASON_NOT_OPENED when there is no such key, or all areas
- * together would have more credit than the context has notifications. returns: not 0: what finds no credit comes back to its sender. */
+/* Opens an area that counts for a key, with a credit, from 1 on. Its status is FUNI_FAILED with
+ * FUNI_REASON_NOT_OPENED when there is no such key, or all areas together would have more credit
+ * than the context has notifications. returns: not 0: what finds no credit comes back to its
+ * sender. */
 static inline int funi_open_area(struct funi_context *c, uint64_t key, uint32_t credit, int returns, uint16_t *area, uint32_t *handle)
 {
 	const char *what = "opening an area";
@@ -1809,8 +1888,8 @@ static inline int funi_end_area(struct funi_context *c, uint32_t operation, uint
 	return 0;
 }
 
-/* Closes an area that funi_open_area has opened, once. What comes for it is refused, and its records have to be read before
- * its number is opened again. */
+/* Closes an area that funi_open_area has opened, once. What comes for it is refused, and its
+ * records have to be read before its number is opened again. */
 static inline int funi_close_area(struct funi_context *c, uint16_t area, uint32_t *handle)
 {
 	int code = funi_end_area(c, FUNI_CLOSE_AREA, area, handle, "closing an area");
@@ -1846,7 +1925,8 @@ static inline uint32_t funi_seed_sum(const uint8_t *b, size_t n)
 	return ~sum;
 }
 
-/* The seed's bytes: version, protocol, node (2), area (2), zero (2), key (8), offset (4), size (4), count (4), CRC-32C of these (4). */
+/* The seed's bytes: version, protocol, node (2), area (2), zero (2), key (8), offset (4), size (4),
+ * count (4), CRC-32C of these (4). */
 static inline void funi_encode_seed(const struct funi_seed *s, uint8_t b[FUNI_SEED_SIZE])
 {
 	const struct funi_ticket *t = &s->ticket;
@@ -1863,8 +1943,8 @@ static inline void funi_encode_seed(const struct funi_seed *s, uint8_t b[FUNI_SE
 	memcpy(b + 28, &sum, 4);
 }
 
-/* Reads a seed: 0, or -EBADMSG: the bytes are none, were changed, or are of another version of FUNet. Whether the receiver has such
- * a key only its card knows. */
+/* Reads a seed: 0, or -EBADMSG: the bytes are none, were changed, or are of another version of
+ * FUNet. Whether the receiver has such a key only its card knows. */
 static inline int funi_decode_seed(const uint8_t *b, size_t n, struct funi_seed *s)
 {
 	struct funi_ticket *t = &s->ticket;
@@ -1920,9 +2000,10 @@ static inline int funi_parse_seed(const char *text, struct funi_seed *s)
 	return letters != FUNI_SEED_TEXT - 1 || bits != 0 ? -EBADMSG : funi_decode_seed(b, sizeof b, s);
 }
 
-/* Takes the first bytes of the seed's memory off it, and makes part a seed for them: there is one record when a message has come
- * with each. -EINVAL, and nothing has changed: a part has at least a byte and leaves one, and each needs a larger share of the
- * count than the packets that fill it. (Otherwise the counter could be 0 before all is there.) */
+/* Takes the first bytes of the seed's memory off it, and makes part a seed for them: there is one
+ * record when a message has come with each. -EINVAL, and nothing has changed: a part has at least a
+ * byte and leaves one, and each needs a larger share of the count than the packets that fill it.
+ * (Otherwise the counter could be 0 before all is there.) */
 static inline int funi_split_seed(struct funi_seed *s, uint32_t bytes, struct funi_seed *part)
 {
 	struct funi_ticket *t = &s->ticket;
@@ -1966,36 +2047,41 @@ static inline int funi_send_keyed(struct funi_context *c, const struct funi_tick
 	if (words > 0)
 		memcpy(s + FUNI_REMOTE_DATA_WORD, metadata, words * sizeof *s);
 	if (in_slot && length > 0) {
-		s[FUNI_REMOTE_DATA_WORD + words + (length - 1) / 4] = 0; /* what the last word has beyond the data */
+		/* what the last word has beyond the data */
+		s[FUNI_REMOTE_DATA_WORD + words + (length - 1) / 4] = 0;
 		memcpy(s + FUNI_REMOTE_DATA_WORD + words, data, length);
 	}
 	funi_end_block(c, s, (uint32_t)in_slot, handle);
 	return 0;
 }
 
-/* Launches a message to where the ticket says, with up to 11 words for its record. -EMSGSIZE: it is longer than the ticket's
- * size, or has more words. -EFAULT: it does not fit a packet, and lies in no segment with FUNI_SOURCE. -ENOBUFS, -EOPNOTSUPP. */
+/* Launches a message to where the ticket says, with up to 11 words for its record. -EMSGSIZE: it is
+ * longer than the ticket's size, or has more words. -EFAULT: it does not fit a packet, and lies in
+ * no segment with FUNI_SOURCE. -ENOBUFS, -EOPNOTSUPP. */
 static inline int funi_sendmsg(struct funi_context *c, const struct funi_ticket *t, const void *data, size_t length, const uint32_t *metadata,
 			       uint32_t words, uint32_t *handle)
 {
 	return funi_send_keyed(c, t, 0, data, length, metadata, words, FUNI_REMOTE_COUNTED, handle);
 }
 
-/* Writes data at an offset from the ticket's, of which no record tells. Otherwise it is funi_sendmsg. */
+/* Writes data at an offset from the ticket's, of which no record tells. Otherwise it is
+ * funi_sendmsg. */
 static inline int funi_write_remote(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
 				    uint32_t *handle)
 {
 	return funi_send_keyed(c, t, offset, data, length, NULL, 0, 0, handle);
 }
 
-/* Why a request failed, or 0. taken: the card had given its slot back before it was heard what came back. */
+/* Why a request failed, or 0. taken: the card had given its slot back before it was heard what came
+ * back. */
 static inline uint32_t funi_failure(const struct funi_asked *m, int taken)
 {
 	return m->reason != 0 ? m->reason : m->lost && taken ? FUNI_UNTOLD : 0;
 }
 
-/* How far a message or another request has come: a funi_message_state, with the funi_reason of FUNI_FAILED in reason, which may be NULL; call
- * funi_returned until it returns 0 before. -ENOENT: a handle is good for the next 1024 requests. */
+/* How far a message or another request has come: a funi_message_state, with the funi_reason of
+ * FUNI_FAILED in reason, which may be NULL; call funi_returned until it returns 0 before. -ENOENT:
+ * a handle is good for the next 1024 requests. */
 static inline int funi_message_status(struct funi_context *c, uint32_t handle, uint32_t *reason)
 {
 	const struct funi_asked *m = c->remote != NULL ? &c->remote->asked[handle % FUNI_REMEMBERED] : NULL;
@@ -2033,7 +2119,8 @@ static inline uint64_t funi_operating(const struct funi_context *c)
 	return c->remote->issued - c->remote->refused - __atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
 }
 
-/* Notes the completions that have come since. When the card has no operation any more, those of which nothing was heard have come back. */
+/* Notes the completions that have come since. When the card has no operation any more, those of
+ * which nothing was heard have come back. */
 static inline void funi_look(struct funi_context *c)
 {
 	struct funi_remote *r = c->remote;
@@ -2058,7 +2145,8 @@ static inline void funi_look(struct funi_context *c)
 	funi_pass_completions(c);
 }
 
-/* Takes the oldest notification: 1, or 0 if there is none. Its area, or window, has one more credit then. */
+/* Takes the oldest notification: 1, or 0 if there is none. Its area, or window, has one more credit
+ * then. */
 static inline int funi_notified(struct funi_context *c, struct funi_notification *n)
 {
 	if (c->remote == NULL)
@@ -2092,29 +2180,38 @@ static inline int funi_get_notification_record(struct funi_context *c, struct fu
 
 /* ---- windows: memory that others read, write and change by atomic operations ----
  *
- * A window is memory with a key, as funi_expose makes it, but with an address that its owner chooses for its first byte, and with
- * rights. Whoever has a funi_target, of node, key and address, operates on it, and the owner has no part in that: the cards do it all.
+ * A window is memory with a key, as funi_expose makes it, but with an address that its owner
+ * chooses for its first byte, and with rights. Whoever has a funi_target, of node, key and address,
+ * operates on it, and the owner has no part in that: the cards do it all.
  *
- *	// the owner                                            // another
+ *	// the owner
  *	funi_register_segment(&c, 0x10000, size, FUNI_KEYED, &memory);
- *	funi_expose_window(&c, memory, size, 0, FUNI_MAY_READ | FUNI_MAY_WRITE | FUNI_MAY_OPERATE, 0, &key, NULL);
- *	... the key travels by a message ...                    struct funi_target t = { node, key, 8 };
- *	                                                        uint64_t one = 1, was;
- *	                                                        funi_atomic(&c, &t, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, &handle);
- *	                                                        funi_await(&c, handle, &was, sizeof was, 1000);
+ *	funi_expose_window(&c, memory, size, 0, FUNI_MAY_READ | FUNI_MAY_WRITE | FUNI_MAY_OPERATE, 0,
+ *			   &key, NULL); // the key travels by a message
+ *
+ *	// another
+ *	struct funi_target t = { node, key, 8 };
+ *	uint64_t one = 1, was;
+ *	funi_atomic(&c, &t, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, &handle);
+ *	funi_await(&c, handle, &was, sizeof was, 1000);
  *
  * Rules:
- *   - Each operation is carried out once, or fails with a funi_reason. With FUNI_REASON_SILENT, _RESTARTED, _DEPARTED, _RESYNCHRONISED,
- *     _GIVEN_UP and _WINDOW it may have been carried out all the same.
- *   - With a handle the program asks what became of it: funi_await, or funi_message_status after funi_notified. With NULL for the handle a put or a lone
- *     atomic operation is silent: funi_quiet waits for all, and tells the first failure of a silent one.
- *   - Operations are not ordered: who wants the second to come after the first awaits the first, or funi_quiet. The notification or signal of
- *     a put comes when all its data is there.
- *   - Elements are atomic, also with the owner's own atomic instructions. Bytes of puts and gets are not.
- *   - -ENOBUFS: the send queue is full, or as many operations are under way as the ring has room for beside the credits of
- *     areas and windows (1024 at most); go on after funi_wait and funi_notified. A program that never takes its notifications has none left.
- *   - A window has one lock (funi_lock). While a node has it, operations of others fail with FUNI_REASON_LOCKED. What a dead node has locked is
- *     free when the owner calls funi_suspend and funi_resume.
+ *   - Each operation is carried out once, or fails with a funi_reason. With FUNI_REASON_SILENT,
+ *     _RESTARTED, _DEPARTED, _RESYNCHRONISED, _GIVEN_UP and _WINDOW it may have been carried out
+ *     all the same.
+ *   - With a handle the program asks what became of it: funi_await, or funi_message_status after
+ *     funi_notified. With NULL for the handle a put or a lone atomic operation is silent:
+ *     funi_quiet waits for all, and tells the first failure of a silent one.
+ *   - Operations are not ordered: who wants the second to come after the first awaits the first, or
+ *     funi_quiet. The notification or signal of a put comes when all its data is there.
+ *   - Elements are atomic, also with the owner's own atomic instructions. Bytes of puts and gets
+ *     are not.
+ *   - -ENOBUFS: the send queue is full, or as many operations are under way as the ring has room
+ *     for beside the credits of areas and windows (1024 at most); go on after funi_wait and
+ *     funi_notified. A program that never takes its notifications has none left.
+ *   - A window has one lock (funi_lock). While a node has it, operations of others fail with
+ *     FUNI_REASON_LOCKED. What a dead node has locked is free when the owner calls funi_suspend and
+ *     funi_resume.
  *
  * The Go package uspace/rma is the same; example/structures.c is a queue and a hash table. */
 
@@ -2126,7 +2223,9 @@ struct funi_target {
 struct funi_trailer { /* what a put does when all its data is there */
 	int notify;   /* tells the owner of the window, which has FUNI_MAY_NOTIFY, with the tag */
 	uint64_t tag;
-	int signal;   /* FUNI_TRAILER_SET or FUNI_TRAILER_ADD: changes a word of 64 bits at the same node by value; 0: none */
+	/* FUNI_TRAILER_SET or FUNI_TRAILER_ADD: changes a word of 64 bits at the same node by value; 0:
+	 * none */
+	int signal;
 	uint64_t signal_key, signal_address, value;
 };
 
@@ -2138,10 +2237,12 @@ static inline int funi_is_window(uint32_t bytes, uint64_t address, uint32_t righ
 	       (notifications == 0 || (rights & FUNI_MAY_NOTIFY) != 0);
 }
 
-/* Opens a window over memory in a segment with FUNI_KEYED, with an address of its first byte for others, of 48 bits, funi_window_rights, and
- * how many notifications of puts may be unread. When the status of the handle is FUNI_SENT others may use it; with FUNI_OPEN_ABSENT among the rights their
- * operations wait for funi_resume from the start, so that memory can be filled before anybody sees it. Its end is
- * funi_revoke: when the status of that is FUNI_SENT nobody changes or reads the memory any more. Errors as funi_expose has them, and -EINVAL. */
+/* Opens a window over memory in a segment with FUNI_KEYED, with an address of its first byte for
+ * others, of 48 bits, funi_window_rights, and how many notifications of puts may be unread. When
+ * the status of the handle is FUNI_SENT others may use it; with FUNI_OPEN_ABSENT among the rights
+ * their operations wait for funi_resume from the start, so that memory can be filled before anybody
+ * sees it. Its end is funi_revoke: when the status of that is FUNI_SENT nobody changes or reads the
+ * memory any more. Errors as funi_expose has them, and -EINVAL. */
 static inline int funi_expose_window(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
 				     uint32_t notifications, uint64_t *key, uint32_t *handle)
 {
@@ -2151,8 +2252,9 @@ static inline int funi_expose_window(struct funi_context *c, const void *memory,
 	return funi_open_key_slot(c, memory, bytes, address, rights, notifications, key, handle);
 }
 
-/* funi_expose_window with a key that was agreed on, whose lower 16 bits are the number of a key slot: members of a chain have windows with the same key.
- * It is as secret as whoever agreed on it, and not 0. -ENOBUFS also if that key slot has a key, or is none of the context's. */
+/* funi_expose_window with a key that was agreed on, whose lower 16 bits are the number of a key
+ * slot: members of a chain have windows with the same key. It is as secret as whoever agreed on it,
+ * and not 0. -ENOBUFS also if that key slot has a key, or is none of the context's. */
 static inline int funi_expose_window_as(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
 					uint32_t notifications, uint64_t key, uint32_t *handle)
 {
@@ -2174,9 +2276,11 @@ static inline int funi_change_window(struct funi_context *c, uint32_t operation,
 	return 0;
 }
 
-/* Has operations on a window wait at their senders, until funi_resume or funi_revoke, or fail with FUNI_REASON_WITHHELD when it takes too long (the daemon's
- * connect_timeout, 30 s as a rule). Of the first of them a window with credit (notifications) tells by a notification (FUNI_NOTE_FAULT), which has to be read as all have: completions of this process's own
- * operations come in the same ring. -ENOENT, -ENOBUFS. */
+/* Has operations on a window wait at their senders, until funi_resume or funi_revoke, or fail with
+ * FUNI_REASON_WITHHELD when it takes too long (the daemon's connect_timeout, 30 s as a rule). Of
+ * the first of them a window with credit (notifications) tells by a notification (FUNI_NOTE_FAULT),
+ * which has to be read as all have: completions of this process's own operations come in the same
+ * ring. -ENOENT, -ENOBUFS. */
 static inline int funi_suspend(struct funi_context *c, uint64_t key, uint32_t *handle)
 {
 	return funi_change_window(c, FUNI_SUSPEND_WINDOW, key, handle, "suspending a window");
@@ -2188,7 +2292,8 @@ static inline int funi_resume(struct funi_context *c, uint64_t key, uint32_t *ha
 	return funi_change_window(c, FUNI_RESUME_WINDOW, key, handle, "resuming a window");
 }
 
-/* Whether there is room for another operation: 0, -EOPNOTSUPP or -ENOBUFS. None leaves while others came back untold. */
+/* Whether there is room for another operation: 0, -EOPNOTSUPP or -ENOBUFS. None leaves while others
+ * came back untold. */
 static inline int funi_may_operate(struct funi_context *c)
 {
 	if (c->remote == NULL)
@@ -2248,8 +2353,10 @@ static inline uint32_t funi_put_trailer(uint32_t *w, const struct funi_trailer *
 	return n;
 }
 
-/* Writes data to a target; trailer: NULL, or what to do when it is there. Up to 64 bytes, less the trailer's 12, 24 or 32, are copied at once; more lies in
- * a segment with FUNI_SOURCE and stays as it is until the put is complete. -EMSGSIZE: more than 2^26 bytes; -EFAULT, -EINVAL, -ENOBUFS, -EOPNOTSUPP. */
+/* Writes data to a target; trailer: NULL, or what to do when it is there. Up to 64 bytes, less the
+ * trailer's 12, 24 or 32, are copied at once; more lies in a segment with FUNI_SOURCE and stays as
+ * it is until the put is complete. -EMSGSIZE: more than 2^26 bytes; -EFAULT, -EINVAL, -ENOBUFS,
+ * -EOPNOTSUPP. */
 static inline int funi_put(struct funi_context *c, const struct funi_target *t, const void *data, size_t length, const struct funi_trailer *trailer,
 			   uint32_t *handle)
 {
@@ -2271,14 +2378,16 @@ static inline int funi_put(struct funi_context *c, const struct funi_target *t, 
 	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
 	memcpy(s + FUNI_REMOTE_DATA_WORD, w, words * sizeof *w);
 	if (in_slot && length > 0) {
-		s[FUNI_REMOTE_DATA_WORD + words + (length - 1) / 4] = 0; /* what the last word has beyond the data */
+		/* what the last word has beyond the data */
+		s[FUNI_REMOTE_DATA_WORD + words + (length - 1) / 4] = 0;
 		memcpy(s + FUNI_REMOTE_DATA_WORD + words, data, length);
 	}
 	funi_end_operation(c, s, (uint32_t)in_slot, handle);
 	return 0;
 }
 
-/* Reads bytes of a target into memory of a segment with FUNI_KEYED, where they are when the operation is complete. Errors as funi_put has them. */
+/* Reads bytes of a target into memory of a segment with FUNI_KEYED, where they are when the
+ * operation is complete. Errors as funi_put has them. */
 static inline int funi_get(struct funi_context *c, const struct funi_target *t, void *into, size_t length, uint32_t *handle)
 {
 	const char *what = "getting";
@@ -2301,10 +2410,12 @@ static inline uint32_t funi_element_bytes(enum funi_element e)
 	return e == FUNI_F32 ? 4 : e == FUNI_F64 ? 8 : 1u << (e & 3);
 }
 
-/* Carries out FUNI_OP_WRITE to FUNI_OP_MASKED_SWAP on elements of that many bytes together at a target, each atomically. Operands are those of all
- * elements, for FUNI_OP_COMPARE_SWAP first all that are compared, for FUNI_OP_MASKED_SWAP the masks second; FUNI_OP_READ has none (NULL). What the
- * elements were is what funi_await answers, but for FUNI_OP_WRITE. Several elements, at most 4, can only be read, written, added to and swapped, and are integers
- * of 32 or 64 bits. -EINVAL: something else; otherwise as funi_put. */
+/* Carries out FUNI_OP_WRITE to FUNI_OP_MASKED_SWAP on elements of that many bytes together at a
+ * target, each atomically. Operands are those of all elements, for FUNI_OP_COMPARE_SWAP first all
+ * that are compared, for FUNI_OP_MASKED_SWAP the masks second; FUNI_OP_READ has none (NULL). What
+ * the elements were is what funi_await answers, but for FUNI_OP_WRITE. Several elements, at most 4,
+ * can only be read, written, added to and swapped, and are integers of 32 or 64 bits. -EINVAL:
+ * something else; otherwise as funi_put. */
 static inline int funi_atomic(struct funi_context *c, const struct funi_target *t, enum funi_operation operation, enum funi_element element,
 			      const void *operands, uint32_t bytes, uint32_t *handle)
 {
@@ -2339,9 +2450,11 @@ static inline int funi_wait_until(struct funi_context *c, int64_t begin, int mil
 	return n < 0 ? n : 0;
 }
 
-/* Waits until a request is done, at most the given milliseconds, for ever if negative: an operation is complete, or another request has the status
- * FUNI_SENT. answer: NULL, or where that many first bytes of what an operation on elements answers go, at most FUNI_MAX_ANSWER. -EREMOTEIO: it has
- * failed, and funi_message_status has the funi_reason; -ENOENT: no such handle, or one of more than 1024 requests ago; -ETIMEDOUT, -EINTR and -ENOTCONN, as funi_wait. */
+/* Waits until a request is done, at most the given milliseconds, for ever if negative: an operation
+ * is complete, or another request has the status FUNI_SENT. answer: NULL, or where that many first
+ * bytes of what an operation on elements answers go, at most FUNI_MAX_ANSWER. -EREMOTEIO: it has
+ * failed, and funi_message_status has the funi_reason; -ENOENT: no such handle, or one of more than
+ * 1024 requests ago; -ETIMEDOUT, -EINTR and -ENOTCONN, as funi_wait. */
 static inline int funi_await(struct funi_context *c, uint32_t handle, void *answer, uint32_t bytes, int milliseconds)
 {
 	const char *what = "awaiting an operation";
@@ -2350,7 +2463,8 @@ static inline int funi_await(struct funi_context *c, uint32_t handle, void *answ
 		return funi_remote_fail(c, c->remote == NULL ? -EOPNOTSUPP : -ENOENT, what);
 	const struct funi_asked *m = &c->remote->asked[handle % FUNI_REMEMBERED];
 	for (;;) {
-		const int taken = m->at <= funi_retired(c); /* before looking at what came back: that is told first */
+		/* before looking at what came back: that is told first */
+		const int taken = m->at <= funi_retired(c);
 		funi_take_back(c);
 		funi_look(c);
 		if (m->handle != handle)
@@ -2369,8 +2483,9 @@ static inline int funi_await(struct funi_context *c, uint32_t handle, void *answ
 	}
 }
 
-/* Waits until all operations are complete, at most the given milliseconds, for ever if negative. -EREMOTEIO: one without a handle has failed since
- * the last time; c->error has the funi_reason of the first. Otherwise as funi_await. */
+/* Waits until all operations are complete, at most the given milliseconds, for ever if negative.
+ * -EREMOTEIO: one without a handle has failed since the last time; c->error has the funi_reason of
+ * the first. Otherwise as funi_await. */
 static inline int funi_quiet(struct funi_context *c, int milliseconds)
 {
 	const char *what = "waiting for all operations";
@@ -2378,7 +2493,8 @@ static inline int funi_quiet(struct funi_context *c, int milliseconds)
 	if (c->remote == NULL)
 		return 0;
 	for (;;) {
-		const int open = funi_operating(c) > 0; /* before looking: an operation is told before it is counted */
+		/* before looking: an operation is told before it is counted */
+		const int open = funi_operating(c) > 0;
 		funi_take_back(c);
 		funi_look(c);
 		if ((!open || funi_operating(c) == 0) && c->remote->unsettled == 0)
@@ -2414,8 +2530,9 @@ static inline int funi_change_lock(struct funi_context *c, const struct funi_tar
 	return funi_await(c, handle, NULL, 0, milliseconds);
 }
 
-/* Locks the window of a target for this node, and waits until it has that, at most the given milliseconds, for ever if negative. -ETIMEDOUT: another has it
- * still, or its host does not answer, and then this node may have it. -EREMOTEIO and others as funi_await. */
+/* Locks the window of a target for this node, and waits until it has that, at most the given
+ * milliseconds, for ever if negative. -ETIMEDOUT: another has it still, or its host does not
+ * answer, and then this node may have it. -EREMOTEIO and others as funi_await. */
 static inline int funi_lock(struct funi_context *c, const struct funi_target *t, int milliseconds)
 {
 	const int64_t begin = funi_clock();
@@ -2429,8 +2546,9 @@ static inline int funi_lock(struct funi_context *c, const struct funi_target *t,
 	}
 }
 
-/* Ends the lock, when all operations of this process are complete. -EREMOTEIO: this process has not locked the window, or its host has failed; otherwise as
- * funi_await. A failure of a silent operation, which funi_quiet would tell, stays to be told. */
+/* Ends the lock, when all operations of this process are complete. -EREMOTEIO: this process has not
+ * locked the window, or its host has failed; otherwise as funi_await. A failure of a silent
+ * operation, which funi_quiet would tell, stays to be told. */
 static inline int funi_unlock(struct funi_context *c, const struct funi_target *t, int milliseconds)
 {
 	const int64_t begin = funi_clock();
@@ -2446,29 +2564,37 @@ static inline int funi_unlock(struct funi_context *c, const struct funi_target *
 
 /* ---- chains: one message, or one write, to many nodes ----
  *
- * A chain is a tree of nodes: each says from which node it takes copies and to which nodes its card sends them on. Whoever sends along it sends one
- * copy, to the first member; the cards of the members do the rest, and answer the sender.
+ * A chain is a tree of nodes: each says from which node it takes copies and to which nodes its card
+ * sends them on. Whoever sends along it sends one copy, to the first member; the cards of the
+ * members do the rest, and answer the sender.
  *
- *	// nodes 0, 1 and 2 make chain 5                                         // any node of the job
- *	struct funi_chain at = { .number = 5, .first = 1, .nexts = 1,
- *				 .next = { { 1, 2 } } };                      // of node 0: node 1, and 2 members from there on
- *	struct funi_chain at = { .number = 5, .parent = 0, .nexts = 1,
- *				 .next = { { 2, 1 } } };                      // of node 1
- *	struct funi_chain at = { .number = 5, .parent = 1 };                  // of node 2
- *	funi_join(&c, &at, NULL);                                             funi_multicast(&c, 0, 5, 3, type, words, 2, &handle);
- *	... funi_receive: a message of that type from the sender ...          funi_await(&c, handle, NULL, 0, -1);
- *	                                                                      funi_delivered(&c, handle, &d);
+ *	// Nodes 0, 1 and 2 make chain 5. Of node 0: node 1, and 2 members from there on.
+ *	struct funi_chain at = { .number = 5, .first = 1, .nexts = 1, .next = { { 1, 2 } } };
+ *	struct funi_chain at = { .number = 5, .parent = 0, .nexts = 1, .next = { { 2, 1 } } };
+ *	struct funi_chain at = { .number = 5, .parent = 1 }; // of node 1, above; of node 2, this
+ *	funi_join(&c, &at, NULL);
+ *	... funi_receive: a message of that type from the sender ...
+ *
+ *	// Any node of the job.
+ *	funi_multicast(&c, 0, 5, 3, type, words, 2, &handle);
+ *	funi_await(&c, handle, NULL, 0, -1);
+ *	funi_delivered(&c, handle, &d);
  *
  * Rules:
- *   - Without a failure every member has it, once: a message in its request queue, from the node that has sent along the chain, or data in its window
- *     (funi_multicast_put), which all members have opened with the same key (funi_expose_window_as).
- *   - A member that refuses is named with the funi_reason, and who comes after it has it neither. Of one whose card was lost while its copy was under way
- *     (FUNI_REASON_SILENT, RESTARTED, DEPARTED, RESYNCHRONISED, KEY), and of those after it, nobody knows: they are doubtful, and so are those of which nothing was
- *     heard. Each member is counted once.
- *   - A member takes copies from its parent only, and only if they are to reach as many members as it knows of. So no copy goes round in a loop.
- *   - A member has room for 4 multicasts of a chain at once; more wait at who sends them, and no other chain with them.
- *   - A multicast counts as an operation: -ENOBUFS, funi_await, funi_quiet and NULL for the handle as with windows. The context has remote memory, if only
- *     one key slot, area and notification more than it uses.
+ *   - Without a failure every member has it, once: a message in its request queue, from the node
+ *     that has sent along the chain, or data in its window (funi_multicast_put), which all members
+ *     have opened with the same key (funi_expose_window_as).
+ *   - A member that refuses is named with the funi_reason, and who comes after it has it neither.
+ *     Of one whose card was lost while its copy was under way (FUNI_REASON_SILENT, RESTARTED,
+ *     DEPARTED, RESYNCHRONISED, KEY), and of those after it, nobody knows: they are doubtful, and
+ *     so are those of which nothing was heard. Each member is counted once.
+ *   - A member takes copies from its parent only, and only if they are to reach as many members as
+ *     it knows of. So no copy goes round in a loop.
+ *   - A member has room for 4 multicasts of a chain at once; more wait at who sends them, and no
+ *     other chain with them.
+ *   - A multicast counts as an operation: -ENOBUFS, funi_await, funi_quiet and NULL for the handle
+ *     as with windows. The context has remote memory, if only one key slot, area and notification
+ *     more than it uses.
  *   - Multicasts are not ordered: who wants the second to come after the first awaits the first.
  *
  * The Go package uspace/rma is the same; example/chain.c is a program. */
@@ -2479,7 +2605,8 @@ struct funi_next { /* a node that a member sends copies to */
 
 struct funi_chain { /* what a member knows of a chain */
 	uint16_t number; /* below FUNI_MAX_CHAINS */
-	int first;       /* the first member, which takes what any node of the job sends along the chain */
+	/* the first member, which takes what any node of the job sends along the chain */
+	int first;
 	uint16_t parent; /* of another member: the node from which it takes copies */
 	uint32_t nexts;  /* of next */
 	struct funi_next next[FUNI_MAX_NEXT];
@@ -2493,12 +2620,15 @@ struct funi_broken { /* where a chain is broken */
 struct funi_delivery { /* what a multicast has come to */
 	uint32_t delivered, failed; /* members that have it, and that do not */
 	uint32_t doubtful;          /* members of which nobody knows */
-	uint32_t named;             /* nodes in broken, at most FUNI_MAX_NAMED, which did not take it, or may not have */
+	/* nodes in broken, at most FUNI_MAX_NAMED, which did not take it, or may not have */
+	uint32_t named;
 	struct funi_broken broken[FUNI_MAX_NAMED];
 };
 
-/* Makes this node a member of a chain, in place of what it was of that before. When the status of the handle is FUNI_SENT the card takes multicasts along it;
- * it is FUNI_FAILED with FUNI_REASON_NOT_OPENED if two next nodes are the same or have no members. -EINVAL: numbers beyond the bounds; -ENOBUFS, -EOPNOTSUPP. */
+/* Makes this node a member of a chain, in place of what it was of that before. When the status of
+ * the handle is FUNI_SENT the card takes multicasts along it; it is FUNI_FAILED with
+ * FUNI_REASON_NOT_OPENED if two next nodes are the same or have no members. -EINVAL: numbers beyond
+ * the bounds; -ENOBUFS, -EOPNOTSUPP. */
 static inline int funi_join(struct funi_context *c, const struct funi_chain *chain, uint32_t *handle)
 {
 	const char *what = "joining a chain";
@@ -2517,8 +2647,8 @@ static inline int funi_join(struct funi_context *c, const struct funi_chain *cha
 	return 0;
 }
 
-/* Ends being a member; what the card has taken before, it sends on. The status of the handle is FUNI_FAILED with FUNI_REASON_NOT_OPENED if it was none. -EINVAL,
- * -ENOBUFS, -EOPNOTSUPP. */
+/* Ends being a member; what the card has taken before, it sends on. The status of the handle is
+ * FUNI_FAILED with FUNI_REASON_NOT_OPENED if it was none. -EINVAL, -ENOBUFS, -EOPNOTSUPP. */
 static inline int funi_leave(struct funi_context *c, uint16_t number, uint32_t *handle)
 {
 	const char *what = "leaving a chain";
@@ -2554,7 +2684,8 @@ static inline int funi_send_along(struct funi_context *c, uint16_t first, uint16
 	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
 	s[FUNI_REMOTE_COUNT_WORD] = members;
 	if (length > 0) {
-		s[FUNI_REMOTE_DATA_WORD + (length - 1) / 4] = 0; /* what the last word has beyond the data */
+		/* what the last word has beyond the data */
+		s[FUNI_REMOTE_DATA_WORD + (length - 1) / 4] = 0;
 		memcpy(s + FUNI_REMOTE_DATA_WORD, data, length);
 	}
 	h = s[FUNI_REMOTE_COOKIE_WORD];
@@ -2563,8 +2694,9 @@ static inline int funi_send_along(struct funi_context *c, uint16_t first, uint16
 	return 0;
 }
 
-/* Sends a message of a type up to 511 and of up to FUNI_MAX_MULTICAST_WORDS words along a chain that begins at a node and has that many members, each of which
- * finds it in its request queue, from this node. -EINVAL: no such chain or type; -EMSGSIZE, -ENOBUFS, -EOPNOTSUPP. */
+/* Sends a message of a type up to 511 and of up to FUNI_MAX_MULTICAST_WORDS words along a chain
+ * that begins at a node and has that many members, each of which finds it in its request queue,
+ * from this node. -EINVAL: no such chain or type; -EMSGSIZE, -ENOBUFS, -EOPNOTSUPP. */
 static inline int funi_multicast(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint32_t type, const uint32_t *words,
 				 uint32_t n, uint32_t *handle)
 {
@@ -2574,8 +2706,8 @@ static inline int funi_multicast(struct funi_context *c, uint16_t first, uint16_
 	return funi_send_along(c, first, chain, members, type << 16, NULL, words, n * sizeof *words, handle, what);
 }
 
-/* Writes up to FUNI_MAX_MULTICAST_BYTES bytes into the window with a key of each member of a chain, at an address that the window has. Errors as funi_multicast
- * has them. */
+/* Writes up to FUNI_MAX_MULTICAST_BYTES bytes into the window with a key of each member of a chain,
+ * at an address that the window has. Errors as funi_multicast has them. */
 static inline int funi_multicast_put(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint64_t key, uint64_t address,
 				     const void *data, size_t length, uint32_t *handle)
 {
@@ -2586,7 +2718,8 @@ static inline int funi_multicast_put(struct funi_context *c, uint16_t first, uin
 	return funi_send_along(c, first, chain, members, FUNI_MULTICAST_PUT, &t, data, length, handle, what);
 }
 
-/* What a multicast has come to for which funi_await has returned 0 or -EREMOTEIO: 0, -EINPROGRESS if it is not complete, or -ENOENT. */
+/* What a multicast has come to for which funi_await has returned 0 or -EREMOTEIO: 0, -EINPROGRESS
+ * if it is not complete, or -ENOENT. */
 static inline int funi_delivered(struct funi_context *c, uint32_t handle, struct funi_delivery *d)
 {
 	const struct funi_asked *m = c->remote != NULL ? &c->remote->asked[handle % FUNI_REMEMBERED] : NULL;

@@ -105,7 +105,8 @@ func TestAttachRefusesGeometry(t *testing.T) {
 			t.Errorf("Q_MASK %#x: %v, want ErrSlots", mask, err)
 		}
 	}
-	for _, mask := range []uint32{7, 0xff, 0xffff} { // legal, but four of them are longer than the memory
+	// legal, but four of them are longer than the memory
+	for _, mask := range []uint32{7, 0xff, 0xffff} {
 		m := fresh()
 		m.Page.Store(funi.QMask, mask)
 		if _, err := funi.Attach(m); !errors.Is(err, funi.ErrLayout) {

@@ -82,7 +82,8 @@ func constants() map[string]uint64 {
 		"FUNI_LOOKS": uint64(wait.C.Looks), "FUNI_AWAKE": uint64(wait.C.Awake), "FUNI_NAP": uint64(wait.C.LongestSleep / int64(time.Millisecond)),
 		"FUNI_SOMEONE_RAN": uint64(wait.SomeoneRan), "FUNI_SOMEONE_COMPUTES": uint64(wait.SomeoneComputes), "FUNI_SHARING": uint64(wait.Sharing),
 
-		"FUNI_BAD_TYPE": 1<<30 | 511<<21 | 1, "FUNI_BAD_WORDS": 1<<30 | 511<<21 | 2, "FUNI_BAD_TRANSFER": 1<<30 | 511<<21 | 3, // no operation (remote.go)
+		// no operation (remote.go)
+		"FUNI_BAD_TYPE": 1<<30 | 511<<21 | 1, "FUNI_BAD_WORDS": 1<<30 | 511<<21 | 2, "FUNI_BAD_TRANSFER": 1<<30 | 511<<21 | 3,
 		"FUNI_MAP_ANONYMOUS": unix.MAP_ANONYMOUS, "FUNI_OPEN_FOLDER": unix.O_PATH | unix.O_CLOEXEC,
 
 		"sizeof page": funi.PageSize, "sizeof doorbells": uint64(unsafe.Sizeof(funi.Doorbells{})),

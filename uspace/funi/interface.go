@@ -108,14 +108,16 @@ func (i *Interface) Unsent(l Level) int {
 	return int((q.head - q.tail) & q.mask)
 }
 
-// Tail returns the index up to which the card has given the slots of the level back, as its register says now.
+// Tail returns the index up to which the card has given the slots of the level back, as its
+// register says now.
 func (i *Interface) Tail(l Level) uint32 { return i.page.Load(sendTail[l&1]) & i.send[l&1].mask }
 
-// Committed returns how many slots of the level were committed since the interface was made, whatever size the queue has had. Those but
-// for the last Unsent of them the card has given back.
+// Committed returns how many slots of the level were committed since the interface was made,
+// whatever size the queue has had. Those but for the last Unsent of them the card has given back.
 func (i *Interface) Committed(l Level) uint64 { return i.committed[l&1] }
 
-// SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less one.
+// SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less
+// one.
 func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }
 
 // Heads returns a number that tells whether anything was committed since it was last
@@ -170,7 +172,8 @@ func (i *Interface) Release(l Level) {
 func (i *Interface) giveSlots(l Level, q *receiveQueue) {
 	q.told = q.tail
 	i.page.Store(receiveTail[l&1], q.tail)
-	if n := atomic.LoadUint32(&i.page[asleepWord]); n&threadSleeps != 0 { // else no ring: nothing waits for room in a context that sleeps
+	// else no ring: nothing waits for room in a context that sleeps
+	if n := atomic.LoadUint32(&i.page[asleepWord]); n&threadSleeps != 0 {
 		i.memory.rouse(n)
 	}
 }

@@ -1,14 +1,18 @@
 package funi
 
-// This file is which nodes returns were lost for: the ring had no room for them (doc.go). A process that has something under way to one of these nodes does
-// not know whether it has come back, and asks.
+// This file is which nodes returns were lost for: the ring had no room for them (doc.go). A process
+// that has something under way to one of these nodes does not know whether it has come back, and
+// asks.
 //
-// The page has a word for each number modulo LostNodes. Nodes that have the same would all be under suspicion, so the word also says which of them it
-// was, as long as it was one. Since when: the process stores, as lostSeen, how many losses it knew of when it last read all words. The card keeps, for each
-// word, the number of its last loss. If the process has seen that, the next loss begins anew. What the process stores misleads nobody else.
+// The page has a word for each number modulo LostNodes. Nodes that have the same would all be under
+// suspicion, so the word also says which of them it was, as long as it was one. Since when: the
+// process stores, as lostSeen, how many losses it knew of when it last read all words. The card
+// keeps, for each word, the number of its last loss. If the process has seen that, the next loss
+// begins anew. What the process stores misleads nobody else.
 //
 //	20:0   count, modulo 2^21
-//	21     one: all losses that the process has not seen were for one node; 0: for several, or nobody knows
+//	21     one: all losses that the process has not seen were for one node; 0: for several, or
+//	       nobody knows
 //	31:22  of that node, the number divided by LostNodes
 //
 // A card that knows nothing of this counts in all bits, and so says several.
@@ -41,8 +45,8 @@ func (c *Card) lose(h Header) {
 	atomic.StoreUint32(&c.page[returnsLost], c.lost)
 }
 
-// Lost is what a process knows of the returns that were lost. The zero value has seen none. An interface has one at most: what one has seen, another
-// would miss.
+// Lost is what a process knows of the returns that were lost. The zero value has seen none. An
+// interface has one at most: what one has seen, another would miss.
 type Lost struct {
 	seen  uint32
 	words [LostNodes]uint32
@@ -65,8 +69,9 @@ func (l *Lost) Look(i *Interface) {
 	atomic.StoreUint32(&i.page[lostSeen], lost)
 }
 
-// To reports whether a return of what went to the node may be among those that were lost between the last two calls of Look. It always is if
-// one was. If none was, it may still be, when others were for at least two nodes whose numbers are the same modulo LostNodes.
+// To reports whether a return of what went to the node may be among those that were lost between
+// the last two calls of Look. It always is if one was. If none was, it may still be, when others
+// were for at least two nodes whose numbers are the same modulo LostNodes.
 func (l *Lost) To(node uint16) bool {
 	n := node % LostNodes
 	w := l.words[n]

@@ -27,8 +27,9 @@ func overflowing(t testing.TB) (*funi.Interface, *funi.Card, *funi.Memory) {
 	return i, c, m
 }
 
-// Rule: a node is under suspicion if a return for it was lost since the last look, however many were between two looks; others whose numbers are the same
-// modulo LostNodes are only if at least two of them lost some, and only until the look after that.
+// Rule: a node is under suspicion if a return for it was lost since the last look, however many
+// were between two looks; others whose numbers are the same modulo LostNodes are only if at least
+// two of them lost some, and only until the look after that.
 func TestLostTellsWhichNode(t *testing.T) {
 	i, c, _ := overflowing(t)
 	var l funi.Lost
@@ -66,8 +67,9 @@ func make100(n uint16) (s []uint16) {
 	return s
 }
 
-// Rule: nothing that was lost is missed, and nobody is suspected whose numbers no two share that lost some, in any order of losses and looks; also when
-// the context goes on at another card meanwhile, which knows only the page, and with what the page may have had in earlier lives.
+// Rule: nothing that was lost is missed, and nobody is suspected whose numbers no two share that
+// lost some, in any order of losses and looks; also when the context goes on at another card
+// meanwhile, which knows only the page, and with what the page may have had in earlier lives.
 func TestLostMissesNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		i, c, m := overflowing(t)
@@ -157,8 +159,9 @@ func TestLostBesideALook(t *testing.T) {
 	}
 }
 
-// Rule: a process that stores anything where it says what it has seen, or into the words, misleads itself alone: the card counts on, and stays within its
-// page. One that looks for the first time after more losses than a word counts suspects all.
+// Rule: a process that stores anything where it says what it has seen, or into the words, misleads
+// itself alone: the card counts on, and stays within its page. One that looks for the first time
+// after more losses than a word counts suspects all.
 func TestLostBelievesNobody(t *testing.T) {
 	i, c, m := overflowing(t)
 	for _, v := range []uint32{0, 1, 1 << 31, 1<<32 - 1} {
@@ -185,7 +188,8 @@ func TestLostBelievesNobody(t *testing.T) {
 	}
 }
 
-// Rule (OperationsLost): of the returns that were lost, those of operations on windows and of multicasts are counted apart, and go on where another card has left off.
+// Rule (OperationsLost): of the returns that were lost, those of operations on windows and of
+// multicasts are counted apart, and go on where another card has left off.
 func TestLostOperations(t *testing.T) {
 	i, c, m := overflowing(t)
 	var s funi.Slot

@@ -39,7 +39,8 @@ type Memory struct {
 	// Wake wakes the thread of a card that runs elsewhere and sleeps; nil where it never
 	// does. The process calls it.
 	Wake func()
-	// Remote is how much remote memory the context can open, and notes the ring and what is behind it (remote.go).
+	// Remote is how much remote memory the context can open, and notes the ring and what is behind
+	// it (remote.go).
 	Remote RemoteSizes
 	notes  []uint32
 }

@@ -1,11 +1,13 @@
 package funi
 
-// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go): the request blocks by which a process becomes a
-// member of a chain, and sends along one.
+// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go): the
+// request blocks by which a process becomes a member of a chain, and sends along one.
 //
-// A chain is a tree of members. Each says from which node it takes copies and to which nodes it sends them on, with how many members
-// there are from there on, that node included. A member takes only a copy from that node which is to reach as many members as the member
-// knows of. These numbers become smaller from member to member, so no copy goes round in a loop, and nobody has a message twice.
+// A chain is a tree of members. Each says from which node it takes copies and to which nodes it
+// sends them on, with how many members there are from there on, that node included. A member takes
+// only a copy from that node which is to reach as many members as the member knows of. These
+// numbers become smaller from member to member, so no copy goes round in a loop, and nobody has a
+// message twice.
 //
 // The block of SetChain:
 //
@@ -17,7 +19,8 @@ package funi
 //
 // The block of Multicast:
 //
-//	word 0      header: bits 31:30 = 01, type = Multicast, node 15:0 of the first member, the rest 0
+//	word 0      header: bits 31:30 = 01, type = Multicast, node 15:0 of the first member, the rest
+//	            0
 //	word 1      chain 15:0, type of the message 24:16, put 31
 //	word 2      cookie
 //	word 3      of a put: address 47:32, the rest 0
@@ -27,16 +30,19 @@ package funi
 //	word 11     members of the chain, 1 to 65535
 //	word 12     data
 //
-// The card completes a multicast once, as it does an operation: its entry in the notification ring is that of a completion, with operation
-// arctic.RemoteMulticast, bytes: of how many members it is known, reason: that of the first failure, and in place of the answer
+// The card completes a multicast once, as it does an operation: its entry in the notification ring
+// is that of a completion, with operation arctic.RemoteMulticast, bytes: of how many members it is
+// known, reason: that of the first failure, and in place of the answer
 //
 //	word 4      delivered 15:0, failed 31:16: members
 //	word 5      how many nodes are named 15:0, at most six; doubtful 31:16: members
 //	words 6-11  the nodes: node 15:0, reason 23:16
 //
-// Each member is counted once: as one that has it, one that does not, or, doubtful, one whose outcome nobody knows. Without a failure every member has it, once. A node
-// that is named has not taken its copy, or, with a reason that is Doubtful (arctic.Reason), nobody knows whether it has: it and those behind it are doubtful,
-// unless one of them has been heard of since. With arctic.ReasonSilent and nobody named the reports of some members did not come.
+// Each member is counted once: as one that has it, one that does not, or, doubtful, one whose
+// outcome nobody knows. Without a failure every member has it, once. A node that is named has not
+// taken its copy, or, with a reason that is Doubtful (arctic.Reason), nobody knows whether it has:
+// it and those behind it are doubtful, unless one of them has been heard of since. With
+// arctic.ReasonSilent and nobody named the reports of some members did not come.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -70,8 +76,8 @@ type Next struct {
 // Chain is what a member knows of a chain.
 type Chain struct {
 	Number uint16 // below MaxChains
-	// First says that the process is the first member, which takes what any node of the group sends along the chain. The others take
-	// copies from Parent only.
+	// First says that the process is the first member, which takes what any node of the group sends
+	// along the chain. The others take copies from Parent only.
 	First  bool
 	Parent uint16
 	Next   []Next // at most MaxNext, all different
@@ -82,13 +88,16 @@ type MulticastRequest struct {
 	Chain   uint16
 	Members uint16 // of the chain, at least 1
 	Cookie  uint32
-	// Put says that Data goes to Address in each member's window with the Key, which all have opened with the same. Without, Data is the words
-	// of a message of type Message, which each member finds in its request queue, from the node of this process.
+	// Put says that Data goes to Address in each member's window with the Key, which all have
+	// opened with the same. Without, Data is the words of a message of type Message, which each
+	// member finds in its request queue, from the node of this process.
 	Put     bool
 	Message uint16
 	Key     uint64
 	Address uint64 // at most arctic.MaxAddress
-	Data    []byte // of a put at most arctic.MaxMulticastBytes, of a message whole words, at most arctic.MaxMulticastWords
+	// of a put at most arctic.MaxMulticastBytes, of a message whole words, at most
+	// arctic.MaxMulticastWords
+	Data []byte
 }
 
 // Valid reports whether a card would take the multicast's lengths.
@@ -102,8 +111,9 @@ func (m *MulticastRequest) Valid() bool {
 	return m.Message <= arctic.MaxMessageType && len(m.Data)%arctic.WordSize == 0 && len(m.Data) <= arctic.MaxMulticastWords*arctic.WordSize
 }
 
-// SetChain composes the block that makes the process a member of a chain, in place of what it was before. What the card refuses returns
-// with arctic.ReasonNotOpened: numbers that are too large, more than MaxNext next nodes, two that are the same, or without members.
+// SetChain composes the block that makes the process a member of a chain, in place of what it was
+// before. What the card refuses returns with arctic.ReasonNotOpened: numbers that are too large,
+// more than MaxNext next nodes, two that are the same, or without members.
 func (s *Slot) SetChain(c *Chain, cookie uint32) {
 	s.setRemote(SetChain, 0, cookie)
 	word := uint32(c.Number) | uint32(len(c.Next))<<16&chainNext
@@ -119,14 +129,16 @@ func (s *Slot) SetChain(c *Chain, cookie uint32) {
 	}
 }
 
-// SetLeaveChain composes the block that ends being a member. What the card has accepted before, it sends on.
+// SetLeaveChain composes the block that ends being a member. What the card has accepted before, it
+// sends on.
 func (s *Slot) SetLeaveChain(number uint16, cookie uint32) {
 	s.setRemote(SetChain, 0, cookie)
 	s[RemoteAreaWord] = uint32(number) | chainLeaves
 	clear(s[RemoteDataWord : RemoteDataWord+chainWords])
 }
 
-// SetMulticast composes the block of a multicast that is Valid. first is the node of the chain's first member.
+// SetMulticast composes the block of a multicast that is Valid. first is the node of the chain's
+// first member.
 func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
 	s.setRemote(Multicast, first, m.Cookie)
 	word := uint32(m.Chain)
@@ -145,8 +157,8 @@ func (s *Slot) SetMulticast(first uint16, m *MulticastRequest) {
 type Delivery struct {
 	// Members: that have it, that do not, and whose outcome nobody knows.
 	Delivered, Failed, Doubtful int
-	// Broken is Named nodes that did not take it, or may not have taken it, and why; there may be others when there are MaxNamed. Who comes after them in the chain
-	// is counted as they are.
+	// Broken is Named nodes that did not take it, or may not have taken it, and why; there may be
+	// others when there are MaxNamed. Who comes after them in the chain is counted as they are.
 	Named  int
 	Broken [MaxNamed]Broken
 }
@@ -181,8 +193,8 @@ func (d *Delivery) Put(answer *[MaxAnswer]byte) {
 	arctic.PutWords(answer[:], w[:])
 }
 
-// ReadChain reads what a block of SetChain says into c, whose Next gets as many as there are. leaves: the process is to be a member no more. The words
-// are the card's copy.
+// ReadChain reads what a block of SetChain says into c, whose Next gets as many as there are.
+// leaves: the process is to be a member no more. The words are the card's copy.
 func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 	word := w[RemoteAreaWord]
 	n := int(word & chainNext >> 16)
@@ -211,7 +223,8 @@ func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 	return false, total <= arctic.MaxMembers
 }
 
-// ReadMulticast reads a block of Multicast into m, but for its data, whose length in bytes it returns. The words are the card's copy.
+// ReadMulticast reads a block of Multicast into m, but for its data, whose length in bytes it
+// returns. The words are the card's copy.
 func ReadMulticast(w *Slot, m *MulticastRequest) (bytes int, ok bool) {
 	word := w[RemoteAreaWord]
 	size := w[RemoteLengthWord]

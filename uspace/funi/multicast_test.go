@@ -82,7 +82,8 @@ func TestDeliveryRoundTrip(t *testing.T) {
 	})
 }
 
-// Rule: whatever a process writes into a block, the card reads no chain or multicast that SetChain and SetMulticast could not have composed.
+// Rule: whatever a process writes into a block, the card reads no chain or multicast that SetChain
+// and SetMulticast could not have composed.
 func FuzzChainBlocks(f *testing.F) {
 	f.Add(uint32(3|2<<16), uint32(7), uint32(1|1<<16), uint32(2|1<<16), uint32(0), uint32(0))
 	f.Add(uint32(1<<31|5), uint32(3), uint32(9), uint32(40), uint32(0), uint32(0))

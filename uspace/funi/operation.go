@@ -1,33 +1,40 @@
 package funi
 
-// This file is operations on windows: the request blocks by which a process puts, gets and changes what lies in the windows of
-// others (Tokyo, sections 2.2.2 and 3.3.1; arctic/operation.go), and what it hears of them.
+// This file is operations on windows: the request blocks by which a process puts, gets and changes
+// what lies in the windows of others (Tokyo, sections 2.2.2 and 3.3.1; arctic/operation.go), and
+// what it hears of them.
 //
-// A window is a key slot with an address and rights (SetOpenWindow). The request block of an operation:
+// A window is a key slot with an address and rights (SetOpenWindow). The request block of an
+// operation:
 //
 //	word 0      header: bits 31:30 = 01, type = Operate + arctic.Operation, node 15:0, the rest 0
 //	word 1      element type 3:0, words of trailer 7:4, ack 8, fetch 9, silent 10
-//	word 2      cookie: in what completes the operation, or the first word of the block if it comes back
+//	word 2      cookie: in what completes the operation, or the first word of the block if it
+//	            comes back
 //	word 3      address 47:32 in the window, the rest 0
 //	words 4, 5  key, its lower half first
 //	words 6, 7  address 31:0; 0
-//	words 8, 9  address of the process's own: of a put's source, or where a get's answer goes; 0: operands are in the slot, and answers in the completion; 0
+//	words 8, 9  address of the process's own: of a put's source, or where a get's answer goes; 0:
+//	            operands are in the slot, and answers in the completion; 0
 //	word 10     length in bytes: of a put, a get, or of the elements
 //	word 11     0
 //	word 12     trailer, then operands, as in the packet
 //
-// With ack or fetch, and for RemoteGet and RemoteRead, the card completes the operation: once, by an entry in the notification ring, whether it
-// was carried out or not. silent leaves the entry out where it was. The card reserves entry and record before the packet
-// leaves; a process that asks for more than the ring has left, or than MaxRequests, has the block back with arctic.ReasonNoBuffer.
-// Without ack a put or an operation is complete when nothing comes back.
+// With ack or fetch, and for RemoteGet and RemoteRead, the card completes the operation: once, by
+// an entry in the notification ring, whether it was carried out or not. silent leaves the entry out
+// where it was. The card reserves entry and record before the packet leaves; a process that asks
+// for more than the ring has left, or than MaxRequests, has the block back with
+// arctic.ReasonNoBuffer. Without ack a put or an operation is complete when nothing comes back.
 //
 // The entry of a completion, 64 bytes:
 //
 //	word 0       cookie
-//	word 1       the node 15:0, operation 23:16, reason 31:24; arctic.ReasonNone: it was carried out
+//	word 1       the node 15:0, operation 23:16, reason 31:24; arctic.ReasonNone: it was carried
+//	             out
 //	word 2       bytes of the answer
 //	word 3       0
-//	words 4..11  the answer of an operation with fetch, or of RemoteRead, or of a get without an address
+//	words 4..11  the answer of an operation with fetch, or of RemoteRead, or of a get without an
+//	             address
 //	word 15      NoteCompletion
 //
 // The entry that a put's trailer makes at the receiver (SetOpenWindow says how many there may be):
@@ -38,7 +45,8 @@ package funi
 //	words 4, 5   address of the first byte of the put's last packet
 //	word 15      NoteWindow
 //
-// The entry that the first packet makes which finds a window not present, if the window has credit for it:
+// The entry that the first packet makes which finds a window not present, if the window has credit
+// for it:
 //
 //	word 0       key slot 31:16
 //	word 1       source node 15:0
@@ -61,7 +69,8 @@ const (
 	// ResumeWindow ends that, and whoever has locked the window has it no more.
 	ResumeWindow RemoteOperation = 263
 
-	// MaxRequests is the most operations of a context that are not completed, or the size of its notification ring if that is less.
+	// MaxRequests is the most operations of a context that are not completed, or the size of its
+	// notification ring if that is less.
 	MaxRequests = 1024
 	// MaxAnswer is the most bytes of an answer that a completion has room for.
 	MaxAnswer = arctic.MaxElements * 8
@@ -80,7 +89,8 @@ const (
 	openWindowWord = RemoteDataWord // address 31:0, 47:32
 )
 
-// WindowRights is what others may do with a window. A key slot that is opened without an address has RightWrite.
+// WindowRights is what others may do with a window. A key slot that is opened without an address
+// has RightWrite.
 type WindowRights uint8
 
 // The rights of a window.
@@ -104,8 +114,9 @@ const (
 
 // Window is what SetOpenWindow opens.
 type Window struct {
-	Key     uint64 // the number of the key slot 15:0, the secret 63:16
-	Base    uint32 // where its memory is in the process's own segment, which must have the right Keyed
+	Key uint64 // the number of the key slot 15:0, the secret 63:16
+	// where its memory is in the process's own segment, which must have the right Keyed
+	Base    uint32
 	Bytes   uint32
 	Address uint64 // of its first byte, for others; at most arctic.MaxAddress
 	Rights  WindowRights
@@ -117,11 +128,13 @@ type Window struct {
 
 // Operation is an operation on another process's window.
 type Operation struct {
-	arctic.WindowRequest        // but for Block and ID
-	Source               uint32 // address in a segment: of a put's data (right Source), or where a get's answer goes (right Keyed); 0: none
-	Length               int    // bytes of a put with Source, or of a get
-	Cookie               uint32
-	Silent               bool
+	arctic.WindowRequest // but for Block and ID
+	// address in a segment: of a put's data (right Source), or where a get's answer goes (right
+	// Keyed); 0: none
+	Source uint32
+	Length int // bytes of a put with Source, or of a get
+	Cookie uint32
+	Silent bool
 }
 
 // Valid reports whether a card would take the lengths of o.
@@ -186,7 +199,8 @@ func (s *Slot) setBytes(n int, b []byte) {
 	}
 }
 
-// SetOpenWindow composes a block that opens a window. Its number is that of a key slot which is not open.
+// SetOpenWindow composes a block that opens a window. Its number is that of a key slot which is not
+// open.
 func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s.SetOpenKeySlot(w.Key, w.Base, w.Bytes, cookie)
 	s[RemoteAreaWord], s[RemoteCountWord] = uint32(w.Rights), w.Credit
@@ -196,7 +210,8 @@ func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s[openWindowWord], s[openWindowWord+1] = uint32(w.Address), uint32(w.Address>>32)
 }
 
-// SetSuspendWindow and SetResumeWindow compose the blocks that do so; see SuspendWindow and ResumeWindow.
+// SetSuspendWindow and SetResumeWindow compose the blocks that do so; see SuspendWindow and
+// ResumeWindow.
 func (s *Slot) SetSuspendWindow(key uint64, cookie uint32) {
 	s.setRemote(SuspendWindow, 0, cookie)
 	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
@@ -208,24 +223,28 @@ func (s *Slot) SetResumeWindow(key uint64, cookie uint32) {
 	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
 }
 
-// Completed returns how many operations of the process the card has completed since the context was attached, silent ones, too.
+// Completed returns how many operations of the process the card has completed since the context was
+// attached, silent ones, too.
 func (i *Interface) Completed() uint64 {
 	return atomic.LoadUint64(i.page.completed())
 }
 
-// OperationsLost returns how many of the returns that were lost (ReturnsLost) are of operations on windows and of multicasts. Such a block has done nothing, and has no
-// completion. The card stores the count before it retires the block's slot.
+// OperationsLost returns how many of the returns that were lost (ReturnsLost) are of operations on
+// windows and of multicasts. Such a block has done nothing, and has no completion. The card stores
+// the count before it retires the block's slot.
 func (i *Interface) OperationsLost() uint32 {
 	return atomic.LoadUint32(&i.page[operationsLost]) - i.operationsLost
 }
 
-// completes reports whether the block is of an operation on a window or a multicast, which the card completes unless it gives the block back.
+// completes reports whether the block is of an operation on a window or a multicast, which the card
+// completes unless it gives the block back.
 func (h Header) completes() bool {
 	_, operation := h.WindowOperation()
 	return h.Remote() && (operation || h.Operation() == Multicast)
 }
 
-// completed returns the count of completions, two words of the page, which lies on a multiple of eight bytes.
+// completed returns the count of completions, two words of the page, which lies on a multiple of
+// eight bytes.
 func (p *Page) completed() *uint64 { return (*uint64)(unsafe.Pointer(&p[completedWord])) }
 
 // Completed is the lower half of how many operations of the process the card has completed.
@@ -244,14 +263,15 @@ func (n *Notification) readWindow(e []uint32) {
 
 // The card's end.
 
-// WindowOperation returns which operation on a window the block asks for; false: it asks for something else.
+// WindowOperation returns which operation on a window the block asks for; false: it asks for
+// something else.
 func (h Header) WindowOperation() (arctic.Operation, bool) {
 	op := h.Operation() - Operate
 	return arctic.Operation(op), op <= RemoteOperation(arctic.RemoteUnlock)
 }
 
-// OpenedWindow reads what words 1, 11 and those behind RemoteDataWord say of the window that a block opens, or returns false. The words
-// are the card's copy.
+// OpenedWindow reads what words 1, 11 and those behind RemoteDataWord say of the window that a
+// block opens, or returns false. The words are the card's copy.
 func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, absent, ok bool) {
 	rights, credit = WindowRights(w[RemoteAreaWord]), w[RemoteCountWord]
 	address, absent = uint64(w[openWindowWord+1])<<32|uint64(w[openWindowWord]), w[RemoteAreaWord]&openAbsent != 0
@@ -261,8 +281,8 @@ func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, 
 	return rights, address, credit, absent, w[RemoteAreaWord]&^(uint32(windowRights)|openAbsent) == 0 && address <= arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
 }
 
-// ReadOperation reads an operation from a block, but for its trailer and operands, and returns how many words the trailer has, or false.
-// The words are the card's copy.
+// ReadOperation reads an operation from a block, but for its trailer and operands, and returns how
+// many words the trailer has, or false. The words are the card's copy.
 func ReadOperation(h Header, w *Slot, o *Operation) (trailer int, ok bool) {
 	op, ok := h.WindowOperation()
 	flags := w[RemoteAreaWord]
@@ -277,7 +297,8 @@ func ReadOperation(h Header, w *Slot, o *Operation) (trailer int, ok bool) {
 	return int(flags >> 4 & 0xf), true
 }
 
-// Complete puts the completion of an operation into the ring as entry n. The card sees to it that there is room.
+// Complete puts the completion of an operation into the ring as entry n. The card sees to it that
+// there is room.
 func (c *Card) Complete(n, cookie uint32, node uint16, op arctic.Operation, reason arctic.Reason, bytes uint32, answer []byte) {
 	e := c.memory.note(n)
 	e[0], e[1], e[2], e[3] = cookie, uint32(node)|uint32(op)<<16|uint32(reason)<<24, bytes, 0

@@ -61,7 +61,8 @@ const (
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
-	// LostNodes is how many words there are that say for whom the ring had no room: nodes whose numbers are the same modulo LostNodes share one (Lost).
+	// LostNodes is how many words there are that say for whom the ring had no room: nodes whose
+	// numbers are the same modulo LostNodes share one (Lost).
 	LostNodes = 64
 )
 

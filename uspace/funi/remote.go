@@ -1,12 +1,13 @@
 package funi
 
-// This file is remote memory (Hamlyn, HPL-95-86, sections 2.2 to 2.5; arctic/remote.go): the request blocks by which a
-// process opens its memory to others and writes into theirs, and the ring in which it hears that something is complete.
+// This file is remote memory (Hamlyn, HPL-95-86, sections 2.2 to 2.5; arctic/remote.go): the
+// request blocks by which a process opens its memory to others and writes into theirs, and the ring
+// in which it hears that something is complete.
 //
-// A process gives a key to a part of a segment that has the right Keyed: that is a key slot. An area has a counter, to which
-// each counted packet for it adds its delta; when that makes 0, all is there, and the card puts a notification into
-// the ring. Key slots and areas are tables in the card, whose sizes the context has from the time when it is attached
-// (RemoteSizes).
+// A process gives a key to a part of a segment that has the right Keyed: that is a key slot. An
+// area has a counter, to which each counted packet for it adds its delta; when that makes 0, all is
+// there, and the card puts a notification into the ring. Key slots and areas are tables in the
+// card, whose sizes the context has from the time when it is attached (RemoteSizes).
 //
 // A request block in a slot of a send queue:
 //
@@ -15,24 +16,30 @@ package funi
 //	word 2      cookie: the first word of the block if it comes back (Returned.Word)
 //	word 3      0
 //	words 4, 5  key, its lower half first
-//	words 6, 7  offset in the receiver's key slot; to open a key slot its address in the process's own segment
+//	words 6, 7  offset in the receiver's key slot; to open a key slot its address in the process's
+//	            own segment
 //	words 8, 9  source address; 0: the data follows the metadata
 //	word 10     length in bytes; to open an area its credit
-//	word 11     count: what the deltas of the packets will sum up to; to open an area 1 if more than its credit is to
-//	            return to the sender (arctic.ReasonNoBuffer) instead of waiting there
+//	word 11     count: what the deltas of the packets will sum up to; to open an area 1 if more
+//	            than its credit is to return to the sender (arctic.ReasonNoBuffer) instead of
+//	            waiting there
 //	word 12     metadata, then data: 64 bytes together
 //
-// The card carries blocks out in the order in which they were committed, each level for itself. So what is sent after a block
-// that opens is sent when that is open. A block of data in the slot, or of no more than fits one packet, is retired when it has been
-// copied, and a longer one when its source is needed no more: all its packets are acknowledged, it comes back, or the card has
-// copied what nobody acknowledges (engine/late.go). A block that the card refuses returns, and has done nothing.
+// The card carries blocks out in the order in which they were committed, each level for itself. So
+// what is sent after a block that opens is sent when that is open. A block of data in the slot, or
+// of no more than fits one packet, is retired when it has been copied, and a longer one when its
+// source is needed no more: all its packets are acknowledged, it comes back, or the card has copied
+// what nobody acknowledges (engine/late.go). A block that the card refuses returns, and has done
+// nothing.
 //
 // A notification in the ring, 64 bytes:
 //
 //	word 0       key slot 31:16, area 15:0
-//	word 1       words of metadata 19:16, source node 15:0, of the packet that made the counter 0, for which the card vouches
+//	word 1       words of metadata 19:16, source node 15:0, of the packet that made the counter 0,
+//	             for which the card vouches
 //	words 2, 3   0
-//	words 4..14  metadata: that packet's, or else what another packet has brought since the last notification of the area
+//	words 4..14  metadata: that packet's, or else what another packet has brought since the last
+//	             notification of the area
 //	word 15      0: what it tells (NoteKind)
 //
 // Behind the ring each area has 64 bytes, in which the card keeps metadata that came early.
@@ -54,7 +61,8 @@ const (
 	RemotePut = RemoteOperation(arctic.RemotePut)
 	// OpenKeySlot gives a key to a part of one of the process's segments.
 	OpenKeySlot RemoteOperation = 256
-	// CloseKeySlot takes it back. Whoever has seen the block retired may use the memory for something else.
+	// CloseKeySlot takes it back. Whoever has seen the block retired may use the memory for
+	// something else.
 	CloseKeySlot RemoteOperation = 257
 	// OpenArea makes the counter of an area 0, and binds the area to a key slot.
 	OpenArea RemoteOperation = 258
@@ -98,8 +106,8 @@ const (
 // ErrRemoteSizes is returned for sizes that are none.
 var ErrRemoteSizes = errors.New("funi: key slots and areas are powers of two up to 65536, notifications one up to 1048576, or all three are 0")
 
-// RemoteSizes says how much remote memory a context can open. Each is a power of two up to MaxRemote, Notifications up to MaxNotifications, or all
-// are 0: none.
+// RemoteSizes says how much remote memory a context can open. Each is a power of two up to
+// MaxRemote, Notifications up to MaxNotifications, or all are 0: none.
 type RemoteSizes struct {
 	KeySlots, Areas int
 	// Notifications is the sum of the credits that its areas can have.
@@ -126,8 +134,8 @@ func (s RemoteSizes) Check() error {
 // Bytes is what they take of the memory that process and card share, behind the queues.
 func (s RemoteSizes) Bytes() int { return (s.Notifications + s.Areas) * noteBytes }
 
-// AddRemote gives a context whose card lives in the same process room for remote memory, before it is attached. It returns
-// ErrRemoteSizes.
+// AddRemote gives a context whose card lives in the same process room for remote memory, before it
+// is attached. It returns ErrRemoteSizes.
 func (m *Memory) AddRemote(s RemoteSizes) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -143,12 +151,14 @@ func (h Header) Remote() bool { return h>>30 == 1 }
 type Put struct {
 	Key    uint64
 	Offset uint32 // in the key slot
-	Source uint32 // address in a segment of the process with the right Source; 0: Data is in the slot
-	Length int    // bytes; with Source
+	// address in a segment of the process with the right Source; 0: Data is in the slot
+	Source uint32
+	Length int // bytes; with Source
 	Area   uint16
 	// Counted lets the packets count in the area; without, there must be no metadata.
 	Counted bool
-	// Count is what their deltas sum up to, modulo 2^32: 0 for a message that is notified by itself.
+	// Count is what their deltas sum up to, modulo 2^32: 0 for a message that is notified by
+	// itself.
 	Count    uint32
 	Cookie   uint32
 	Metadata []uint32 // up to arctic.MaxRemoteMetadata
@@ -185,7 +195,8 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 	s.setBytes(n, p.Data)
 }
 
-// SetOpenKeySlot composes a block that gives the key, whose lower 16 bits are the number of the key slot, to bytes of a segment.
+// SetOpenKeySlot composes a block that gives the key, whose lower 16 bits are the number of the key
+// slot, to bytes of a segment.
 func (s *Slot) SetOpenKeySlot(key uint64, address, bytes, cookie uint32) {
 	s.setRemote(OpenKeySlot, 0, cookie)
 	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key), uint32(key>>32), address, bytes
@@ -198,8 +209,9 @@ func (s *Slot) SetCloseKeySlot(key uint64, cookie uint32) {
 	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
 }
 
-// SetOpenArea composes a block that binds an area to the key slot of a key. At most credit notifications of it are unread at
-// any time. What would be one more waits at its sender, or returns to it with arctic.ReasonNoBuffer.
+// SetOpenArea composes a block that binds an area to the key slot of a key. At most credit
+// notifications of it are unread at any time. What would be one more waits at its sender, or
+// returns to it with arctic.ReasonNoBuffer.
 func (s *Slot) SetOpenArea(area uint16, key uint64, credit int, returns bool, cookie uint32) {
 	s.setRemote(OpenArea, 0, cookie)
 	s[RemoteAreaWord] = uint32(area) << 16
@@ -235,9 +247,11 @@ func (h Header) Operation() RemoteOperation { return RemoteOperation(h.Type()) }
 type Notification struct {
 	Kind          NoteKind
 	KeySlot, Area uint16
-	Source        uint16 // the node that sent the packet which made it 0; of a put; or to which an operation of the process's own went
-	Words         int    // of Metadata
-	Metadata      [arctic.MaxRemoteMetadata]uint32
+	// the node that sent the packet which made it 0; of a put; or to which an operation of the
+	// process's own went
+	Source   uint16
+	Words    int // of Metadata
+	Metadata [arctic.MaxRemoteMetadata]uint32
 
 	// With NoteWindow, of a put's trailer; with NoteFault the address that is wanted.
 	Tag     uint64
@@ -251,7 +265,8 @@ type Notification struct {
 	Answer    [MaxAnswer]byte
 }
 
-// NextNotification takes the oldest notification out of the ring into n, or returns false. The area has one more credit then.
+// NextNotification takes the oldest notification out of the ring into n, or returns false. The area
+// has one more credit then.
 func (i *Interface) NextNotification(n *Notification) bool {
 	if i.notes == atomic.LoadUint32(&i.page[notesHead]) {
 		return false
@@ -271,7 +286,8 @@ func (i *Interface) NextNotification(n *Notification) bool {
 	return true
 }
 
-// Brought reports whether there is a notification or a return to read, or more returns were lost than that many.
+// Brought reports whether there is a notification or a return to read, or more returns were lost
+// than that many.
 func (i *Interface) Brought(lost uint32) bool {
 	return i.notes != atomic.LoadUint32(&i.page[notesHead]) || i.returns != atomic.LoadUint32(&i.page[returnHead]) || i.ReturnsLost() != lost
 }
@@ -309,15 +325,17 @@ func (c *Card) PutRemoteSizes() {
 // NotesTail returns how many notifications the process says that it has read. It may say anything.
 func (c *Card) NotesTail() uint32 { return atomic.LoadUint32(&c.page[notesTail]) }
 
-// Notify puts entry n, of all since the context was attached, into the ring. early is how many words of metadata of the area came before, if
-// the packet that made the counter 0 has none. The card sees to it that there is room.
+// Notify puts entry n, of all since the context was attached, into the ring. early is how many
+// words of metadata of the area came before, if the packet that made the counter 0 has none. The
+// card sees to it that there is room.
 func (c *Card) Notify(n uint32, keySlot, area, source uint16, metadata []byte, early int) {
 	e := c.memory.note(n)
 	words := len(metadata) / arctic.WordSize
 	if words > 0 {
 		arctic.Words(e[noteMetadataWord:noteMetadataWord+words], metadata)
 	} else if words = early; words > 0 {
-		copy(e[noteMetadataWord:], c.memory.early(area)[:words]) // the process may have changed them: they are its own
+		// the process may have changed them: they are its own
+		copy(e[noteMetadataWord:], c.memory.early(area)[:words])
 	}
 	e[0], e[1] = uint32(keySlot)<<16|uint32(area), uint32(words)<<16|uint32(source)
 	e[2], e[3], e[noteWords-1] = 0, 0, 0

@@ -1,6 +1,7 @@
 package funi_test
 
-// This file compares seeds of funi.h with those of package rats, and holds what funi.h refuses of remote memory.
+// This file compares seeds of funi.h with those of package rats, and holds what funi.h refuses of
+// remote memory.
 
 import (
 	"fmt"
@@ -36,8 +37,8 @@ func run(t *testing.T, source, input string) string {
 	return string(out)
 }
 
-// seeds is a program that reads texts of seeds, in which ~ stands for the end of a line, with a number of bytes to split off each, and
-// says what they are.
+// seeds is a program that reads texts of seeds, in which ~ stands for the end of a line, with a
+// number of bytes to split off each, and says what they are.
 const seeds = `
 #include "funi.h"
 
@@ -84,7 +85,8 @@ func describe(text string, bytes uint32) string {
 	return line + " " + part.String() + " " + s.String()
 }
 
-// Rule: funi.h and package rats take and refuse the same seeds, as bytes and as text, and split them alike (HPL-95-86, 2.5 and 3.2).
+// Rule: funi.h and package rats take and refuse the same seeds, as bytes and as text, and split
+// them alike (HPL-95-86, 2.5 and 3.2).
 func TestSeedsOfCAndGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var input, want []string
@@ -101,7 +103,8 @@ func TestSeedsOfCAndGo(t *testing.T) {
 		}
 		add(text[:i%43]+"~"+text[i%43:], 1)
 		at := 1 + r.IntN(len(text)-1)
-		add(text[:at]+string("ABCxyz089-_+/=.,"[r.IntN(16)])+text[at+1:], 1) // of another letter, if of one
+		// of another letter, if of one
+		add(text[:at]+string("ABCxyz089-_+/=.,"[r.IntN(16)])+text[at+1:], 1)
 		add(text[:at], 1)
 		add(text+"A", 1)
 	}
@@ -114,7 +117,8 @@ func TestSeedsOfCAndGo(t *testing.T) {
 	}
 }
 
-// remoteRefusals is a program without a card that asks for what it cannot have, fills its tables, and sees requests retired and returned.
+// remoteRefusals is a program without a card that asks for what it cannot have, fills its tables,
+// and sees requests retired and returned.
 const remoteRefusals = `
 #include <assert.h>
 #include "funi.h"
@@ -152,7 +156,8 @@ int main(void)
 	assert(funi_fill_numbers(&c.remote->key_slots, 2) == 0 && funi_fill_numbers(&c.remote->areas, 2) == 0);
 	funi_note_segment(&c, 0x2000, memory, sizeof memory, FUNI_KEYED);
 
-	/* memory that is no segment's, and of one without the right; lengths and words beyond what is allowed, and their neighbours */
+	/* memory that is no segment's, and of one without the right; lengths and words beyond what
+	 * is allowed, and their neighbours */
 	assert(funi_expose(&c, words, 4, &key, NULL) == -EFAULT && funi_expose(&c, memory, 0, &key, NULL) == -EFAULT);
 	assert(funi_expose(&c, memory + 1, sizeof memory, &key, NULL) == -EFAULT);
 	assert(funi_sendmsg(&c, &ticket, memory, 65, NULL, 0, NULL) == -EFAULT && funi_sendmsg(&c, &ticket, memory, 61, words, 1, NULL) == -EFAULT);
@@ -207,7 +212,8 @@ int main(void)
 	assert(funi_news(&c) == 1 && funi_get_notification_record(&c, &n) == 1 && n.key_slot == 3 && n.area == 4 && n.source == 65535 && n.words == FUNI_MAX_METADATA);
 	assert(page.notes_tail.word == 1 && funi_get_notification_record(&c, &n) == 0 && funi_news(&c) == 0);
 
-	/* more came back than the return ring holds: what may be among it fails when its slot is retired, and not what went elsewhere */
+	/* more came back than the return ring holds: what may be among it fails when its slot is
+	 * retired, and not what went elsewhere */
 	const struct funi_ticket elsewhere = { 2, 2, 3, 4, 100, 0 };
 	retire(1);
 	assert(funi_sendmsg(&c, &ticket, memory, 4, NULL, 0, &h) == 0 && funi_sendmsg(&c, &elsewhere, memory, 4, NULL, 0, &first) == 0);
@@ -222,7 +228,8 @@ int main(void)
 	retire(1);
 	assert(funi_message_status(&c, h, NULL) == FUNI_SENT);
 
-	/* so with operations: the one that the card does not complete has come back, and until that is known no other leaves */
+	/* so with operations: the one that the card does not complete has come back, and until that
+	 * is known no other leaves */
 	static uint32_t longer[8 * FUNI_NOTE_BYTES / 4];
 	const struct funi_target word = { 1, 2, 0 };
 	uint64_t one = 1;
@@ -257,7 +264,8 @@ int main(void)
 }
 `
 
-// Rule: what cannot be is refused with the documented error, and nothing has happened; handles and records say what the header says.
+// Rule: what cannot be is refused with the documented error, and nothing has happened; handles and
+// records say what the header says.
 func TestRemoteRefusalsOfC(t *testing.T) {
 	if got := run(t, remoteRefusals, ""); got != "done\n" {
 		t.Errorf("it printed %q", got)

@@ -44,7 +44,8 @@ const (
 	Source Rights = 1 << iota
 	// Destination lets every node of the group write.
 	Destination
-	// Keyed lets the process open key slots in it, for those who have the keys (remote.go). XFER does not reach it.
+	// Keyed lets the process open key slots in it, for those who have the keys (remote.go). XFER
+	// does not reach it.
 	Keyed
 )
 
@@ -126,7 +127,8 @@ func (t *Segments) At(base uint32) (Segment, error) {
 	return Segment{}, fmt.Errorf("looking for the segment at %#x: %w", base, ErrNoSegment)
 }
 
-// All returns the segments in the order of their addresses. The list is valid until the next is registered or unregistered.
+// All returns the segments in the order of their addresses. The list is valid until the next is
+// registered or unregistered.
 func (t *Segments) All() []Segment { return t.table }
 
 // Memory returns size bytes at an address, or nil unless they lie in one segment
@@ -146,7 +148,8 @@ func (t *Segments) Memory(address uint32, size int, right Rights) []byte {
 	return nil
 }
 
-// Address returns the address of memory that lies in one segment with the right; false: it does not.
+// Address returns the address of memory that lies in one segment with the right; false: it does
+// not.
 func (t *Segments) Address(b []byte, right Rights) (uint32, bool) {
 	for i := range t.table {
 		s := &t.table[i]

@@ -8,8 +8,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// TestAddressOfMemory: memory that lies in a segment has the address at which the segment gives it back; what does not, or not
-// wholly, or in one without the right, has none.
+// TestAddressOfMemory: memory that lies in a segment has the address at which the segment gives it
+// back; what does not, or not wholly, or in one without the right, has none.
 func TestAddressOfMemory(t *testing.T) {
 	all := make([]byte, 256)
 	var s funi.Segments

@@ -4,9 +4,9 @@ package funi
 // for the context, another for the doorbells of the process's user, both made and sealed by
 // the card's owner, mapped by both.
 //
-// The file of a context is the register page and, from offset 4096 on, queue memory for
-// four queues and two virtual ones. Behind that are the notification ring and the metadata of areas, if the context has remote memory
-// (RemoteSizes.Bytes).
+// The file of a context is the register page and, from offset 4096 on, queue memory for four queues
+// and two virtual ones. Behind that are the notification ring and the metadata of areas, if the
+// context has remote memory (RemoteSizes.Bytes).
 
 import (
 	"errors"
@@ -43,7 +43,8 @@ func SharedMemory(context, doorbells []byte) (*Memory, error) {
 	return SharedRemoteMemory(context, doorbells, RemoteSizes{})
 }
 
-// SharedRemoteMemory is SharedMemory of a context with remote memory: the file is longer by RemoteSizes.Bytes. It also returns ErrRemoteSizes.
+// SharedRemoteMemory is SharedMemory of a context with remote memory: the file is longer by
+// RemoteSizes.Bytes. It also returns ErrRemoteSizes.
 func SharedRemoteMemory(context, doorbells []byte, s RemoteSizes) (*Memory, error) {
 	if err := s.Check(); err != nil {
 		return nil, err

@@ -109,8 +109,9 @@ func (s *Slot) SetTransfer(node, typ uint16, t Transfer) {
 	s[SourceAddressWord], s[DestinationAddressWord], s[ArgumentWord] = t.Source, t.Destination, t.Argument
 }
 
-// SetUnnamed composes the request block of one packet of 17 to 20 words from memory to memory, whose argument is 0, for a
-// card that sends such packets (engine.Config.TransferWords); others refuse it with ReasonTransferLength.
+// SetUnnamed composes the request block of one packet of 17 to 20 words from memory to memory,
+// whose argument is 0, for a card that sends such packets (engine.Config.TransferWords); others
+// refuse it with ReasonTransferLength.
 func (s *Slot) SetUnnamed(node, typ uint16, t Transfer) {
 	s.SetHeader(NewTransferHeader(node, typ, t.Words))
 	s[SourceAddressWord], s[DestinationAddressWord], s[ArgumentWord] = t.Source, t.Destination, 0

@@ -69,7 +69,8 @@ func (p *Page) Disarm() {
 // all of them.
 func (p *Page) Halted() bool {
 	v := p.Load(Control)
-	return v&UserModes != 0 && v>>1&v&UserModes == v&UserModes // each ready bit is the one above its mode
+	// each ready bit is the one above its mode
+	return v&UserModes != 0 && v>>1&v&UserModes == v&UserModes
 }
 
 // Gone reports whether the card has detached the context.
@@ -91,8 +92,8 @@ func (p *Page) AskLeave(so bool) {
 	atomic.StoreUint32(&p[leaveWord], v)
 }
 
-// PutWhy says why the card is about to detach the context, in at most 255 bytes; more are cut off. PutGone
-// comes after it.
+// PutWhy says why the card is about to detach the context, in at most 255 bytes; more are cut off.
+// PutGone comes after it.
 func (p *Page) PutWhy(why string) {
 	var text [whyLength]byte
 	copy(text[:whyLength-1], why)

@@ -16,8 +16,8 @@ import (
 	"github.com/funet/funet/uspace/wait"
 )
 
-// waits reads waits, one a line: whether something is found first, what a look takes and what a yield
-// takes; and prints what is done, after how many looks, and when.
+// waits reads waits, one a line: whether something is found first, what a look takes and what a
+// yield takes; and prints what is done, after how many looks, and when.
 const waits = `
 #include "funi.h"
 

@@ -12,8 +12,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule (doc.go, 0x500): a process reads why its context ended as the card wrote it, up to 255 bytes, and nothing of it
-// before the context has ended; whatever it writes there itself is text at most.
+// Rule (doc.go, 0x500): a process reads why its context ended as the card wrote it, up to 255
+// bytes, and nothing of it before the context has ended; whatever it writes there itself is text at
+// most.
 func TestWhy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p funi.Page

@@ -1,35 +1,43 @@
 package funi
 
-// This file has a process hear of what others write into its memory: a put without a notification, an operation on elements, a signal.
+// This file has a process hear of what others write into its memory: a put without a notification,
+// an operation on elements, a signal.
 //
-// Nothing in the queues tells of such a write. A process that waits for one asks the card (Interface.Watch). The card then counts the writes
-// in a word of the page, once a step, and wakes a process that sleeps (Arm). For a process that does not ask nothing changes in the page, and nothing wakes it.
+// Nothing in the queues tells of such a write. A process that waits for one asks the card
+// (Interface.Watch). The card then counts the writes in a word of the page, once a step, and wakes
+// a process that sleeps (Arm). For a process that does not ask nothing changes in the page, and
+// nothing wakes it.
 //
-// No write is lost between the process's last look at its memory and its sleep. The process asks, looks, arms, looks at the count once more,
-// and sleeps. The card writes the memory, then loads whether the process asks, then stores the count, then loads whether it is armed. Between
-// the first two stands a store of the card's own: without it a processor may load before others see what it has written.
-// So the process sees what was written before it asked, and for what is written later it finds a new count or is woken.
+// No write is lost between the process's last look at its memory and its sleep. The process asks,
+// looks, arms, looks at the count once more, and sleeps. The card writes the memory, then loads
+// whether the process asks, then stores the count, then loads whether it is armed. Between the
+// first two stands a store of the card's own: without it a processor may load before others see
+// what it has written. So the process sees what was written before it asked, and for what is
+// written later it finds a new count or is woken.
 //
-// The count tells that something was written, not what, and of a long put each part may count. A process that scribbles on the
-// words misleads its own sleep.
+// The count tells that something was written, not what, and of a long put each part may count. A
+// process that scribbles on the words misleads its own sleep.
 
 import "sync/atomic"
 
 const (
 	writtenWord = 0x6a8 / 4
 
-	// Bits of the word wake. The card clears the first when it wakes the process, and leaves the other alone.
+	// Bits of the word wake. The card clears the first when it wakes the process, and leaves the
+	// other alone.
 	wakeOnce   = 1 << 0
 	wakeWrites = 1 << 1
 )
 
-// Watch asks the card, or no longer, to count what others write into the process's memory (Published.Written) and to wake the process for it. It returns
-// what was asked before. Look at the memory after asking. What a transfer or a get of the process's own writes need not be watched:
-// a notice or a completion follows. It belongs to the goroutine of the interface.
+// Watch asks the card, or no longer, to count what others write into the process's memory
+// (Published.Written) and to wake the process for it. It returns what was asked before. Look at the
+// memory after asking. What a transfer or a get of the process's own writes need not be watched: a
+// notice or a completion follows. It belongs to the goroutine of the interface.
 func (i *Interface) Watch(on bool) (was bool) {
 	v := atomic.LoadUint32(&i.page[wakeWord])
 	if was = v&wakeWrites != 0; was != on {
-		atomic.StoreUint32(&i.page[wakeWord], v^wakeWrites) // a wake that the card clears meanwhile comes once more
+		// a wake that the card clears meanwhile comes once more
+		atomic.StoreUint32(&i.page[wakeWord], v^wakeWrites)
 	}
 	return was
 }
@@ -39,13 +47,15 @@ func (p *Page) Written() uint32 { return atomic.LoadUint32(&p[writtenWord]) }
 
 // The card's end.
 
-// Wrote notes that the card has changed the process's memory for another, to be told by PublishWrites.
+// Wrote notes that the card has changed the process's memory for another, to be told by
+// PublishWrites.
 func (c *Card) Wrote() {
 	c.writes++
 	c.wrote = true
 }
 
-// PublishWrites stores the count of writes if there were any since the last call, and the process asks for it.
+// PublishWrites stores the count of writes if there were any since the last call, and the process
+// asks for it.
 func (c *Card) PublishWrites() {
 	if !c.wrote {
 		return

@@ -1,6 +1,7 @@
 package funi_test
 
-// This file holds the rules of waking by writes (written.go) between the two ends; those of the card are in package engine.
+// This file holds the rules of waking by writes (written.go) between the two ends; those of the
+// card are in package engine.
 
 import (
 	"fmt"
@@ -11,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule: the card counts writes for a process that asks, and says so once; arming, disarming and being woken leave what was asked.
+// Rule: the card counts writes for a process that asks, and says so once; arming, disarming and
+// being woken leave what was asked.
 func TestWatch(t *testing.T) {
 	i, c, m := pair(t, 8)
 	write := func() bool {
@@ -53,7 +55,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Rule: the card's count is its own, whatever a process stores in the two words, and it changes no bit there but the one that asks for a wake (rapid).
+// Rule: the card's count is its own, whatever a process stores in the two words, and it changes no
+// bit there but the one that asks for a wake (rapid).
 func TestScribbledWatch(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		_, c, m := pair(t, 8)
@@ -92,8 +95,9 @@ func (c *cell) write(v uint64) { c.v = v }
 //go:noinline
 func (c *cell) read() uint64 { return c.v }
 
-// Rule: on two processors no write is lost between a process's last look and its sleep, also when it asks just then (written.go).
-// Whether it notices that the fence is gone depends on the processor, so there is no mutation of it.
+// Rule: on two processors no write is lost between a process's last look and its sleep, also when
+// it asks just then (written.go). Whether it notices that the fence is gone depends on the
+// processor, so there is no mutation of it.
 func TestNoWriteIsLostOnTwoProcessors(t *testing.T) {
 	const rounds = 20_000
 	i, c, m := pair(t, 8)

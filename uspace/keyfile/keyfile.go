@@ -1,11 +1,13 @@
-// Package keyfile is the files that hold what hosts share to authenticate their frames: 32 random bytes, of root or of
-// who reads them, for nobody else to read. What is made of them stands in package uspace/engine/link.
+// Package keyfile is the files that hold what hosts share to authenticate their frames: 32 random
+// bytes, of root or of who reads them, for nobody else to read. What is made of them stands in
+// package uspace/engine/link.
 //
-// A file is opened first and judged then, by its descriptor, so nobody can exchange it in between; symbolic links are
-// followed, because that is how volumes of secrets are mounted. Errors say what is wrong with the file and never anything of
-// what it holds.
+// A file is opened first and judged then, by its descriptor, so nobody can exchange it in between;
+// symbolic links are followed, because that is how volumes of secrets are mounted. Errors say what
+// is wrong with the file and never anything of what it holds.
 //
-// A process that has made or read a key leaves no core dump, and no other process of its user may look into it (hide.go).
+// A process that has made or read a key leaves no core dump, and no other process of its user may
+// look into it (hide.go).
 //
 // Every function may be called from any goroutine.
 package keyfile
@@ -26,19 +28,22 @@ import (
 
 // What is wrong with a file, for errors.Is.
 var (
-	ErrExists   = errors.New("key file exists")             // and is never overwritten
-	ErrKind     = errors.New("not a key file")              // no regular file, or of another length than 32 bytes, or all zero
+	ErrExists = errors.New("key file exists") // and is never overwritten
+	// no regular file, or of another length than 32 bytes, or all zero
+	ErrKind     = errors.New("not a key file")
 	ErrMode     = errors.New("key file is not kept secret") // others may read or write it
 	ErrOwner    = errors.New("key file of another user")    // of neither root nor who reads it
 	ErrTerminal = errors.New("a key is not for a terminal")
-	ErrHanded   = errors.New("systemd has handed over no such file") // of Credentials, to a process that has none
+	// of Credentials, to a process that has none
+	ErrHanded = errors.New("systemd has handed over no such file")
 )
 
-// Credentials is the start of the name of a file that systemd has for a service (systemd.exec(5), LoadCredential).
+// Credentials is the start of the name of a file that systemd has for a service (systemd.exec(5),
+// LoadCredential).
 const Credentials = "$CREDENTIALS_DIRECTORY/"
 
-// New makes a key and a file of it, of mode 600 whatever the umask, and returns its identity. A file that exists is left
-// alone. Errors: ErrExists, and those of making files.
+// New makes a key and a file of it, of mode 600 whatever the umask, and returns its identity. A
+// file that exists is left alone. Errors: ErrExists, and those of making files.
 func New(path string) (*link.Key, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -67,7 +72,8 @@ func fill(f *os.File) (*link.Key, error) {
 	return k, f.Sync()
 }
 
-// WriteTo makes a key and writes its 32 bytes to a file or a pipe. Errors: ErrTerminal, and those of writing.
+// WriteTo makes a key and writes its 32 bytes to a file or a pipe. Errors: ErrTerminal, and those
+// of writing.
 func WriteTo(f *os.File) (*link.Key, error) {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
 		return nil, fmt.Errorf("making a key: %w; name a file, or send it somewhere", ErrTerminal)
@@ -86,8 +92,9 @@ func WriteTo(f *os.File) (*link.Key, error) {
 	return link.NewKey(secret)
 }
 
-// Resolve returns where a key file is that a file in folder names: beside it, unless its name is absolute, or among the
-// service's credentials, if it has any: else Load says that it has none. "" stays so.
+// Resolve returns where a key file is that a file in folder names: beside it, unless its name is
+// absolute, or among the service's credentials, if it has any: else Load says that it has none. ""
+// stays so.
 func Resolve(folder, name string) string {
 	if name == "" {
 		return ""
@@ -104,7 +111,8 @@ func Resolve(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// Load reads a key from a file. Errors: ErrKind, ErrMode, ErrOwner, ErrHanded, and those of reading files.
+// Load reads a key from a file. Errors: ErrKind, ErrMode, ErrOwner, ErrHanded, and those of reading
+// files.
 func Load(path string) (*link.Key, error) {
 	if name, ok := strings.CutPrefix(path, Credentials); ok {
 		return nil, fmt.Errorf("reading key %s: %w; start funid by systemd with `LoadCredential=%s:FILE`, or name the file itself", path, ErrHanded, name)
@@ -141,8 +149,9 @@ func Load(path string) (*link.Key, error) {
 	return k, nil
 }
 
-// Look says what is wrong with a key file for a process of a user, as far as that can be seen without reading it, and so by everybody who can
-// reach its folder; mode is its mode. Errors: as those of Load.
+// Look says what is wrong with a key file for a process of a user, as far as that can be seen
+// without reading it, and so by everybody who can reach its folder; mode is its mode. Errors: as
+// those of Load.
 func Look(path string, user int) (mode os.FileMode, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -167,8 +176,9 @@ func judge(st *unix.Stat_t, path string, user int) error {
 	return nil
 }
 
-// isCredential reports whether a file is among the service's credentials: systemd lets the service's user read it by an access
-// control list, whose mask stands where the group's rights do (acl(5)).
+// isCredential reports whether a file is among the service's credentials: systemd lets the
+// service's user read it by an access control list, whose mask stands where the group's rights do
+// (acl(5)).
 func isCredential(path string) bool {
 	folder := os.Getenv("CREDENTIALS_DIRECTORY")
 	return folder != "" && filepath.Dir(path) == filepath.Clean(folder)

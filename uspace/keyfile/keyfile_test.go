@@ -29,8 +29,8 @@ func write(t *testing.T, name string, mode os.FileMode, data []byte) string {
 	return path
 }
 
-// Rule: a new key is 32 random bytes of mode 600, whatever the umask, and reads as the key that was made; a file that is there
-// is never overwritten, nor what a link leads to.
+// Rule: a new key is 32 random bytes of mode 600, whatever the umask, and reads as the key that was
+// made; a file that is there is never overwritten, nor what a link leads to.
 func TestNew(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o777))
 	path := filepath.Join(t.TempDir(), "key")
@@ -95,8 +95,9 @@ func TestNotToATerminal(t *testing.T) {
 	}
 }
 
-// Rule: only a regular file of 32 bytes that are not all zero, of root or of who reads it, and for nobody else, is a key. The error
-// names the file, and says what to do, and nothing of what the file holds.
+// Rule: only a regular file of 32 bytes that are not all zero, of root or of who reads it, and for
+// nobody else, is a key. The error names the file, and says what to do, and nothing of what the
+// file holds.
 func TestLoadRefuses(t *testing.T) {
 	good := bytes.Repeat([]byte("geheim!!"), 4)
 	fifo := filepath.Join(t.TempDir(), "fifo")
@@ -141,7 +142,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Rule: a credential of the service may have the mask of an access control list for the group's rights, and nothing else may.
+// Rule: a credential of the service may have the mask of an access control list for the group's
+// rights, and nothing else may.
 func TestCredential(t *testing.T) {
 	good := bytes.Repeat([]byte{7}, 32)
 	path := write(t, "funet.key", 0o440, good)
@@ -166,7 +168,8 @@ func TestCredential(t *testing.T) {
 	}
 }
 
-// Rule: a credential that systemd has not handed over is no file of the folder where the process is, and what to do about that is said.
+// Rule: a credential that systemd has not handed over is no file of the folder where the process
+// is, and what to do about that is said.
 func TestNoCredential(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	good := write(t, "funet.key", 0o600, bytes.Repeat([]byte{7}, 32))
@@ -191,7 +194,8 @@ func child(path, does string) {
 	switch does {
 	case "crash":
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-		_ = unix.Kill(os.Getpid(), unix.SIGABRT) // with GOTRACEBACK=crash the runtime passes it on to the kernel
+		// with GOTRACEBACK=crash the runtime passes it on to the kernel
+		_ = unix.Kill(os.Getpid(), unix.SIGABRT)
 		time.Sleep(time.Minute)
 	case "self": // what the programs do with their own files
 		_, fds := os.ReadDir("/proc/self/fd")
@@ -222,7 +226,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// foreign is a key file of a user, and a program that he may run, which becomes a child; in a folder that everybody can enter.
+// foreign is a key file of a user, and a program that he may run, which becomes a child; in a
+// folder that everybody can enter.
 func foreign(t *testing.T, user int) (path string, run func(path, does string) *exec.Cmd) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "funet-key")
@@ -245,7 +250,8 @@ func foreign(t *testing.T, user int) (path string, run func(path, does string) *
 	}
 }
 
-// Rule: a service, which has no right to root's files, says how systemd hands it the key, and not that another is to be made.
+// Rule: a service, which has no right to root's files, says how systemd hands it the key, and not
+// that another is to be made.
 func TestRootsFileForAService(t *testing.T) {
 	path, run := foreign(t, 65534)
 	if err := os.Chown(path, 0, -1); err != nil {
@@ -257,7 +263,8 @@ func TestRootsFileForAService(t *testing.T) {
 	}
 }
 
-// Rule (hide.go): a process that has read a key leaves no core dump, root's and any user's, where it would leave one without.
+// Rule (hide.go): a process that has read a key leaves no core dump, root's and any user's, where
+// it would leave one without.
 func TestNoCoreDump(t *testing.T) {
 	for _, user := range []int{0, 65534} {
 		path, run := foreign(t, user)
@@ -268,7 +275,8 @@ func TestNoCoreDump(t *testing.T) {
 			cmd := run(c.path, "crash")
 			out, err := cmd.CombinedOutput()
 			status := cmd.ProcessState.Sys().(syscall.WaitStatus)
-			// Where the kernel pipes dumps to a program that is not there, it makes none without a key either.
+			// Where the kernel pipes dumps to a program that is not there, it makes none without a
+			// key either.
 			pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern")
 			if !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() != c.core && !(c.core && pattern[0] == '|') {
 				t.Errorf("user %d with %s: ended by %v, core dump %v, want %v: %v\n%s", user, c.path, status.Signal(), status.CoreDump(), c.core, err, out)
@@ -277,8 +285,8 @@ func TestNoCoreDump(t *testing.T) {
 	}
 }
 
-// Rule (hide.go): another process of the same user cannot look into one that has read a key, and that one can still do with its own
-// files what the programs do.
+// Rule (hide.go): another process of the same user cannot look into one that has read a key, and
+// that one can still do with its own files what the programs do.
 func TestNobodyLooksIn(t *testing.T) {
 	for _, user := range []int{0, 65534} {
 		path, run := foreign(t, user)

@@ -6,8 +6,9 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Ring is the keys that a process has read, each file once: whatever becomes of the file, and whatever the process may read
-// later, its key stays the one that it was. Any goroutine may use it. The zero value has none.
+// Ring is the keys that a process has read, each file once: whatever becomes of the file, and
+// whatever the process may read later, its key stays the one that it was. Any goroutine may use it.
+// The zero value has none.
 type Ring struct {
 	mu   sync.Mutex
 	keys map[string]*link.Key

@@ -3,10 +3,11 @@
 // from here: package sim in virtual time, package card in real time. Neither
 // the engine nor package timing knows profiles.
 //
-// A profile says one of three things. With bus, processor and network it is a model: New
-// makes the objects of package timing; instead of figures it may have steps (steps.go), each a time of its own, as hamlyn and tokyo do. Without any of them, as native, it leaves a host
-// as fast as it is, and only its limits count. A profile with some of them makes no machine:
-// cm5 has the measured costs of whole calls, not of their parts.
+// A profile says one of three things. With bus, processor and network it is a model: New makes the
+// objects of package timing; instead of figures it may have steps (steps.go), each a time of its
+// own, as hamlyn and tokyo do. Without any of them, as native, it leaves a host as fast as it is,
+// and only its limits count. A profile with some of them makes no machine: cm5 has the measured
+// costs of whole calls, not of their parts.
 package machine
 
 import (
@@ -92,8 +93,9 @@ func (m *Machine) Bus() *timing.Bus { return m.bus }
 func (m *Machine) Tune(c *engine.Config) {
 	p := m.profile
 	Limit(c, p)
-	c.Blocks = c.Blocks && m.steps != nil                  // else a unit moves packets
-	c.MinHold = p.Network.Clock.Duration(hwprofiles.Cycle) // a rejected packet is dispatched again at once (5.2.4)
+	c.Blocks = c.Blocks && m.steps != nil // else a unit moves packets
+	// a rejected packet is dispatched again at once (5.2.4)
+	c.MinHold = p.Network.Clock.Duration(hwprofiles.Cycle)
 	c.MaxHold = c.MinHold
 	bus, network := p.Bus.Clock, p.Network.Clock
 	c.Timing = &engine.Timing{
@@ -152,10 +154,12 @@ func (m *Machine) Link() Link {
 	}
 }
 
-// Works returns how long a card of the machine works at least on a frame that has arrived before its program sees anything of it.
+// Works returns how long a card of the machine works at least on a frame that has arrived before
+// its program sees anything of it.
 func (m *Machine) Works() time.Duration {
 	if m.steps == nil {
-		return time.Duration(2 * m.bus.Transaction(1)) // one for the packet and one for the head register
+		// one for the packet and one for the head register
+		return time.Duration(2 * m.bus.Transaction(1))
 	}
 	c := &m.steps.card
 	return time.Duration(c.Arrives(0, 0)+m.bus.Transaction(1)) + c.Notify.Duration(0, 0)

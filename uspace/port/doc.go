@@ -1,11 +1,12 @@
-// Package port is the interface between a card and its network. Its folders hold the ports:
-// afxdp for real interfaces, plug for interfaces that come and go, and paced around another port, as slow as
-// the links of a modelled network. shared is around the port of a direct card: frames to nodes of the same host go through memory. hello is another port
-// around a port; through it cards find and ask each other.
-// Tests have a port of their own, a network in memory that loses, repeats and reorders frames as a seed says (tests/wire).
+// Package port is the interface between a card and its network. Its folders hold the ports: afxdp
+// for real interfaces, plug for interfaces that come and go, and paced around another port, as slow
+// as the links of a modelled network. shared is around the port of a direct card: frames to nodes
+// of the same host go through memory. hello is another port around a port; through it cards find
+// and ask each other. Tests have a port of their own, a network in memory that loses, repeats and
+// reorders frames as a seed says (tests/wire).
 //
-// The card does not know what a port does to a frame: where afxdp sends UDP datagrams, package encap makes their
-// headers and package paths follows the kernel's routes to the peers.
+// The card does not know what a port does to a frame: where afxdp sends UDP datagrams, package
+// encap makes their headers and package paths follows the kernel's routes to the peers.
 //
 // The journey of a frame out: the card calls Reserve, composes the frame in the
 // buffer that it got, and Commit. Flush puts everything committed on the wire.
@@ -19,8 +20,8 @@ package port
 
 // Port is one network interface of a card.
 type Port interface {
-	// FrameSize returns the length in bytes of the longest frame that the port sends. It may become less, and as
-	// much as it was again, when the owner of the port says so.
+	// FrameSize returns the length in bytes of the longest frame that the port sends. It may become
+	// less, and as much as it was again, when the owner of the port says so.
 	FrameSize() int
 	// Receive puts received frames, oldest first, into frames and returns how
 	// many. They start at the Ethernet header and are valid until Release.

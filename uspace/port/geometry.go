@@ -1,7 +1,7 @@
 package port
 
-// Geometry is the memory and the rings of a direct port, as its process wants them and a helper makes them (package
-// ports): UMEM frames of FrameSize bytes, and slots of each ring.
+// Geometry is the memory and the rings of a direct port, as its process wants them and a helper
+// makes them (package ports): UMEM frames of FrameSize bytes, and slots of each ring.
 type Geometry struct {
 	FrameSize      uint32 `json:"frame_size_bytes"`
 	Frames         uint32 `json:"frames"`

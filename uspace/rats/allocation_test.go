@@ -1,6 +1,7 @@
 package rats_test
 
-// This file says what short messages take from the heap: nothing. Both ends are on one card, and time is the test's.
+// This file says what short messages take from the heap: nothing. Both ends are on one card, and
+// time is the test's.
 
 import (
 	"crypto/rand"
@@ -11,7 +12,8 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// onOneCard returns managers of two processes of one card, and what lets the card and both of them run.
+// onOneCard returns managers of two processes of one card, and what lets the card and both of them
+// run.
 func onOneCard(t *testing.T) (ends [2]*rats.Manager, run func()) {
 	t.Helper()
 	cfg := engine.Native()
@@ -59,8 +61,8 @@ func onOneCard(t *testing.T) (ends [2]*rats.Manager, run func()) {
 	}
 }
 
-// Rule (doc.go): what is sent again and again costs no garbage collection: tagged writes, datagrams, and simple datagrams that carry a ticket, with their
-// credits.
+// Rule (doc.go): what is sent again and again costs no garbage collection: tagged writes,
+// datagrams, and simple datagrams that carry a ticket, with their credits.
 func TestShortMessagesDoNotAllocate(t *testing.T) {
 	ends, run := onOneCard(t)
 	memory, err := ends[1].Alloc(4096)

@@ -1,6 +1,7 @@
 package rats_test
 
-// This file runs the lower half over AF_XDP: two processes, as it were, with cards of their own in two network namespaces.
+// This file runs the lower half over AF_XDP: two processes, as it were, with cards of their own in
+// two network namespaces.
 
 import (
 	"bytes"
@@ -17,8 +18,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: the same holds between real cards: a message is whole when its record comes, whatever its length, and a key that is revoked is
-// good for nothing (doc.go).
+// Rule: the same holds between real cards: a message is whole when its record comes, whatever its
+// length, and a key that is revoked is good for nothing (doc.go).
 func TestOverAFXDP(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {

@@ -1,19 +1,23 @@
 package rats
 
-// This file is the protocol Datagram (HPL-95-86, section 3.2): reliable messages, in no order, from many to one. The receiver, a Port, gets a
-// pointer to each, and releases it when it has done with it.
+// This file is the protocol Datagram (HPL-95-86, section 3.2): reliable messages, in no order, from
+// many to one. The receiver, a Port, gets a pointer to each, and releases it when it has done with
+// it.
 //
-// Each seed of a port is for one client and has buffers of its own, each with an area that counts for it, since the deltas of two long messages in
-// one area would mix. A client sends only to buffers that are free: it is never refused and never overruns anything. A release gives the ticket for
-// its buffer back. What travels is not the ticket but a bit for each buffer, which changes at each release, and a number that counts
-// credits: so releases that find no room are told together, and a credit that was overtaken by a newer one changes nothing.
+// Each seed of a port is for one client and has buffers of its own, each with an area that counts
+// for it, since the deltas of two long messages in one area would mix. A client sends only to
+// buffers that are free: it is never refused and never overruns anything. A release gives the
+// ticket for its buffer back. What travels is not the ticket but a bit for each buffer, which
+// changes at each release, and a number that counts credits: so releases that find no room are told
+// together, and a credit that was overtaken by a newer one changes nothing.
 //
 // Words, first the kind in bits 31:28:
 //
 //	hello   to the port, as in stream.go
 //	data    to the port, in the buffer's area: length 23:0
 //	done    to the port, when the client closes: 0; datagrams sent, which may be overtaken by this
-//	ring    to the client, for hello: buffers 27:0; areas of the buffers, 16 bits each, lower half first
+//	ring    to the client, for hello: buffers 27:0; areas of the buffers, 16 bits each, lower half
+//	        first
 //	credit  to the client: number 27:0; bits of the buffers
 //	abort   to the client: 0
 //	done    to the client, which has said so too, when all its datagrams are there: 0
@@ -71,8 +75,8 @@ type datagramLink struct {
 	sent     uint32
 }
 
-// NewPort returns a port for datagrams of up to size bytes. Each client may send as many as there are buffers before one is released. Errors are
-// ErrForm and ErrFull.
+// NewPort returns a port for datagrams of up to size bytes. Each client may send as many as there
+// are buffers before one is released. Errors are ErrForm and ErrFull.
 func (m *Manager) NewPort(size, buffers int) (*Port, error) {
 	if size < 1 || size > MaxDatagram || buffers < 1 || buffers > MaxBuffers {
 		return nil, fmt.Errorf("opening a port with %d buffers of %d bytes: %w", buffers, size, ErrForm)
@@ -84,8 +88,8 @@ func (m *Manager) NewPort(size, buffers int) (*Port, error) {
 	return p, nil
 }
 
-// Seed returns a seed for one client, with buffers of its own. They are free again when the client has closed, when it cannot be reached, and by Revoke.
-// It returns ErrFull and ErrClosed.
+// Seed returns a seed for one client, with buffers of its own. They are free again when the client
+// has closed, when it cannot be reached, and by Revoke. It returns ErrFull and ErrClosed.
 func (p *Port) Seed() (s Seed, err error) {
 	if p.closing {
 		return s, fmt.Errorf("making a seed: %w", ErrClosed)
@@ -114,8 +118,8 @@ func (p *Port) Seed() (s Seed, err error) {
 	return p.m.Seed(l.key, l.areas[0], uint32(p.size), protocolDatagram), nil
 }
 
-// Revoke takes a seed back. Its client fails; what has come from it can still be received and is released as ever. It returns false if it is no
-// seed of the port's.
+// Revoke takes a seed back. Its client fails; what has come from it can still be received and is
+// released as ever. It returns false if it is no seed of the port's.
 func (p *Port) Revoke(s Seed) bool {
 	for _, l := range p.links {
 		if uint64(l.key) == s.Key {
@@ -198,7 +202,8 @@ func (l *datagramLink) arrived(n *funi.Notification) {
 	}
 }
 
-// consider tells the client which buffers are free, when it is time. It returns false if there is no room for that.
+// consider tells the client which buffers are free, when it is time. It returns false if there is
+// no room for that.
 func (l *datagramLink) consider() bool {
 	if l.closing || !due(l.of.buffers, bitsIn(l.held), bitsIn(l.released^l.told)) {
 		return true
@@ -290,8 +295,9 @@ func (c *Client) Size() int { return c.size }
 // Err returns why nothing can be sent any more; nil: something can.
 func (c *Client) Err() error { return c.err }
 
-// Send sends a datagram; the bytes are the caller's again. It returns false if no buffer is free there or there is no room here, and NextReady says when it
-// is worth trying again. Errors are ErrTooLong, ErrClosed, ErrAborted, ErrProtocol and a *Failure.
+// Send sends a datagram; the bytes are the caller's again. It returns false if no buffer is free
+// there or there is no room here, and NextReady says when it is worth trying again. Errors are
+// ErrTooLong, ErrClosed, ErrAborted, ErrProtocol and a *Failure.
 func (c *Client) Send(b []byte) (bool, error) {
 	switch {
 	case c.err != nil:

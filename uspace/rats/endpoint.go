@@ -1,6 +1,7 @@
 package rats
 
-// This file is what a process opens: memory with a key, areas, seeds for both; and the records of what has come.
+// This file is what a process opens: memory with a key, areas, seeds for both; and the records of
+// what has come.
 
 import (
 	"encoding/binary"
@@ -13,7 +14,8 @@ import (
 )
 
 var (
-	// ErrFull: the send queue, the key slots, the areas or the table of handles are full. Let the card run, read records, or close something.
+	// ErrFull: the send queue, the key slots, the areas or the table of handles are full. Let the
+	// card run, read records, or close something.
 	ErrFull = errors.New("rats: no room; let the card run, or close what is not needed")
 	// ErrMemory: the memory is in no segment that was registered for it.
 	ErrMemory = errors.New("rats: the memory is in no segment that has the right for it; register it with the card and tell the endpoint (Use)")
@@ -36,11 +38,13 @@ type Endpoint struct {
 	areas    numbers
 	sent     sends
 	pace     pace
-	// OtherNotes takes entries of the notification ring that are not of areas: of operations on windows (funi/operation.go); nil: there are none.
+	// OtherNotes takes entries of the notification ring that are not of areas: of operations on
+	// windows (funi/operation.go); nil: there are none.
 	OtherNotes func(*funi.Notification)
 	// Others takes requests that came back and are not of remote memory; nil: there are none.
 	Others func(funi.Returned)
-	owned  func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
+	// takes what came back of a manager's instances; nil: there is no manager
+	owned func(funi.Returned)
 	// suspect tells a manager's instances of returns that were lost; nil: there is no manager.
 	suspect func(*funi.Lost)
 	lost    uint32 // returns, as far as hearLost knows
@@ -56,8 +60,8 @@ type key struct {
 	open bool
 }
 
-// New returns the end of the process that is the node of its group. random is where keys come from: crypto/rand's Reader, but in
-// virtual time. It returns ErrNone.
+// New returns the end of the process that is the node of its group. random is where keys come from:
+// crypto/rand's Reader, but in virtual time. It returns ErrNone.
 func New(iface *funi.Interface, node int, random io.Reader) (*Endpoint, error) {
 	sizes := iface.Remote()
 	if sizes == (funi.RemoteSizes{}) {
@@ -71,11 +75,13 @@ func New(iface *funi.Interface, node int, random io.Reader) (*Endpoint, error) {
 	return e, nil
 }
 
-// Use tells the endpoint of a segment that the process has registered with its card. Errors are those of funi.Segments.
+// Use tells the endpoint of a segment that the process has registered with its card. Errors are
+// those of funi.Segments.
 func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
 
-// Expose gives a new key to memory, which lies in a segment with the right Keyed. What is sent afterwards on the request level
-// may tell others of it. Errors are ErrMemory, ErrFull, and those of the source of randomness.
+// Expose gives a new key to memory, which lies in a segment with the right Keyed. What is sent
+// afterwards on the request level may tell others of it. Errors are ErrMemory, ErrFull, and those
+// of the source of randomness.
 func (e *Endpoint) Expose(memory []byte) (Key, Handle, error) {
 	k, address, err := e.draw(memory)
 	if err != nil {
@@ -112,8 +118,9 @@ func (e *Endpoint) opened(k Key) {
 	e.keys[uint16(k)] = key{k, true}
 }
 
-// Revoke takes a key back. Whoever still has it cannot write any more when Status of the handle is Sent: then the memory is the process's alone.
-// Errors are ErrHandle for a key that is not open, ErrFull.
+// Revoke takes a key back. Whoever still has it cannot write any more when Status of the handle is
+// Sent: then the memory is the process's alone. Errors are ErrHandle for a key that is not open,
+// ErrFull.
 func (e *Endpoint) Revoke(k Key) (Handle, error) {
 	n := uint16(k)
 	if int(n) >= len(e.keys) || e.keys[n] != (key{k, true}) {
@@ -127,9 +134,10 @@ func (e *Endpoint) Revoke(k Key) (Handle, error) {
 	return h, err
 }
 
-// Open opens an area that counts for a key. At most credit records of it are unread: what would be one more waits at its sender, or with returns
-// comes back there (arctic.ReasonNoBuffer). The handle fails (arctic.ReasonNotOpened) when all areas together would have more credit than
-// the context has notifications (funi.RemoteSizes). It returns ErrFull.
+// Open opens an area that counts for a key. At most credit records of it are unread: what would be
+// one more waits at its sender, or with returns comes back there (arctic.ReasonNoBuffer). The
+// handle fails (arctic.ReasonNotOpened) when all areas together would have more credit than the
+// context has notifications (funi.RemoteSizes). It returns ErrFull.
 func (e *Endpoint) Open(k Key, credit int, returns bool) (area uint16, h Handle, err error) {
 	area, ok := e.areas.next()
 	if !ok {
@@ -143,12 +151,14 @@ func (e *Endpoint) Open(k Key, credit int, returns bool) (area uint16, h Handle,
 	return area, h, nil
 }
 
-// Reset makes the counter of an area 0, when a member of a group has died with its message half sent. Messages under way still count: see Close.
+// Reset makes the counter of an area 0, when a member of a group has died with its message half
+// sent. Messages under way still count: see Close.
 func (e *Endpoint) Reset(area uint16) (Handle, error) {
 	return e.launch(func(s *funi.Slot, cookie uint32) { s.SetResetArea(area, cookie) })
 }
 
-// Close closes an area; its records have to be read before its number is opened again, and what comes for it is refused.
+// Close closes an area; its records have to be read before its number is opened again, and what
+// comes for it is refused.
 func (e *Endpoint) Close(area uint16) (Handle, error) {
 	h, err := e.launch(func(s *funi.Slot, cookie uint32) { s.SetCloseArea(area, cookie) })
 	if err == nil {
@@ -162,7 +172,8 @@ func (e *Endpoint) Seed(k Key, area uint16, size uint32, protocol uint8) Seed {
 	return Seed{Protocol: protocol, Ticket: Ticket{Node: e.node, Area: area, Key: uint64(k), Size: size}}
 }
 
-// NextRecord takes the oldest notification record into n, or returns false if there is none (3.1, get_notification_record).
+// NextRecord takes the oldest notification record into n, or returns false if there is none (3.1,
+// get_notification_record).
 func (e *Endpoint) NextRecord(n *funi.Notification) bool {
 	for e.iface.NextNotification(n) {
 		if n.Kind == funi.NoteArea {
@@ -175,7 +186,8 @@ func (e *Endpoint) NextRecord(n *funi.Notification) bool {
 	return false
 }
 
-// TakeKeySlot returns the number of a key slot that the endpoint leaves to the process from now on, or false if none is free.
+// TakeKeySlot returns the number of a key slot that the endpoint leaves to the process from now on,
+// or false if none is free.
 func (e *Endpoint) TakeKeySlot() (n uint16, ok bool) {
 	if n, ok = e.keySlots.next(); ok {
 		e.keySlots.take()
@@ -186,8 +198,8 @@ func (e *Endpoint) TakeKeySlot() (n uint16, ok bool) {
 // GiveKeySlot gives it back; it is not open any more.
 func (e *Endpoint) GiveKeySlot(n uint16) { e.keySlots.give(n) }
 
-// Poll takes what the card has returned. Where something else reads the returns of the interface too, that passes them on to Returned; Others takes
-// what Poll finds of its.
+// Poll takes what the card has returned. Where something else reads the returns of the interface
+// too, that passes them on to Returned; Others takes what Poll finds of its.
 func (e *Endpoint) Poll() {
 	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
 		if !e.Returned(r) && e.Others != nil {
@@ -211,7 +223,8 @@ func (e *Endpoint) hearLost() {
 	}
 }
 
-// Returned notes a request that came back, and reports whether it was of remote memory: a write, or of a key slot or an area.
+// Returned notes a request that came back, and reports whether it was of remote memory: a write, or
+// of a key slot or an area.
 func (e *Endpoint) Returned(r funi.Returned) bool {
 	if op := r.Header.Operation(); !r.Header.Remote() || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea) {
 		return false

@@ -1,6 +1,7 @@
 package rats_test
 
-// This file holds the rules of the lower half (doc.go; HPL-95-86, section 3.1), between processes of clusters in virtual time.
+// This file holds the rules of the lower half (doc.go; HPL-95-86, section 3.1), between processes
+// of clusters in virtual time.
 
 import (
 	"bytes"
@@ -108,8 +109,8 @@ func run(t *testing.T, nodes int, net sim.EthernetConfig, program func(n *node) 
 	return k
 }
 
-// Rule: a message of any length lies where its seed says when its record comes, with its metadata; the handle tells the sender how far it is
-// (3.1).
+// Rule: a message of any length lies where its seed says when its record comes, with its metadata;
+// the handle tells the sender how far it is (3.1).
 func TestSendMsg(t *testing.T) {
 	var seed string
 	seen := 0
@@ -177,7 +178,8 @@ func TestSendMsg(t *testing.T) {
 	})
 }
 
-// Rule: a message that its receiver's card refuses has failed, with the reason; one that cannot be is not sent at all (doc.go).
+// Rule: a message that its receiver's card refuses has failed, with the reason; one that cannot be
+// is not sent at all (doc.go).
 func TestMessagesFail(t *testing.T) {
 	run(t, 1, sim.EthernetConfig{}, func(n *node) error {
 		k, _, err := n.Expose(n.keyed[:1000])
@@ -285,8 +287,9 @@ func mustInitialize(t *testing.T) *funi.Interface {
 	return i
 }
 
-// Rule: a group's messages, to the parts of a split seed, make one record when all are there, over a network that loses and reorders
-// (2.5, group receive; 3.2, split_seed); and writes beside them make none.
+// Rule: a group's messages, to the parts of a split seed, make one record when all are there, over
+// a network that loses and reorders (2.5, group receive; 3.2, split_seed); and writes beside them
+// make none.
 func TestGroupOfSplitSeeds(t *testing.T) {
 	const members, rounds, uncounted = 8, 10, 10
 	for seed := range uint64(5) {
@@ -319,7 +322,8 @@ func TestGroupOfSplitSeeds(t *testing.T) {
 					}
 					for i := 1; i <= members; i++ {
 						s := &seeds[i]
-						// The first bytes may be an earlier round's: a write that is not counted comes at any time.
+						// The first bytes may be an earlier round's: a write that is not counted
+						// comes at any time.
 						if want := bytes.Repeat([]byte{byte(16*round + i)}, 200*i); !bytes.Equal(n.keyed[s.Offset:][uncounted:200*i], want[uncounted:]) {
 							return fmt.Errorf("round %d: not all of member %d is there", round, i)
 						}
@@ -351,8 +355,8 @@ func TestGroupOfSplitSeeds(t *testing.T) {
 	}
 }
 
-// Rule: a receiver that stalls is never overrun: each of many senders has an area with a credit, sends within it, and none of its packets is
-// rejected, retried or lost (HPL-95-86, 2.2).
+// Rule: a receiver that stalls is never overrun: each of many senders has an area with a credit,
+// sends within it, and none of its packets is rejected, retried or lost (HPL-95-86, 2.2).
 func TestStalledReaderIsNotOverrun(t *testing.T) {
 	const senders = 32
 	var seeds [senders + 1]rats.Seed

@@ -28,8 +28,9 @@ type goal struct {
 	area uint16
 }
 
-// forged takes the next message from what the fuzzer says: goal, then a byte with the number of words (3:0), how far the area is from the goal's
-// (5:4), whether there is data (6) and whether the forger's own key stands where the protocol wants one (7); then the words, 4 bytes each.
+// forged takes the next message from what the fuzzer says: goal, then a byte with the number of
+// words (3:0), how far the area is from the goal's (5:4), whether there is data (6) and whether the
+// forger's own key stands where the protocol wants one (7); then the words, 4 bytes each.
 func forged(in []byte, goals []goal, own goal) (t rats.Ticket, words []uint32, data, rest []byte) {
 	at := in[1]
 	g := goals[int(in[0])%len(goals)]
@@ -93,7 +94,8 @@ func forger(p *sim.Process, in []byte, goals *[]goal, seeds *[]rats.Seed, ready,
 		return n.until(what, func() bool {
 			for r := (funi.Notification{}); n.NextRecord(&r); {
 				i, ok := areas[r.Area]
-				if r.Metadata[0]>>28 == 8 { // a request, which comes to the entry of the victim's node, area 0
+				// a request, which comes to the entry of the victim's node, area 0
+				if r.Metadata[0]>>28 == 8 {
 					i, ok = clients-1, true
 				}
 				if ok && heard[i].key == 0 && r.Words >= 4 {
@@ -132,7 +134,8 @@ func forger(p *sim.Process, in []byte, goals *[]goal, seeds *[]rats.Seed, ready,
 	return drive("the victim has closed", func() bool { return *over })
 }
 
-// victim is a process with one instance of each protocol that the forger has a key for, and one for the bystander.
+// victim is a process with one instance of each protocol that the forger has a key for, and one for
+// the bystander.
 type victim struct {
 	*managed
 	receiver *rats.Receiver
@@ -253,11 +256,13 @@ func word(goal, at byte, words ...uint32) []byte {
 	return b
 }
 
-// Rule (uspace/rats/stream.go; designs/hamlyn.md, bad input): whatever words a holder of keys writes beside its messages, to each end of each
-// protocol, the process goes on: what another node sends to it comes, once and in order, and when it has closed its instances nothing is in use.
+// Rule (uspace/rats/stream.go; designs/hamlyn.md, bad input): whatever words a holder of keys
+// writes beside its messages, to each end of each protocol, the process goes on: what another node
+// sends to it comes, once and in order, and when it has closed its instances nothing is in use.
 func FuzzForeignMetadata(f *testing.F) {
 	const own, beyond, data = 0x80, 0x10, 0x40
-	for goal := range byte(8 + clients) { // every kind with some numbers of words, small and beyond every bound
+	// every kind with some numbers of words, small and beyond every bound
+	for goal := range byte(8 + clients) {
 		for kind := range uint32(16) {
 			for _, n := range []int{0, 1, 2, 4, 7, 9} {
 				small, large := make([]uint32, n), slices.Repeat([]uint32{^uint32(0)}, n)
@@ -269,11 +274,16 @@ func FuzzForeignMetadata(f *testing.F) {
 		}
 	}
 	hello := word(0, own, 2<<28, 0, 0, 0)
-	f.Add(append(hello, word(0, data, 1<<28|0xfff, 0)...))                                           // of a length that leaves one byte of the ring
-	f.Add(append(hello, append(word(0, data, 1<<28|0xfff, 0), word(0, data, 1<<28|2, 0xfff)...)...)) // and over its end
-	f.Add(append(hello, append(word(0, data, 1<<28|16, 16), word(0, data, 1<<28|16, 0)...)...))      // out of order
-	f.Add(append(hello, append(word(0, 0, 3<<28, 0), word(0, beyond|data, 1<<28|16, 0)...)...))      // a longer ring
-	f.Add(append(word(8, own, 5<<28, 4096, 0, 0, 0, 0, 0, 0), word(8, 0, 6<<28, 4097, 3, 0)...))     // credit for what was not sent
+	// of a length that leaves one byte of the ring
+	f.Add(append(hello, word(0, data, 1<<28|0xfff, 0)...))
+	// and over its end
+	f.Add(append(hello, append(word(0, data, 1<<28|0xfff, 0), word(0, data, 1<<28|2, 0xfff)...)...))
+	// out of order
+	f.Add(append(hello, append(word(0, data, 1<<28|16, 16), word(0, data, 1<<28|16, 0)...)...))
+	// a longer ring
+	f.Add(append(hello, append(word(0, 0, 3<<28, 0), word(0, beyond|data, 1<<28|16, 0)...)...))
+	// credit for what was not sent
+	f.Add(append(word(8, own, 5<<28, 4096, 0, 0, 0, 0, 0, 0), word(8, 0, 6<<28, 4097, 3, 0)...))
 	f.Add(append(word(9, 0, 5<<28|4, 0, 0), word(9, 0, 6<<28|1, ^uint32(0))...))
 	f.Add(word(5, own, 13<<28|1, 0, 0, 0, ^uint32(0), 2))
 	f.Fuzz(func(t *testing.T, in []byte) { foreign(t, in) })

@@ -1,8 +1,9 @@
 package rats
 
-// This file is the memory that a manager hands out (HPL-95-86, section 3.2: malloc and free of pinned memory), by buddies (Knuth, The Art of
-// Computer Programming, volume 1, section 2.5): every block is a power of two long and lies on a multiple of its length. Both calls
-// take at most one step for each power of two, and allocate nothing.
+// This file is the memory that a manager hands out (HPL-95-86, section 3.2: malloc and free of
+// pinned memory), by buddies (Knuth, The Art of Computer Programming, volume 1, section 2.5): every
+// block is a power of two long and lies on a multiple of its length. Both calls take at most one
+// step for each power of two, and allocate nothing.
 
 import (
 	"fmt"
@@ -23,9 +24,10 @@ const (
 // heap is memory and which of it is free.
 type heap struct {
 	memory []byte
-	free   [maxOrders]int32 // first free block of leastBlock<<order bytes, as a number of least blocks; none
-	order  []uint8          // of the block that begins there
-	next   []int32          // of free blocks
+	// first free block of leastBlock<<order bytes, as a number of least blocks; none
+	free   [maxOrders]int32
+	order  []uint8 // of the block that begins there
+	next   []int32 // of free blocks
 	last   []int32
 	unused int // bytes
 }

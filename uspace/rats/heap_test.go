@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule (heap.go): blocks that are handed out lie in the memory, apart from each other, and have room for what was asked for; when all are free
-// again, all memory lies together, as at the beginning.
+// Rule (heap.go): blocks that are handed out lie in the memory, apart from each other, and have
+// room for what was asked for; when all are free again, all memory lies together, as at the
+// beginning.
 func TestHeap(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		memory := make([]byte, rapid.IntRange(0, 1<<16).Draw(r, "memory"))

@@ -1,18 +1,24 @@
 package rats
 
-// This file is the Initial Request Response protocol (HPL-95-86, section 3.2): a request of one packet to a process that
-// has reserved nothing for who sends it, and its answer.
+// This file is the Initial Request Response protocol (HPL-95-86, section 3.2): a request of one
+// packet to a process that has reserved nothing for who sends it, and its answer.
 //
-// The server opens a key that others can work out (KeyOf) before anything else, so its key slot is 0 and its areas, the entries, have numbers from
-// 0. A node's requests go to the entry that its number says, so one that floods the server fills its own. A request that finds
-// its entry full is not lost silently, as in the paper: it comes back (arctic.ReasonNoBuffer), and is sent again after a time that
-// doubles. A request may arrive twice when cards begin to count anew; the server knows it by its key and number, and answers it again
-// without showing it to the program.
+// The server opens a key that others can work out (KeyOf) before anything else, so its key slot is
+// 0 and its areas, the entries, have numbers from
+// 0. A node's requests go to the entry that its number says, so one that floods the server fills
+//    its own. A request that finds
+// its entry full is not lost silently, as in the paper: it comes back (arctic.ReasonNoBuffer), and
+// is sent again after a time that doubles. A request may arrive twice when cards begin to count
+// anew; the server knows it by its key and number, and answers it again without showing it to the
+// program.
 //
-// Of the requests to a node as many are under way as an entry there holds, and the others wait here in the order in which they were made. More would only come
-// back; and of many that came back at once the card could not say which (funi.Interface.ReturnsLost), so all that the process has open to the node would be suspect.
+// Of the requests to a node as many are under way as an entry there holds, and the others wait here
+// in the order in which they were made. More would only come back; and of many that came back at
+// once the card could not say which (funi.Interface.ReturnsLost), so all that the process has open
+// to the node would be suspect.
 //
-// Words of a request: kind and number; key of the inquiry, 2 words; its area; up to 7 words of content. Of an answer: kind and number, content.
+// Words of a request: kind and number; key of the inquiry, 2 words; its area; up to 7 words of
+// content. Of an answer: kind and number, content.
 
 import (
 	"encoding/binary"
@@ -24,7 +30,8 @@ import (
 )
 
 const (
-	// Entries is how many entries a server has, and EntryCredit how many requests each holds that were not read.
+	// Entries is how many entries a server has, and EntryCredit how many requests each holds that
+	// were not read.
 	Entries     = 16
 	EntryCredit = 4
 	// MaxRequestWords and MaxAnswerWords are the most words of content.
@@ -39,15 +46,18 @@ const (
 	// answered is how many answers a server remembers.
 	answered = 256
 
-	// firstRetry and lastRetry bound the time until a request that came back is sent again, in nanoseconds.
+	// firstRetry and lastRetry bound the time until a request that came back is sent again, in
+	// nanoseconds.
 	firstRetry = 50_000
 	lastRetry  = 50_000_000
-	// firstAnswer and lastAnswer bound the time until a request that was not answered is sent again, in nanoseconds: the answer may have come back to the server.
+	// firstAnswer and lastAnswer bound the time until a request that was not answered is sent
+	// again, in nanoseconds: the answer may have come back to the server.
 	firstAnswer = 100_000_000
 	lastAnswer  = 1_000_000_000
 )
 
-// KeyOf returns the key of a server from 32 bytes or more of which at least the first 8 are a secret of those who may ask, such as an HMAC.
+// KeyOf returns the key of a server from 32 bytes or more of which at least the first 8 are a
+// secret of those who may ask, such as an HMAC.
 func KeyOf(secret []byte) Key { return Key(binary.LittleEndian.Uint64(secret)) &^ 0xffff }
 
 // Server takes initial requests. It belongs to the goroutine of its manager.
@@ -74,7 +84,8 @@ type answer struct {
 	to     Ticket
 }
 
-// Serve opens the server of a process. It must be the first that the process opens, or it returns ErrFull.
+// Serve opens the server of a process. It must be the first that the process opens, or it returns
+// ErrFull.
 func (m *Manager) Serve(k Key) (*Server, error) {
 	if n, _ := m.keySlots.next(); n != 0 || m.keySlots.n != len(m.keys) || m.areas.n != len(m.owners) || !m.room(Entries, Entries*EntryCredit) {
 		return nil, fmt.Errorf("opening a server when something else was opened, or without room for %d areas: %w", Entries, ErrFull)
@@ -113,7 +124,8 @@ func (s *Server) Recv() (Request, bool) {
 	return r, true
 }
 
-// SendReply answers a request with up to MaxAnswerWords words. It returns false if the send queue is full.
+// SendReply answers a request with up to MaxAnswerWords words. It returns false if the send queue
+// is full.
 func (s *Server) SendReply(r *Request, words ...uint32) bool {
 	a := answer{key: r.inquiry.Key, number: r.number, words: append([]uint32{kindAnswer<<kindShift | r.number}, words...), to: r.inquiry}
 	if !s.send(a.to, 0, nil, a.words, true) {
@@ -197,7 +209,8 @@ type Inquiry struct {
 	answered bool
 }
 
-// Ask sends a request of up to MaxRequestWords words to a node's server, whose key is given. It returns ErrFull and ErrTooLong.
+// Ask sends a request of up to MaxRequestWords words to a node's server, whose key is given. It
+// returns ErrFull and ErrTooLong.
 func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error) {
 	if len(words) > MaxRequestWords {
 		return nil, fmt.Errorf("asking node %d with %d words: %w", node, len(words), ErrTooLong)
@@ -224,8 +237,9 @@ func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error
 	return q, nil
 }
 
-// RecvReply returns the answer, or false while there is none. now, in nanoseconds of any clock, is for asking again what found no room or was not answered; call
-// it when now passes what it returns then. The error is why there will be no answer.
+// RecvReply returns the answer, or false while there is none. now, in nanoseconds of any clock, is
+// for asking again what found no room or was not answered; call it when now passes what it returns
+// then. The error is why there will be no answer.
 func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err error) {
 	switch {
 	case q.err != nil:

@@ -1,6 +1,7 @@
 package rats_test
 
-// This file holds the rules of initial requests (HPL-95-86, section 3.2), between processes of clusters in virtual time.
+// This file holds the rules of initial requests (HPL-95-86, section 3.2), between processes of
+// clusters in virtual time.
 
 import (
 	"crypto/sha256"
@@ -17,8 +18,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule (3.2, initial request response): each request is shown to the server once and answered, however many there are at once and whatever
-// the network does; nothing was reserved for them, and nothing is left.
+// Rule (3.2, initial request response): each request is shown to the server once and answered,
+// however many there are at once and whatever the network does; nothing was reserved for them, and
+// nothing is left.
 func TestInitialRequests(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		words := rapid.SliceOfN(rapid.SliceOfN(rapid.Uint32(), 0, rats.MaxRequestWords), 1, 30).Draw(r, "requests")
@@ -93,7 +95,8 @@ func TestInitialRequests(t *testing.T) {
 	})
 }
 
-// Rule: who asks where nobody serves, or with another key, hears that; a server is the first that a process opens.
+// Rule: who asks where nobody serves, or with another key, hears that; a server is the first that a
+// process opens.
 func TestInitialRequestsRefused(t *testing.T) {
 	secret := sha256.Sum256([]byte("a token"))
 	done := false
@@ -134,8 +137,9 @@ func TestInitialRequestsRefused(t *testing.T) {
 	})
 }
 
-// Rule (initial.go): of many requests to a node at once, whose server is slow, only as many are under way as its entry holds, so that the card can tell of all that come
-// back; each is answered, but for those that are closed before they had a turn.
+// Rule (initial.go): of many requests to a node at once, whose server is slow, only as many are
+// under way as its entry holds, so that the card can tell of all that come back; each is answered,
+// but for those that are closed before they had a turn.
 func TestManyInitialRequestsAtOnce(t *testing.T) {
 	const requests, first = 300, 30
 	secret := sha256.Sum256([]byte("a token"))

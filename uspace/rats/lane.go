@@ -2,22 +2,26 @@ package rats
 
 // This file is the way to a node, as far as the long messages of streams share it: they take turns.
 //
-// The card carries the requests of the send queue out in order, so what is committed behind long messages waits for them. Few are committed to
-// a node at once for that reason, and streams that have more to say are in a queue here: each sends one message in its turn, of up to
-// longestMessage bytes. So streams share the way evenly, however long their rings are, and a short message waits for little. A node
-// that does not answer holds no more of the card's records than that at a time, and those only until the card has copied the messages (engine/late.go).
+// The card carries the requests of the send queue out in order, so what is committed behind long
+// messages waits for them. Few are committed to a node at once for that reason, and streams that
+// have more to say are in a queue here: each sends one message in its turn, of up to longestMessage
+// bytes. So streams share the way evenly, however long their rings are, and a short message waits
+// for little. A node that does not answer holds no more of the card's records than that at a time,
+// and those only until the card has copied the messages (engine/late.go).
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// laneAll is how many long messages to a node may be unretired, those of streams and of other instances together: the card has records for eight, one
-// of which is left to what goes to other nodes.
+// laneAll is how many long messages to a node may be unretired, those of streams and of other
+// instances together: the card has records for eight, one of which is left to what goes to other
+// nodes.
 const laneAll = 7
 
-// laneMost is how many long messages to a node may be unretired: the card has the next while it sends one, and a short message waits behind
-// no more than these, 64 KiB. Four made a stream no faster, and a short message wait 2.5 times as long.
+// laneMost is how many long messages to a node may be unretired: the card has the next while it
+// sends one, and a short message waits behind no more than these, 64 KiB. Four made a stream no
+// faster, and a short message wait 2.5 times as long.
 const laneMost = 2
 
 // lane is the way to a node.
@@ -47,7 +51,8 @@ func (m *Manager) laneTo(node uint16) *lane {
 	return l
 }
 
-// enter reports whether a sender may send a long message now. If not it has a turn later. Those before it have theirs first.
+// enter reports whether a sender may send a long message now. If not it has a turn later. Those
+// before it have theirs first.
 func (s *Sender) enter() bool {
 	l := s.lane
 	if l == nil {
@@ -71,7 +76,8 @@ func (s *Sender) enter() bool {
 	return false
 }
 
-// entered notes that a sender has sent one. Its next turn is behind those of all others, however soon it has more to say.
+// entered notes that a sender has sent one. Its next turn is behind those of all others, however
+// soon it has more to say.
 func (s *Sender) entered() {
 	s.hasTurn = false
 	s.lane.out++
@@ -97,7 +103,8 @@ func (l *lane) pop() *Sender {
 	return s
 }
 
-// takeTurn sends a message. A sender that has none, because its receiver's ring is full or nothing was written, loses its turn.
+// takeTurn sends a message. A sender that has none, because its receiver's ring is full or nothing
+// was written, loses its turn.
 func (s *Sender) takeTurn() {
 	if s.dropped {
 		return
@@ -134,7 +141,8 @@ func (l *lane) free() bool { return l.out < laneMost && l.room() }
 // room reports whether an instance that is no stream may send a long message.
 func (l *lane) room() bool { return l.out+l.others < laneAll }
 
-// sendAny is send for messages that may be long, of instances other than streams. It returns false also if too many are on their way to the node.
+// sendAny is send for messages that may be long, of instances other than streams. It returns false
+// also if too many are on their way to the node.
 func (i *instance) sendAny(t Ticket, data []byte, metadata []uint32) bool {
 	if len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes {
 		return i.send(t, 0, data, metadata, true)

@@ -13,9 +13,10 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule: streams that always have something to say get even shares of the way to a node, whatever their rings and whoever writes most eagerly:
-// between two looks none sends two messages more than another. The card holds four messages of theirs at most.
-// That holds too where what they write never ends where their rings end.
+// Rule: streams that always have something to say get even shares of the way to a node, whatever
+// their rings and whoever writes most eagerly: between two looks none sends two messages more than
+// another. The card holds four messages of theirs at most. That holds too where what they write
+// never ends where their rings end.
 func TestStreamsTakeTurns(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -61,7 +62,8 @@ func streamsTakeTurns(t *testing.T, streams, ahead int) {
 						}
 					}
 				}
-				if got := n.Unsent(); got > 4+2*streams { // four messages, and what is said about credit and the longer rings
+				// four messages, and what is said about credit and the longer rings
+				if got := n.Unsent(); got > 4+2*streams {
 					t.Errorf("%d requests wait in the send queue", got)
 				}
 				return over
@@ -126,8 +128,9 @@ func streamsTakeTurns(t *testing.T, streams, ahead int) {
 	})
 }
 
-// Rule: instances have seven long messages on their way to a node at most, so a node that is silent does not hold all eight of the card's records; an
-// eighth is sent when one of them is retired. Short ones are not held up.
+// Rule: instances have seven long messages on their way to a node at most, so a node that is silent
+// does not hold all eight of the card's records; an eighth is sent when one of them is retired.
+// Short ones are not held up.
 func TestFewLongMessagesToANode(t *testing.T) {
 	var text string
 	over := false

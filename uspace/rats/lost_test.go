@@ -1,6 +1,7 @@
 package rats_test
 
-// This file checks that whoever may have lost a return hears that he may have, also while slots wait behind that of a long message.
+// This file checks that whoever may have lost a return hears that he may have, also while slots
+// wait behind that of a long message.
 
 import (
 	"errors"
@@ -13,8 +14,10 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule (Sent, send.go): a message that came back fails, also when the card had no room to tell of it and its slot was not retired yet: here 64 messages more than the return ring
-// holds come back beside a long write. What goes to another node is not suspect, and an endpoint hears of it without a manager, by Status alone.
+// Rule (Sent, send.go): a message that came back fails, also when the card had no room to tell of
+// it and its slot was not retired yet: here 64 messages more than the return ring holds come back
+// beside a long write. What goes to another node is not suspect, and an endpoint hears of it
+// without a manager, by Status alone.
 func TestLostReturnsBesideALongWrite(t *testing.T) {
 	const long = 48 << 10
 	for _, polls := range []bool{true, false} {
@@ -112,7 +115,8 @@ func lostReturns(t *testing.T, nodes int, program func(n *node, me int) error) {
 	}
 }
 
-// Rule (Returned): blocks of operations on windows and of chains are others', whatever their cookie: with bit 31 it would name an instance.
+// Rule (Returned): blocks of operations on windows and of chains are others', whatever their
+// cookie: with bit 31 it would name an instance.
 func TestOthersBlocksThatCameBack(t *testing.T) {
 	lostReturns(t, 1, func(n *node, _ int) error {
 		var s funi.Slot
@@ -138,7 +142,8 @@ func TestOthersBlocksThatCameBack(t *testing.T) {
 	})
 }
 
-// Rule (Simple.Send): an instance fails if a message of it may have come back, also one before the last, to another node.
+// Rule (Simple.Send): an instance fails if a message of it may have come back, also one before the
+// last, to another node.
 func TestLostReturnsOfASimple(t *testing.T) {
 	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 3, Slots: 256}, func(p *sim.Process) error {
 		n, err := newManaged(p, 1<<16)

@@ -1,11 +1,11 @@
 package rats
 
-// This file is the manager (HPL-95-86, section 3.2): it administers memory that others may write to, keys and areas for the instances of protocols,
-// and tells each instance what has come for it.
+// This file is the manager (HPL-95-86, section 3.2): it administers memory that others may write
+// to, keys and areas for the instances of protocols, and tells each instance what has come for it.
 //
-// An instance is one end of one protocol. What it opens is the manager's to take back: a key or an area is free again when the
-// card has carried the closing out, all records from before have been read, and so nothing that others still send can meet whoever
-// gets it next.
+// An instance is one end of one protocol. What it opens is the manager's to take back: a key or an
+// area is free again when the card has carried the closing out, all records from before have been
+// read, and so nothing that others still send can meet whoever gets it next.
 
 import (
 	"fmt"
@@ -39,7 +39,8 @@ type instance struct {
 	Context any // of whoever uses the instance; the manager does not look at it
 }
 
-// place is a place in the manager's table. The generation keeps returns for its last tenant from the next.
+// place is a place in the manager's table. The generation keeps returns for its last tenant from
+// the next.
 type place struct {
 	what       *instance
 	generation uint16 // 15 bits
@@ -80,8 +81,9 @@ type Manager struct {
 	record  funi.Notification
 }
 
-// Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager hands its memory out, and all of the endpoint's
-// records and returns are the manager's from now on. Errors are those of Use.
+// Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager
+// hands its memory out, and all of the endpoint's records and returns are the manager's from now
+// on. Errors are those of Use.
 func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	if err := e.Use(s); err != nil {
 		return nil, fmt.Errorf("managing memory for messages: %w", err)
@@ -98,8 +100,8 @@ func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	return m, nil
 }
 
-// Alloc returns memory that can be exposed, and that messages can be sent from without a copy: bytes long, on a multiple of 256. Its contents are
-// what they are. It returns ErrFull.
+// Alloc returns memory that can be exposed, and that messages can be sent from without a copy:
+// bytes long, on a multiple of 256. Its contents are what they are. It returns ErrFull.
 func (m *Manager) Alloc(bytes int) ([]byte, error) {
 	b := m.heap.alloc(bytes)
 	if b == nil {
@@ -108,10 +110,12 @@ func (m *Manager) Alloc(bytes int) ([]byte, error) {
 	return b, nil
 }
 
-// Free takes memory back that Alloc returned: once nobody has a key to it, and nothing is being sent from it.
+// Free takes memory back that Alloc returned: once nobody has a key to it, and nothing is being
+// sent from it.
 func (m *Manager) Free(b []byte) { m.heap.release(b) }
 
-// InUse returns how many bytes of memory, areas, credit of theirs, key slots and instances are in use, in this order.
+// InUse returns how many bytes of memory, areas, credit of theirs, key slots and instances are in
+// use, in this order.
 func (m *Manager) InUse() [5]int {
 	whole := len(m.heap.order)*leastBlock - leastBlock // but for what nobody writes to
 	return [5]int{whole - m.heap.unused, len(m.owners) - m.areas.n, m.credit, len(m.keys) - m.keySlots.n, len(m.places) - len(m.vacant)}
@@ -120,17 +124,20 @@ func (m *Manager) InUse() [5]int {
 // Room is how many requests the send queue has room for.
 func (m *Manager) Room() int { return m.iface.Slots() - 1 - m.iface.Unsent(funi.Request) }
 
-// Settled reports whether the card has carried out everything that was asked of it so far. A seed that is sent on the request level is good when it arrives, as
-// the card opens its key before. One that travels some other way, and may be there sooner, is good once this was true.
+// Settled reports whether the card has carried out everything that was asked of it so far. A seed
+// that is sent on the request level is good when it arrives, as the card opens its key before. One
+// that travels some other way, and may be there sooner, is good once this was true.
 func (m *Manager) Settled() bool { return m.iface.Unsent(funi.Request) == 0 }
 
 // Unused is how many bytes of memory are free; not all need lie together.
 func (m *Manager) Unused() int { return m.heap.unused }
 
-// Poll takes what has come: returns and records, which it gives to their instances, and lets instances send what they could not send before. It returns
-// whether anything was there. NextReady says to which instances something has happened.
+// Poll takes what has come: returns and records, which it gives to their instances, and lets
+// instances send what they could not send before. It returns whether anything was there. NextReady
+// says to which instances something has happened.
 func (m *Manager) Poll() (some bool) {
-	if len(m.waiting)+len(m.later)+len(m.onLanes) == 0 && !m.iface.Brought(m.lost) { // as mostly, while somebody waits
+	// as mostly, while somebody waits
+	if len(m.waiting)+len(m.later)+len(m.onLanes) == 0 && !m.iface.Brought(m.lost) {
 		m.looksInVain()
 		return len(m.ready) > m.looked
 	}
@@ -142,13 +149,15 @@ func (m *Manager) poll() (some bool) {
 	retired := m.sent.retired
 	m.Endpoint.Poll()
 	n := &m.record
-	left := m.iface.Remote().Notifications // whoever sends all the time does not keep the process here
+	// whoever sends all the time does not keep the process here
+	left := m.iface.Remote().Notifications
 	for ; left > 0 && m.NextRecord(n); left-- {
 		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil {
 			m.takes(i.what, !some)
 		}
 		some = true
-		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil { // the card's word, bounded all the same
+		// the card's word, bounded all the same
+		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil {
 			i.what.arrived(n)
 		}
 	}
@@ -169,9 +178,10 @@ func (m *Manager) poll() (some bool) {
 	return some || len(m.ready) > m.looked
 }
 
-// NextReady returns what the user of the next instance has put into its Context to which something has happened since it was
-// returned last: messages have come, there is room to send, or it has failed (3.2, next_ready). It returns false if there is none. Instances without a
-// Context are not returned.
+// NextReady returns what the user of the next instance has put into its Context to which something
+// has happened since it was returned last: messages have come, there is room to send, or it has
+// failed (3.2, next_ready). It returns false if there is none. Instances without a Context are not
+// returned.
 func (m *Manager) NextReady() (context any, ok bool) {
 	for m.looked < len(m.ready) {
 		i := m.ready[m.looked]
@@ -185,7 +195,8 @@ func (m *Manager) NextReady() (context any, ok bool) {
 	return nil, false
 }
 
-// room reports whether an instance can be opened that needs so much: its requests, an area each but for one, one key slot, and credit.
+// room reports whether an instance can be opened that needs so much: its requests, an area each but
+// for one, one key slot, and credit.
 func (m *Manager) room(areas, credit int) bool {
 	return m.Room() > areas && m.keySlots.n > 0 && m.areas.n >= areas &&
 		m.credit+credit <= m.iface.Remote().Notifications
@@ -268,7 +279,8 @@ func (m *Manager) suspects(l *funi.Lost) {
 	}
 }
 
-// send launches a message of an instance. It returns false if the send queue is full; the message must be one that SendMsg takes.
+// send launches a message of an instance. It returns false if the send queue is full; the message
+// must be one that SendMsg takes.
 func (i *instance) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) bool {
 	source, err := i.m.source(&t, offset, data, len(metadata))
 	if err != nil {

@@ -1,10 +1,12 @@
 package rats
 
-// This file is what the library takes on the processor of a modelled machine (HPL-95-86, tables 1 and 2; timing.Rats). Natively it charges nothing.
+// This file is what the library takes on the processor of a modelled machine (HPL-95-86, tables 1
+// and 2; timing.Rats). Natively it charges nothing.
 //
-// What somebody waits for passes at once: sending before the card can see the request, receiving before the call returns. What nobody
-// waits for passes while the process looks in vain, and at the latest before the next call of that side. A look in vain takes what of a look
-// is off the path. The paper prices tagged writes and datagrams; every other message costs what a tagged write does.
+// What somebody waits for passes at once: sending before the card can see the request, receiving
+// before the call returns. What nobody waits for passes while the process looks in vain, and at the
+// latest before the next call of that side. A look in vain takes what of a look is off the path.
+// The paper prices tagged writes and datagrams; every other message costs what a tagged write does.
 
 import "github.com/funet/funet/uspace/timing"
 
@@ -20,7 +22,8 @@ const (
 	receiving
 )
 
-// Pace makes what the library does take the time that the processor needs (timing.CPUConfig.Rats). Call it before anything is sent.
+// Pace makes what the library does take the time that the processor needs (timing.CPUConfig.Rats).
+// Call it before anything is sent.
 func (e *Endpoint) Pace(cpu *timing.CPU) { e.pace.cpu = cpu }
 
 // prices returns what a message of the protocol costs to send.
@@ -71,7 +74,8 @@ func (e *Endpoint) payRecord(p protocol, first bool) {
 	cpu.Spend(arrival.Of(0, 0))
 }
 
-// hands lets the time pass of handing a message to the program, and of the look that has brought it.
+// hands lets the time pass of handing a message to the program, and of the look that has brought
+// it.
 func (e *Endpoint) hands(c func(*timing.Rats) *timing.Call) {
 	if cpu := e.pace.cpu; cpu != nil {
 		call := c(cpu.Rats())

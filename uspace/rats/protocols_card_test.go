@@ -1,6 +1,7 @@
 package rats_test
 
-// This file runs the protocols over AF_XDP: two processes, as it were, with cards of their own in two network namespaces.
+// This file runs the protocols over AF_XDP: two processes, as it were, with cards of their own in
+// two network namespaces.
 
 import (
 	"bytes"
@@ -17,8 +18,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: tagged writes, datagrams, simple datagrams both ways and reads do between real cards what they do in virtual time (protocols_test.go), and everything
-// is free in the end.
+// Rule: tagged writes, datagrams, simple datagrams both ways and reads do between real cards what
+// they do in virtual time (protocols_test.go), and everything is free in the end.
 func TestProtocolsOverAFXDP(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {

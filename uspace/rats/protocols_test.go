@@ -1,6 +1,7 @@
 package rats_test
 
-// This file holds the rules of the protocols other than Stream (HPL-95-86, section 3.2), between processes of clusters in virtual time.
+// This file holds the rules of the protocols other than Stream (HPL-95-86, section 3.2), between
+// processes of clusters in virtual time.
 
 import (
 	"bytes"
@@ -48,8 +49,9 @@ func drawNet(r *rapid.T) sim.EthernetConfig {
 	return cfg
 }
 
-// Rule (3.2, tagged remote write): what a tag tells of is there when its tag is got; each tag comes once, from its writer; a specific one can
-// be got before older ones; and writers that send faster than tags are got wait, also behind closing. Then nothing is in use.
+// Rule (3.2, tagged remote write): what a tag tells of is there when its tag is got; each tag comes
+// once, from its writer; a specific one can be got before older ones; and writers that send faster
+// than tags are got wait, also behind closing. Then nothing is in use.
 func TestTaggedWrites(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		writers, window := rapid.IntRange(1, 4).Draw(r, "writers"), rapid.IntRange(1, 9).Draw(r, "window")
@@ -134,7 +136,8 @@ func TestTaggedWrites(t *testing.T) {
 	})
 }
 
-// Rule (3.2, tagged remote write): of the tags that are there, the one that is asked for is got, and others keep their order.
+// Rule (3.2, tagged remote write): of the tags that are there, the one that is asked for is got,
+// and others keep their order.
 func TestGetSpecificTag(t *testing.T) {
 	var seed rats.Seed
 	nodes(t, 2, 1<<16, sim.EthernetConfig{}, func(n *managed, me int) error {
@@ -207,7 +210,8 @@ func TestGetSpecificTag(t *testing.T) {
 	})
 }
 
-// Rule (3.2, remote write): what is written is there, at any offset, in one part or several, of any length; of it nobody hears.
+// Rule (3.2, remote write): what is written is there, at any offset, in one part or several, of any
+// length; of it nobody hears.
 func TestRemoteWrites(t *testing.T) {
 	var seed rats.Seed
 	done := 0
@@ -275,8 +279,9 @@ func TestRemoteWrites(t *testing.T) {
 	})
 }
 
-// Rule (3.2, datagram): each datagram comes once and whole, from its client, however slowly and in whatever order they are released, of any length; those
-// sent before closing come too. Then nothing is in use.
+// Rule (3.2, datagram): each datagram comes once and whole, from its client, however slowly and in
+// whatever order they are released, of any length; those sent before closing come too. Then nothing
+// is in use.
 func TestDatagrams(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		clients, buffers := rapid.IntRange(1, 4).Draw(r, "clients"), rapid.IntRange(1, 8).Draw(r, "buffers")
@@ -363,7 +368,8 @@ func TestDatagrams(t *testing.T) {
 	})
 }
 
-// Rule (doc.go): a receiver that stalls is never overrun: 32 senders of datagrams have not one packet rejected or sent again, on a network that loses nothing.
+// Rule (doc.go): a receiver that stalls is never overrun: 32 senders of datagrams have not one
+// packet rejected or sent again, on a network that loses nothing.
 func TestStalledPortIsNotOverrun(t *testing.T) {
 	const senders, each = 32, 8
 	var seeds []rats.Seed
@@ -429,8 +435,8 @@ func TestStalledPortIsNotOverrun(t *testing.T) {
 	}
 }
 
-// Rule (3.2, simple datagram): two send a message back and forth, each with the ticket for the reply, and words of their own; both
-// buffers are free at the end.
+// Rule (3.2, simple datagram): two send a message back and forth, each with the ticket for the
+// reply, and words of their own; both buffers are free at the end.
 func TestSimplePingPong(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rounds, size := rapid.IntRange(1, 20).Draw(r, "rounds"), rapid.IntRange(1, 3000).Draw(r, "size")
@@ -503,8 +509,8 @@ func TestSimplePingPong(t *testing.T) {
 	})
 }
 
-// Rule (2.5, 3.2): a seed may be split, and its parts by those who have them (dynamic group receive), who may send several parts (scatter-gather):
-// Recv returns once, when all is there.
+// Rule (2.5, 3.2): a seed may be split, and its parts by those who have them (dynamic group
+// receive), who may send several parts (scatter-gather): Recv returns once, when all is there.
 func TestSimpleGroups(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		members := rapid.IntRange(1, 5).Draw(r, "members")
@@ -588,7 +594,8 @@ func TestSimpleGroups(t *testing.T) {
 	})
 }
 
-// Rule (3.2): a simple datagram that cannot be is not sent; one without a ticket ends the instance; of one that was sent for a ticket that has been renewed nothing is written.
+// Rule (3.2): a simple datagram that cannot be is not sent; one without a ticket ends the instance;
+// of one that was sent for a ticket that has been renewed nothing is written.
 func TestSimpleRefused(t *testing.T) {
 	nodes(t, 1, 1<<16, sim.EthernetConfig{}, func(n *managed, me int) error {
 		memory, err := n.Alloc(1000)
@@ -642,8 +649,9 @@ func TestSimpleRefused(t *testing.T) {
 	})
 }
 
-// Rule (3.2, remote read): a read returns the bytes that it asks for, without the server's program; one can be in flight; what is beyond the memory is
-// refused, and the reader goes on. Then nothing is in use.
+// Rule (3.2, remote read): a read returns the bytes that it asks for, without the server's program;
+// one can be in flight; what is beyond the memory is refused, and the reader goes on. Then nothing
+// is in use.
 func TestRemoteRead(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		readers, reads := rapid.IntRange(1, 3).Draw(r, "readers"), rapid.IntRange(1, 20).Draw(r, "reads")
@@ -728,7 +736,8 @@ func TestRemoteRead(t *testing.T) {
 	})
 }
 
-// Rule (doc.go): an end whose other end closes hears that, in each protocol; a seed that was revoked fails; and everything is free.
+// Rule (doc.go): an end whose other end closes hears that, in each protocol; a seed that was
+// revoked fails; and everything is free.
 func TestOtherEndCloses(t *testing.T) {
 	var seeds [3]rats.Seed
 	ready := 0
@@ -824,8 +833,8 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// Rule (doc.go): when more comes back than the card has room to tell of, everything to those nodes fails, and nothing to others,
-// also where their numbers are the same modulo funi.LostNodes.
+// Rule (doc.go): when more comes back than the card has room to tell of, everything to those nodes
+// fails, and nothing to others, also where their numbers are the same modulo funi.LostNodes.
 func TestLostReturnsFailWhatWentThere(t *testing.T) {
 	for _, other := range []int{2, 1 + funi.LostNodes} {
 		t.Run(fmt.Sprint(other), func(t *testing.T) { lostReturnsFail(t, other) })
@@ -911,7 +920,8 @@ func lostReturnsFail(t *testing.T, other int) {
 	})
 }
 
-// Rule (3.2, initial request response): a request that its program holds for long is asked again, and is shown and answered once.
+// Rule (3.2, initial request response): a request that its program holds for long is asked again,
+// and is shown and answered once.
 func TestSlowAnswer(t *testing.T) {
 	secret := make([]byte, 32)
 	secret[3] = 9

@@ -1,14 +1,17 @@
 package rats
 
-// This file is the protocol Remote Read (HPL-95-86, section 3.2): a ReadServer lets others read its memory. The request is a message without
-// data; the server answers in process_arrival, without its program, by writing the part that was asked for into the reader's buffer. One read
-// of a reader can be in flight.
+// This file is the protocol Remote Read (HPL-95-86, section 3.2): a ReadServer lets others read its
+// memory. The request is a message without data; the server answers in process_arrival, without its
+// program, by writing the part that was asked for into the reader's buffer. One read of a reader
+// can be in flight.
 //
-// Each seed is for one reader, so a server has as many requests at most that it has not answered yet, for want of room in the send queue, as it has made seeds.
+// Each seed is for one reader, so a server has as many requests at most that it has not answered
+// yet, for want of room in the send queue, as it has made seeds.
 //
 // Words, first the kind in bits 31:28:
 //
-//	read   to the server: number 27:0; key of the reader's buffer, 2 words; its area; offset; length
+//	read   to the server: number 27:0; key of the reader's buffer, 2 words; its area; offset;
+//	       length
 //	abort  either way: 0
 //	data   to the reader: number 27:0; with what was read
 //	refuse to the reader: number 27:0. The part is not in the memory
@@ -60,8 +63,9 @@ type readLink struct {
 	}
 }
 
-// NewReadServer returns a server of memory that Alloc returned; it is the server's until it is closed, and freed then. Its program may change it at any time: a read sees
-// some of the bytes as they were and others as they are. Errors are ErrMemory and ErrFull.
+// NewReadServer returns a server of memory that Alloc returned; it is the server's until it is
+// closed, and freed then. Its program may change it at any time: a read sees some of the bytes as
+// they were and others as they are. Errors are ErrMemory and ErrFull.
 func (m *Manager) NewReadServer(memory []byte) (*ReadServer, error) {
 	if !m.heap.allocated(memory) {
 		return nil, fmt.Errorf("serving reads of %d bytes: %w", len(memory), ErrMemory)
@@ -201,7 +205,8 @@ type Reader struct {
 	why    error // the last read was refused
 }
 
-// ReadFrom returns a reader for the server whose seed it is, with a buffer for reads of up to size bytes. Errors are ErrFull and ErrSeed.
+// ReadFrom returns a reader for the server whose seed it is, with a buffer for reads of up to size
+// bytes. Errors are ErrFull and ErrSeed.
 func (m *Manager) ReadFrom(s Seed, size int) (*Reader, error) {
 	memory, err := m.Alloc(max(size, 1))
 	if err != nil {
@@ -223,8 +228,9 @@ func (r *Reader) Size() int { return int(r.size) }
 // Err returns why nothing can be read any more; nil: something can.
 func (r *Reader) Err() error { return r.err }
 
-// AsyncRemoteRead begins to read the bytes from offset on. Ready says when they are there. Errors are ErrInFlight, ErrTooLong for more than the reader's
-// buffer, and why the reader is of no more use. A part that the server does not have is refused by it: Ready returns ErrRange.
+// AsyncRemoteRead begins to read the bytes from offset on. Ready says when they are there. Errors
+// are ErrInFlight, ErrTooLong for more than the reader's buffer, and why the reader is of no more
+// use. A part that the server does not have is refused by it: Ready returns ErrRange.
 func (r *Reader) AsyncRemoteRead(offset uint32, length int) error {
 	switch {
 	case r.err != nil:
@@ -245,8 +251,9 @@ func (r *Reader) AsyncRemoteRead(offset uint32, length int) error {
 	return nil
 }
 
-// RemoteRead reads the bytes from offset on, and returns them; they are in the reader's buffer until its next read. drive lets the card run and calls Poll, until it
-// returns an error, which RemoteRead returns. Other errors are those of AsyncRemoteRead and Ready.
+// RemoteRead reads the bytes from offset on, and returns them; they are in the reader's buffer
+// until its next read. drive lets the card run and calls Poll, until it returns an error, which
+// RemoteRead returns. Other errors are those of AsyncRemoteRead and Ready.
 func (r *Reader) RemoteRead(offset uint32, length int, drive func() error) ([]byte, error) {
 	if err := r.AsyncRemoteRead(offset, length); err != nil {
 		return nil, err
@@ -261,7 +268,8 @@ func (r *Reader) RemoteRead(offset uint32, length int, drive func() error) ([]by
 	}
 }
 
-// Ready returns what the last read has read, until the next one; false: it has not come. The error is ErrRange for that read, or why nothing can be read any more.
+// Ready returns what the last read has read, until the next one; false: it has not come. The error
+// is ErrRange for that read, or why nothing can be read any more.
 func (r *Reader) Ready() (b []byte, ok bool, err error) {
 	switch {
 	case r.err != nil:

@@ -26,9 +26,10 @@ type Receiver struct {
 	told     struct{ bytes, shorts, longs uint32 } // in the last credit
 	released uint64                                // place up to which the reader has done
 	grown    uint64                                // released when the ring became longer
-	wants    bool                                  // the sender has stopped at stop, and waits for an answer
-	stop     uint64
-	say      uint8 // what is to be said
+	// the sender has stopped at stop, and waits for an answer
+	wants bool
+	stop  uint64
+	say   uint8 // what is to be said
 }
 
 // What a receiver has to say.
@@ -49,8 +50,9 @@ type piece struct {
 	long   bool   // it came in an area of its own
 }
 
-// NewReceiver returns the receiving end of a Stream, with a ring of so many bytes (ErrRing), which may become as long as most when
-// the sender has more to write than that. Whoever has its seed can make the sender. It returns ErrFull.
+// NewReceiver returns the receiving end of a Stream, with a ring of so many bytes (ErrRing), which
+// may become as long as most when the sender has more to write than that. Whoever has its seed can
+// make the sender. It returns ErrFull.
 func (m *Manager) NewReceiver(bytes, most int) (*Receiver, error) {
 	r, err := m.receiver(bytes, most)
 	if err != nil {
@@ -59,7 +61,8 @@ func (m *Manager) NewReceiver(bytes, most int) (*Receiver, error) {
 	return r, nil
 }
 
-// ReceiveFrom returns the receiving end of a Stream whose sender made the seed. Errors are those of NewReceiver, and ErrSeed.
+// ReceiveFrom returns the receiving end of a Stream whose sender made the seed. Errors are those of
+// NewReceiver, and ErrSeed.
 func (m *Manager) ReceiveFrom(s Seed, bytes, most int) (*Receiver, error) {
 	if s.Protocol != protocolSender || s.Key == 0 {
 		return nil, fmt.Errorf("making the receiver of a stream: %w", ErrSeed)
@@ -118,8 +121,9 @@ type Piece struct {
 	to          uint64
 }
 
-// ReadBytes returns what has come and lies together, and was not read yet; a Piece without bytes: there is nothing now. It
-// returns io.EOF at the end of the stream, and why it failed when everything that had come before was read.
+// ReadBytes returns what has come and lies together, and was not read yet; a Piece without bytes:
+// there is nothing now. It returns io.EOF at the end of the stream, and why it failed when
+// everything that had come before was read.
 func (r *Receiver) ReadBytes() (Piece, error) {
 	for ; r.unread < len(r.queue); r.unread++ {
 		if p := &r.queue[r.unread]; len(p.bytes) > 0 {
@@ -141,8 +145,8 @@ func (r *Receiver) nothing() error {
 	return r.err
 }
 
-// Read copies what has come and releases it; 0 and no error: there is nothing now. Errors are those of ReadBytes. It is not to be mixed with
-// ReadBytes while something that returned is not released.
+// Read copies what has come and releases it; 0 and no error: there is nothing now. Errors are those
+// of ReadBytes. It is not to be mixed with ReadBytes while something that returned is not released.
 func (r *Receiver) Read(b []byte) (n int, err error) {
 	taken := 0
 	for ; taken < len(r.queue) && n < len(b); taken++ {
@@ -241,7 +245,8 @@ func (r *Receiver) arrived(n *funi.Notification) {
 	}
 }
 
-// place returns the place in the stream that is nearest to the next one, of those whose lower 32 bits are given.
+// place returns the place in the stream that is nearest to the next one, of those whose lower 32
+// bits are given.
 func (r *Receiver) place(low uint32) uint64 { return r.next + uint64(int64(int32(low-uint32(r.next)))) }
 
 // take takes a message of data.
@@ -329,8 +334,8 @@ func (r *Receiver) consider() {
 	}
 }
 
-// grow puts memory twice as long behind the key, if the reader has read half a ring since it did so last. The sender has stopped, so
-// nothing is on its way to the old memory.
+// grow puts memory twice as long behind the key, if the reader has read half a ring since it did so
+// last. The sender has stopped, so nothing is on its way to the old memory.
 func (r *Receiver) grow() bool {
 	size := 2 * len(r.ring)
 	if size > r.most || r.old != nil || r.released-r.grown < uint64(len(r.ring)/2) || !r.m.room(2, 0) {

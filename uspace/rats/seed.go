@@ -22,7 +22,8 @@ const (
 var (
 	// ErrSeed: the bytes or the text are no seed, or one of another version.
 	ErrSeed = errors.New("rats: this is no seed; it may be cut off, changed, or of another version of FUNet")
-	// ErrSplit: the part is none, or its share of the count too small for the packets that a message to it can have.
+	// ErrSplit: the part is none, or its share of the count too small for the packets that a
+	// message to it can have.
 	ErrSplit = errors.New("rats: the seed cannot be split so: a part has at least a byte and leaves one, and each needs a larger share of the count than the packets that fill it")
 )
 
@@ -33,8 +34,8 @@ type Ticket struct {
 	Key    uint64
 	Offset uint32 // of the first byte, in the key's memory
 	Size   uint32 // bytes that a message may have
-	// Count is what the message adds to the area's counter, modulo 2^32: 0 for one that is complete by itself, or the share
-	// of a member of a group, for which 0 stands for 2^32.
+	// Count is what the message adds to the area's counter, modulo 2^32: 0 for one that is complete
+	// by itself, or the share of a member of a group, for which 0 stands for 2^32.
 	Count uint32
 }
 
@@ -46,7 +47,8 @@ type Seed struct {
 
 // Encode returns the seed's bytes:
 //
-//	u8 version@0, u8 protocol@1, u16 node@2, u16 area@4, u16 0@6, u64 key@8, u32 offset@16, u32 size@20, u32 count@24, CRC-32C of these@28
+//	u8 version@0, u8 protocol@1, u16 node@2, u16 area@4, u16 0@6, u64 key@8,
+//	u32 offset@16, u32 size@20, u32 count@24, CRC-32C of these@28
 func (s *Seed) Encode() (b [SeedSize]byte) {
 	b[0], b[1] = seedVersion, s.Protocol
 	binary.LittleEndian.PutUint16(b[2:], s.Node)
@@ -61,7 +63,8 @@ func (s *Seed) Encode() (b [SeedSize]byte) {
 
 func seedSum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// DecodeSeed returns the seed that the bytes are, or ErrSeed. Whether its receiver has such a key only the receiver's card knows.
+// DecodeSeed returns the seed that the bytes are, or ErrSeed. Whether its receiver has such a key
+// only the receiver's card knows.
 func DecodeSeed(b []byte) (Seed, error) {
 	if len(b) != SeedSize || b[0] != seedVersion || b[6]|b[7] != 0 || binary.LittleEndian.Uint32(b[28:]) != seedSum(b[:28]) {
 		return Seed{}, ErrSeed
@@ -91,13 +94,14 @@ func ParseSeed(text string) (Seed, error) {
 	return DecodeSeed(b)
 }
 
-// Split takes the first bytes of the seed's memory off it and returns a seed for them, with half of what its share of the
-// count has beyond what both need. Then one record comes when a message has come with each (2.5). It returns ErrSplit, and
-// changes nothing.
+// Split takes the first bytes of the seed's memory off it and returns a seed for them, with half of
+// what its share of the count has beyond what both need. Then one record comes when a message has
+// come with each (2.5). It returns ErrSplit, and changes nothing.
 //
-// Why shares have a least size: a counter may be 0 before all is there, as when one member's only packet has delta -1 and
-// another's first has 1. If each share is larger than the packets that its member can send, the packets that are
-// there sum up to something between 1 and 2^32 - 1 as long as any is missing.
+// Why shares have a least size: a counter may be 0 before all is there, as when one member's only
+// packet has delta -1 and another's first has 1. If each share is larger than the packets that its
+// member can send, the packets that are there sum up to something between 1 and 2^32 - 1 as long as
+// any is missing.
 func (s *Seed) Split(bytes uint32) (Seed, error) {
 	whole := uint64(s.Count)
 	if whole == 0 {
@@ -117,5 +121,6 @@ func (s *Seed) Split(bytes uint32) (Seed, error) {
 	return n, nil
 }
 
-// leastShare is the least share of the count for a message of up to that many bytes: one more than its packets can be.
+// leastShare is the least share of the count for a message of up to that many bytes: one more than
+// its packets can be.
 func leastShare(bytes uint32) uint64 { return uint64(bytes)/arctic.MaxRemoteBytes + 3 }

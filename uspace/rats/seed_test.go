@@ -22,7 +22,8 @@ func drawSeed(t *rapid.T) rats.Seed {
 	return s
 }
 
-// Rule: a seed comes back from its bytes and from its text as it was, and one that was changed in a bit or cut off is none.
+// Rule: a seed comes back from its bytes and from its text as it was, and one that was changed in a
+// bit or cut off is none.
 func TestSeedsTravel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawSeed(t)
@@ -66,9 +67,9 @@ func FuzzSeed(f *testing.F) {
 	})
 }
 
-// Rule: however a seed is split, again and again, the shares sum up to its share, the parts are its memory, and in whatever order the
-// members' packets come, as many as their messages can have, the counter is 0 when the last has come and never before (2.5;
-// designs/hamlyn.md, group arithmetic).
+// Rule: however a seed is split, again and again, the shares sum up to its share, the parts are its
+// memory, and in whatever order the members' packets come, as many as their messages can have, the
+// counter is 0 when the last has come and never before (2.5; designs/hamlyn.md, group arithmetic).
 func TestSplitShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := rats.Seed{Ticket: rats.Ticket{Offset: 100, Size: uint32(rapid.IntRange(1, 2000).Draw(t, "size"))}}
@@ -88,7 +89,8 @@ func TestSplitShares(t *testing.T) {
 			for i := range s.Size {
 				memory[s.Offset-100+i]++
 			}
-			// A packet has at least a byte, but for the last, and all but the last 64 of data at most.
+			// A packet has at least a byte, but for the last, and all but the last 64 of data at
+			// most.
 			packets := rapid.IntRange(1, int(s.Size)/arctic.MaxRemoteBytes+2).Draw(t, "packets")
 			left := s.Count
 			for range packets - 1 {
@@ -113,7 +115,8 @@ func TestSplitShares(t *testing.T) {
 	})
 }
 
-// Rule: a part has at least a byte and leaves one, and a share that is too small is not split (ErrSplit); then nothing changes.
+// Rule: a part has at least a byte and leaves one, and a share that is too small is not split
+// (ErrSplit); then nothing changes.
 func TestSplitIsRefused(t *testing.T) {
 	for _, c := range []struct{ size, count, bytes uint32 }{{10, 0, 0}, {10, 0, 10}, {10, 0, 11}, {1, 0, 1}, {0, 0, 0}, {10, 5, 5}, {1000, 19, 500}} {
 		s := rats.Seed{Ticket: rats.Ticket{Size: c.size, Count: c.count}}

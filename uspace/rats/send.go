@@ -15,7 +15,8 @@ const remembered = 1024
 // Handle names a message that was sent, or another request. It is less than 1<<31.
 type Handle uint32
 
-// ownerCookie is the bit of a request's cookie that says that the rest names an instance (manager.go), not a handle.
+// ownerCookie is the bit of a request's cookie that says that the rest names an instance
+// (manager.go), not a handle.
 const ownerCookie = 1 << 31
 
 // Status is how far a message has come.
@@ -26,10 +27,10 @@ const (
 	Pending Status = iota
 	// Copied: it is in the send queue, and its memory is the process's again.
 	Copied
-	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be delivered once, or come back: then
-	// its status becomes Failed.
-	// When the card had no room to say what came back, all messages to that node are Failed, with NoReason. Where it was several nodes, those to
-	// some others may be (funi.Lost).
+	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be
+	// delivered once, or come back: then its status becomes Failed. When the card had no room to
+	// say what came back, all messages to that node are Failed, with NoReason. Where it was several
+	// nodes, those to some others may be (funi.Lost).
 	Sent
 	// Failed: it came back; some of a long one may have been written.
 	Failed
@@ -65,8 +66,9 @@ func (e *Endpoint) look() {
 	e.sent.retired = e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
 }
 
-// suspect notes which messages may have come back. Slots are retired in order, so a message may come back while its slot waits behind that of a
-// long message: one that is not retired is suspect, too, and fails when it is.
+// suspect notes which messages may have come back. Slots are retired in order, so a message may
+// come back while its slot waits behind that of a long message: one that is not retired is suspect,
+// too, and fails when it is.
 func (s *sends) suspect(l *funi.Lost) {
 	for i := range s.list {
 		if m := &s.list[i]; m.handle != 0 && l.To(m.node) {
@@ -95,8 +97,9 @@ func (e *Endpoint) launch(compose func(s *funi.Slot, cookie uint32)) (Handle, er
 	return h, nil
 }
 
-// commit commits a request with a cookie. It returns how many slots of the queue were committed up to it: at is retired when the card
-// needs nothing of the process for it any more. false: the queue is full.
+// commit commits a request with a cookie. It returns how many slots of the queue were committed up
+// to it: at is retired when the card needs nothing of the process for it any more. false: the queue
+// is full.
 func (e *Endpoint) commit(cookie uint32, compose func(s *funi.Slot, cookie uint32)) (at uint64, ok bool) {
 	e.look()
 	s := e.iface.Reserve(funi.Request)
@@ -108,14 +111,16 @@ func (e *Endpoint) commit(cookie uint32, compose func(s *funi.Slot, cookie uint3
 	return e.iface.Committed(funi.Request), true
 }
 
-// SendMsg launches a message to where the ticket says, with up to 11 words of metadata for the record. A message that does not fit a packet
-// lies in a segment with the right Source, and stays unchanged until Status is Sent. Errors are ErrTooLong, ErrMemory and ErrFull; then
-// nothing was sent.
+// SendMsg launches a message to where the ticket says, with up to 11 words of metadata for the
+// record. A message that does not fit a packet lies in a segment with the right Source, and stays
+// unchanged until Status is Sent. Errors are ErrTooLong, ErrMemory and ErrFull; then nothing was
+// sent.
 func (e *Endpoint) SendMsg(t Ticket, data []byte, metadata ...uint32) (Handle, error) {
 	return e.send(t, 0, data, metadata, true)
 }
 
-// Write writes data at an offset from the ticket's, and no record tells of it (3.2, remote write). It is SendMsg otherwise.
+// Write writes data at an offset from the ticket's, and no record tells of it (3.2, remote write).
+// It is SendMsg otherwise.
 func (e *Endpoint) Write(t Ticket, offset uint32, data []byte) (Handle, error) {
 	return e.send(t, offset, data, nil, false)
 }
@@ -139,7 +144,8 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	return h, nil
 }
 
-// source returns the address of a message's data in a segment, or 0 for one whose data is in the slot. Errors are those of SendMsg but ErrFull.
+// source returns the address of a message's data in a segment, or 0 for one whose data is in the
+// slot. Errors are those of SendMsg but ErrFull.
 func (e *Endpoint) source(t *Ticket, offset uint32, data []byte, metadata int) (address uint32, err error) {
 	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || metadata > arctic.MaxRemoteMetadata {
 		return 0, fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
@@ -157,8 +163,8 @@ func (e *Endpoint) source(t *Ticket, offset uint32, data []byte, metadata int) (
 	return address, nil
 }
 
-// put makes the request of a message, whose source is that of Endpoint.source. It keeps the slices in what it returns and nowhere else, so a caller's need not
-// be on the heap.
+// put makes the request of a message, whose source is that of Endpoint.source. It keeps the slices
+// in what it returns and nowhere else, so a caller's need not be on the heap.
 func (t *Ticket) put(offset, source uint32, data []byte, metadata []uint32, counted bool) funi.Put {
 	p := funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata}
 	if source != 0 {
@@ -169,7 +175,8 @@ func (t *Ticket) put(offset, source uint32, data []byte, metadata []uint32, coun
 	return p
 }
 
-// Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.
+// Status returns how far a message has come, and why it came back. Call Poll before. A handle is
+// good for the next 1024 messages; then it is ErrHandle.
 func (e *Endpoint) Status(h Handle) (Status, arctic.Reason, error) {
 	e.look()
 	e.hearLost() // a return is lost before its slot is retired

@@ -1,14 +1,16 @@
 package rats
 
-// This file is the protocol Simple datagram (HPL-95-86, section 3.2): an instance has one buffer and one ticket for it. A message carries words of the
-// program's own, and a seed for the reply, so that two may send one message back and forth; nobody sends without a ticket, and so
-// nothing else bounds it. A client needs no instance: a seed is sent to (Seed.Send).
+// This file is the protocol Simple datagram (HPL-95-86, section 3.2): an instance has one buffer
+// and one ticket for it. A message carries words of the program's own, and a seed for the reply, so
+// that two may send one message back and forth; nobody sends without a ticket, and so nothing else
+// bounds it. A client needs no instance: a seed is sent to (Seed.Send).
 //
-// The seed may be split (Seed.Split), and its parts again by whoever has them: then Recv returns when all parts have been sent to (2.5, static
-// and dynamic group receive), by several or by one (scatter-gather).
+// The seed may be split (Seed.Split), and its parts again by whoever has them: then Recv returns
+// when all parts have been sent to (2.5, static and dynamic group receive), by several or by one
+// (scatter-gather).
 //
-// Words: kind in bits 31:28, own words 27:24, length 23:0; for a reply seed 6 words more: key, 2 words; node 31:16 and area; offset; size; share of
-// the count; then the own words.
+// Words: kind in bits 31:28, own words 27:24, length 23:0; for a reply seed 6 words more: key, 2
+// words; node 31:16 and area; offset; size; share of the count; then the own words.
 
 import (
 	"fmt"
@@ -23,7 +25,8 @@ const (
 	kindReply  = 12 // and a seed
 
 	seedWords = 6
-	// MaxOwnWords is the most words of the program's own in a message; with a reply seed seedWords fewer.
+	// MaxOwnWords is the most words of the program's own in a message; with a reply seed seedWords
+	// fewer.
 	MaxOwnWords = arctic.MaxRemoteMetadata - 1
 	// MaxOwnWordsWithSeed is the most words of the program's own beside a reply seed.
 	MaxOwnWordsWithSeed = MaxOwnWords - seedWords
@@ -49,8 +52,8 @@ type Message struct {
 	HasReply bool
 }
 
-// NewSimple returns an instance that receives in the memory, which Alloc returned; it is the instance's until it is closed, and freed then. Errors are ErrMemory and
-// ErrFull.
+// NewSimple returns an instance that receives in the memory, which Alloc returned; it is the
+// instance's until it is closed, and freed then. Errors are ErrMemory and ErrFull.
 func (m *Manager) NewSimple(memory []byte) (*Simple, error) {
 	if !m.heap.allocated(memory) {
 		return nil, fmt.Errorf("receiving in %d bytes: %w", len(memory), ErrMemory)
@@ -96,8 +99,9 @@ func (s *Simple) Memory() []byte { return s.memory }
 // Err returns why nothing will come any more; nil: something may.
 func (s *Simple) Err() error { return s.err }
 
-// Recv takes the message that has come into g, or returns false if there is none. The memory is the program's from then on until it sends its seed to somebody again.
-// The error is ErrProtocol when a second message has come for the ticket.
+// Recv takes the message that has come into g, or returns false if there is none. The memory is the
+// program's from then on until it sends its seed to somebody again. The error is ErrProtocol when a
+// second message has come for the ticket.
 func (s *Simple) Recv(g *Message) (bool, error) {
 	if s.err != nil || !s.has {
 		return false, s.err
@@ -106,13 +110,15 @@ func (s *Simple) Recv(g *Message) (bool, error) {
 	return true, nil
 }
 
-// MetadataForSelf returns the metadata with which a message carries this instance's ticket for the reply (Seed.Send), and words of the program's own.
+// MetadataForSelf returns the metadata with which a message carries this instance's ticket for the
+// reply (Seed.Send), and words of the program's own.
 func (s *Simple) MetadataForSelf(own ...uint32) Metadata {
 	return Metadata{Reply: s.Seed(), HasReply: true, Own: own}
 }
 
-// Renew gives the memory another key and area, when a member of a group has died: of what was sent with the seed before nothing is
-// written any more. It returns ErrFull, and then the instance is as it was.
+// Renew gives the memory another key and area, when a member of a group has died: of what was sent
+// with the seed before nothing is written any more. It returns ErrFull, and then the instance is as
+// it was.
 func (s *Simple) Renew() error {
 	if s.closing || !s.m.room(4, 1) {
 		return fmt.Errorf("renewing the ticket for simple datagrams: %w", ErrFull)
@@ -161,8 +167,9 @@ type Metadata struct {
 	Own      []uint32 // up to MaxOwnWords, or MaxOwnWordsWithSeed with a reply seed
 }
 
-// Send sends a simple datagram to where the seed says; m is whose manager sends it. Data that does not fit a packet with its metadata lies in m's memory (Alloc)
-// and stays unchanged until the handle's Status is Sent. Errors are ErrSeed, ErrTooLong, ErrMemory and ErrFull.
+// Send sends a simple datagram to where the seed says; m is whose manager sends it. Data that does
+// not fit a packet with its metadata lies in m's memory (Alloc) and stays unchanged until the
+// handle's Status is Sent. Errors are ErrSeed, ErrTooLong, ErrMemory and ErrFull.
 func (s *Seed) Send(m *Manager, data []byte, with Metadata) (Handle, error) {
 	var words metadataWords
 	w, err := with.words(&words, s, len(data))
@@ -172,8 +179,9 @@ func (s *Seed) Send(m *Manager, data []byte, with Metadata) (Handle, error) {
 	return m.SendMsg(s.Ticket, data, w...)
 }
 
-// Send is Seed.Send for an instance: if the message comes back the instance fails (Err), and so it does when Probe finds that its receiver is not there any
-// more. It returns false if the send queue is full. Errors are ErrSeed, ErrTooLong, ErrMemory, ErrClosed, and why the instance failed.
+// Send is Seed.Send for an instance: if the message comes back the instance fails (Err), and so it
+// does when Probe finds that its receiver is not there any more. It returns false if the send queue
+// is full. Errors are ErrSeed, ErrTooLong, ErrMemory, ErrClosed, and why the instance failed.
 func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
 	if s.closing && s.err == nil {
 		return false, ErrClosed
@@ -204,7 +212,8 @@ func (s *Simple) suspect(l *funi.Lost) {
 	}
 }
 
-// Probe finds out whether the receiver of what was sent last is still there. If not the instance fails.
+// Probe finds out whether the receiver of what was sent last is still there. If not the instance
+// fails.
 func (s *Simple) Probe() { s.ask() }
 
 // metadataWords has room for a message's metadata.

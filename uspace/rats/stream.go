@@ -1,28 +1,36 @@
 package rats
 
-// This file is what the two ends of a Stream say to each other (HPL-95-86, section 3.2, stream; receive.go and write.go are the ends).
+// This file is what the two ends of a Stream say to each other (HPL-95-86, section 3.2, stream;
+// receive.go and write.go are the ends).
 //
-// The receiver exposes a ring of memory, and the sender writes there what fits. A message says its place in the stream and its length, since
-// messages may overtake each other: one packet holds up to shortBytes bytes, and many such messages may be under way at once; a longer
-// message has one of longAreas areas for itself until the receiver has seen it, because the deltas of two would mix. What the receiver has
-// done with them it tells in credits: absolute numbers, so that an older one that comes late changes nothing.
+// The receiver exposes a ring of memory, and the sender writes there what fits. A message says its
+// place in the stream and its length, since messages may overtake each other: one packet holds up
+// to shortBytes bytes, and many such messages may be under way at once; a longer message has one of
+// longAreas areas for itself until the receiver has seen it, because the deltas of two would mix.
+// What the receiver has done with them it tells in credits: absolute numbers, so that an older one
+// that comes late changes nothing.
 //
-// A sender that has more to write than its ring has room for says so (want), and stops. When all that it has sent is there, and if
-// the reader keeps up and there is memory, the receiver puts memory twice as long behind the same key and says so (ring); else it says that the sender
-// may go on as it is (credit). The old memory is kept until it has been read.
+// A sender that has more to write than its ring has room for says so (want), and stops. When all
+// that it has sent is there, and if the reader keeps up and there is memory, the receiver puts
+// memory twice as long behind the same key and says so (ring); else it says that the sender may go
+// on as it is (credit). The old memory is kept until it has been read.
 //
 // Words of metadata, first the kind in bits 31:28:
 //
 //	data   to the receiver: end 27, end of record 26, length 23:0; place
-//	hello  to the receiver, whose seed the sender was made with: 0; key of the sender's end, 2 words; its area
+//	hello  to the receiver, whose seed the sender was made with: 0; key of the sender's end, 2
+//	       words; its area
 //	want   to the receiver: 0; place up to which was sent
 //	abort  either way: 0
-//	ring   to the sender: 0; size; key, 2 words; areas, 3 words: the one for short messages and the others, 16 bits each; place where it begins
-//	credit to the sender: answer to want 27; bytes read, short messages seen, long messages seen, since the beginning
+//	ring   to the sender: 0; size; key, 2 words; areas, 3 words: the one for short messages and
+//	       the others, 16 bits each; place where it begins
+//	credit to the sender: answer to want 27; bytes read, short messages seen, long messages seen,
+//	       since the beginning
 //	done   to the sender: 0. The receiver has got the end of the stream
 //
-// Whoever has the sender's or the receiver's key can forge these words. So each end believes only messages from its peer's node, and checks
-// every number; what cannot be ends the stream (ErrProtocol), and costs nobody else anything.
+// Whoever has the sender's or the receiver's key can forge these words. So each end believes only
+// messages from its peer's node, and checks every number; what cannot be ends the stream
+// (ErrProtocol), and costs nobody else anything.
 
 import (
 	"errors"
@@ -52,13 +60,15 @@ const (
 	shortBytes = arctic.MaxRemoteBytes - dataWords*arctic.WordSize
 	// longAreas is how many longer messages may be unseen.
 	longAreas = 4
-	// shortCredit is how many records of short messages may be unread. Two are kept for hello and want, the end or abort.
+	// shortCredit is how many records of short messages may be unread. Two are kept for hello and
+	// want, the end or abort.
 	shortCredit   = 16
 	shortReserved = 2
-	// controlCredit is how many records at the sender may be unread: four credits for a ring's bytes, two each for short and
-	// long messages, a ring, done, abort, and one more.
+	// controlCredit is how many records at the sender may be unread: four credits for a ring's
+	// bytes, two each for short and long messages, a ring, done, abort, and one more.
 	controlCredit = 12
-	// maxPieces is how many parts of the stream a receiver keeps apart for a reader. Those behind are not seen yet.
+	// maxPieces is how many parts of the stream a receiver keeps apart for a reader. Those behind
+	// are not seen yet.
 	maxPieces = 64
 	// longestMessage is how many bytes of a stream leave before others have their turn.
 	longestMessage = 32 << 10
@@ -135,8 +145,8 @@ func (e *end) returned(r funi.Returned) {
 	e.fail(&Failure{Node: r.Header.Node(), Reason: r.Reason})
 }
 
-// suspect ends the stream if one of its messages may have come back: then something is missing at the other end, and nothing but the card
-// could have said what.
+// suspect ends the stream if one of its messages may have come back: then something is missing at
+// the other end, and nothing but the card could have said what.
 func (e *end) suspect(l *funi.Lost) {
 	if e.peer.Key != 0 && l.To(e.peer.Node) {
 		e.fail(&Failure{Node: e.peer.Node})
@@ -144,7 +154,8 @@ func (e *end) suspect(l *funi.Lost) {
 	}
 }
 
-// ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which no record tells.
+// ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which
+// no record tells.
 func (e *end) ask() {
 	if e.peer.Key != 0 && e.err == nil && (!e.closing || e.lingers) {
 		e.send(e.peer, 0, nil, nil, false)
@@ -164,7 +175,8 @@ func (e *end) tellAbort() bool {
 	return true
 }
 
-// shutAll closes what was opened, as far as there is room, and gives the instance's place back at the end.
+// shutAll closes what was opened, as far as there is room, and gives the instance's place back at
+// the end.
 func (e *end) shutAll() bool {
 	for len(e.areas) > 0 {
 		if !e.shut(e.areas[0]) {
@@ -183,7 +195,8 @@ func (e *end) leave() {
 	}
 }
 
-// openAreas opens areas for a key, one with a credit and then others with a credit of 1. There must be room (Manager.room).
+// openAreas opens areas for a key, one with a credit and then others with a credit of 1. There must
+// be room (Manager.room).
 func (e *end) openAreas(k Key, credit, others int) error {
 	for n := range 1 + others {
 		if n > 0 {
@@ -198,7 +211,8 @@ func (e *end) openAreas(k Key, credit, others int) error {
 	return nil
 }
 
-// ReceiverSeed and SenderSeed return the seeds of a Stream's ends from what else tells a node, an area and a key.
+// ReceiverSeed and SenderSeed return the seeds of a Stream's ends from what else tells a node, an
+// area and a key.
 func ReceiverSeed(node, area uint16, key uint64) Seed {
 	return Seed{Protocol: protocolReceiver, Ticket: Ticket{Node: node, Area: area, Key: key}}
 }

@@ -1,6 +1,7 @@
 package rats_test
 
-// This file holds the rules of Streams (HPL-95-86, section 3.2), between processes of clusters in virtual time.
+// This file holds the rules of Streams (HPL-95-86, section 3.2), between processes of clusters in
+// virtual time.
 
 import (
 	"errors"
@@ -94,8 +95,9 @@ func manageWith(t interface {
 	}
 }
 
-// Rule (3.2, stream): what is written is read, in order, once, whole, with the ends of records where they were written; whichever end was made
-// first; whatever the network does; and however little memory there is. Then nothing is in use at either end.
+// Rule (3.2, stream): what is written is read, in order, once, whole, with the ends of records
+// where they were written; whichever end was made first; whatever the network does; and however
+// little memory there is. Then nothing is in use at either end.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		type write struct {
@@ -281,7 +283,8 @@ func (n *managed) pair(text *string) (*rats.Sender, *rats.Receiver, error) {
 	return s, nil, err
 }
 
-// Rule (3.2: a release frees a buffer and those that arrived earlier): what was not read stays as it is, however much the sender has to write.
+// Rule (3.2: a release frees a buffer and those that arrived earlier): what was not read stays as
+// it is, however much the sender has to write.
 func TestReleaseOfAPart(t *testing.T) {
 	text, released, checked := "", false, false
 	manage(t, 1<<16, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
@@ -349,8 +352,8 @@ func TestReleaseOfAPart(t *testing.T) {
 	})
 }
 
-// Rule (doc.go): an end that is closed before the end of the stream tells the other, which reads what has come by then and ErrAborted, or writes no
-// more; and nothing is in use any more.
+// Rule (doc.go): an end that is closed before the end of the stream tells the other, which reads
+// what has come by then and ErrAborted, or writes no more; and nothing is in use any more.
 func TestStreamAborted(t *testing.T) {
 	for _, first := range []string{"sender", "receiver"} {
 		text, closed := "", false
@@ -405,8 +408,8 @@ func TestStreamAborted(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): a peer whose process has gone is found out by Probe, or by anything else that is sent to it; and an end whose seed nobody
-// has any more gives everything back.
+// Rule (doc.go): a peer whose process has gone is found out by Probe, or by anything else that is
+// sent to it; and an end whose seed nobody has any more gives everything back.
 func TestStreamPeerGone(t *testing.T) {
 	text := ""
 	gone := false

@@ -1,11 +1,12 @@
 package rats
 
-// This file is the protocols Remote Write and Tagged Remote Write (HPL-95-86, section 3.2): a Target is memory, and Writers write
-// there, at any offset and in any order. Of a remote write the receiver hears nothing; of a tagged one it gets the tag, when the
-// data is there.
+// This file is the protocols Remote Write and Tagged Remote Write (HPL-95-86, section 3.2): a
+// Target is memory, and Writers write there, at any offset and in any order. Of a remote write the
+// receiver hears nothing; of a tagged one it gets the tag, when the data is there.
 //
-// A tagged write is one packet: words kind and tag. A writer sends as many as its window before it is told that tags were read: a credit is
-// how many tags of it were, since the beginning. So tags that nobody reads cost the target no more than its windows.
+// A tagged write is one packet: words kind and tag. A writer sends as many as its window before it
+// is told that tags were read: a credit is how many tags of it were, since the beginning. So tags
+// that nobody reads cost the target no more than its windows.
 //
 // Words, first the kind in bits 31:28:
 //
@@ -60,8 +61,9 @@ type taggedLink struct {
 	sent  uint32
 }
 
-// NewTarget returns a target for memory that Alloc returned; it is the target's until it is closed, and freed then. window is how many
-// tags of each writer may be unread, 1 to MaxWindow. Errors are ErrMemory and ErrFull.
+// NewTarget returns a target for memory that Alloc returned; it is the target's until it is closed,
+// and freed then. window is how many tags of each writer may be unread, 1 to MaxWindow. Errors are
+// ErrMemory and ErrFull.
 func (m *Manager) NewTarget(memory []byte, window int) (*Target, error) {
 	if !m.heap.allocated(memory) {
 		return nil, fmt.Errorf("making a target of %d bytes: %w", len(memory), ErrMemory)
@@ -76,11 +78,12 @@ func (m *Manager) NewTarget(memory []byte, window int) (*Target, error) {
 // Memory is where others write.
 func (t *Target) Memory() []byte { return t.memory }
 
-// Seed returns a seed for writes without tags, which any number of writers may use. It returns ErrFull and ErrClosed.
+// Seed returns a seed for writes without tags, which any number of writers may use. It returns
+// ErrFull and ErrClosed.
 func (t *Target) Seed() (Seed, error) { return t.seed(protocolWrite) }
 
-// TaggedSeed returns a seed for one writer of tags, which may write without tags too. Its key is its own, so Revoke is of it alone.
-// It returns ErrFull and ErrClosed.
+// TaggedSeed returns a seed for one writer of tags, which may write without tags too. Its key is
+// its own, so Revoke is of it alone. It returns ErrFull and ErrClosed.
 func (t *Target) TaggedSeed() (Seed, error) { return t.seed(protocolTagged) }
 
 func (t *Target) seed(protocol uint8) (s Seed, err error) {
@@ -115,7 +118,8 @@ func (t *Target) seed(protocol uint8) (s Seed, err error) {
 	return s, nil
 }
 
-// Revoke takes a seed back: who has it can write no more, and hears that its next write failed. It returns false if it is no seed of the target's.
+// Revoke takes a seed back: who has it can write no more, and hears that its next write failed. It
+// returns false if it is no seed of the target's.
 func (t *Target) Revoke(s Seed) bool {
 	for _, l := range t.links {
 		if uint64(l.key) == s.Key {
@@ -201,7 +205,8 @@ func (l *taggedLink) arrived(n *funi.Notification) {
 // untold is how many tags were read that the writer was not told about.
 func (l *taggedLink) untold() int { return int(l.read - l.told) }
 
-// consider tells the writer of credit when it is time. It returns false if there is no room for that.
+// consider tells the writer of credit when it is time. It returns false if there is no room for
+// that.
 func (l *taggedLink) consider() bool {
 	if l.closing || l.peer.Key == 0 || !due(l.of.window, l.held, l.untold()) {
 		return true
@@ -288,8 +293,9 @@ type Part struct {
 	Data   []byte
 }
 
-// Write writes data at the offset. What does not fit a packet lies in the manager's memory (Alloc) and stays unchanged until the handle's
-// Status is Sent. Errors are ErrTooLong, ErrMemory, ErrFull, and why the writer is of no more use.
+// Write writes data at the offset. What does not fit a packet lies in the manager's memory (Alloc)
+// and stays unchanged until the handle's Status is Sent. Errors are ErrTooLong, ErrMemory, ErrFull,
+// and why the writer is of no more use.
 func (w *Writer) Write(offset uint32, data []byte) (Handle, error) {
 	if err := w.usable(); err != nil {
 		return 0, err
@@ -297,7 +303,8 @@ func (w *Writer) Write(offset uint32, data []byte) (Handle, error) {
 	return w.m.Write(w.peer, offset, data)
 }
 
-// WriteParts writes several parts, all or none (3.2: scatter-gather), and returns the handle of the last: when it is Sent, all are. Errors are those of Write.
+// WriteParts writes several parts, all or none (3.2: scatter-gather), and returns the handle of the
+// last: when it is Sent, all are. Errors are those of Write.
 func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 	if err := w.usable(); err != nil {
 		return 0, err
@@ -318,8 +325,9 @@ func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 	return h, nil
 }
 
-// WriteTag writes up to MaxTagged bytes at the offset, and tells the target of it by the tag. ErrFull means that the window or the send queue has no room; NextReady
-// says when there is some. The bytes are the caller's again. Other errors are those of Write.
+// WriteTag writes up to MaxTagged bytes at the offset, and tells the target of it by the tag.
+// ErrFull means that the window or the send queue has no room; NextReady says when there is some.
+// The bytes are the caller's again. Other errors are those of Write.
 func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) error {
 	if err := w.usable(); err != nil {
 		return err

@@ -2,9 +2,10 @@ package rats
 
 // This file is the sending end of a Stream.
 //
-// What is written leaves at once if it can: in one packet, or from a copy in the manager's memory, which is freed when the card has taken the message.
-// While something waits for credit or for room, more is collected behind it and leaves with it. So small writes become longer
-// messages exactly when the network is the bottleneck, and no timer delays any (unlike RFC 896).
+// What is written leaves at once if it can: in one packet, or from a copy in the manager's memory,
+// which is freed when the card has taken the message. While something waits for credit or for room,
+// more is collected behind it and leaves with it. So small writes become longer messages exactly
+// when the network is the bottleneck, and no timer delays any (unlike RFC 896).
 
 import (
 	"fmt"
@@ -41,11 +42,13 @@ type Sender struct {
 // chunk sizes, in bytes.
 const (
 	leastChunk = 4 << 10
-	// twoShorts is the longest message that is sent as two short ones rather than as one with an area for itself.
+	// twoShorts is the longest message that is sent as two short ones rather than as one with an
+	// area for itself.
 	twoShorts = 2 * shortBytes
 )
 
-// NewSender returns the sending end of a Stream. Whoever has its seed can make the receiver (ReceiveFrom). It returns ErrFull.
+// NewSender returns the sending end of a Stream. Whoever has its seed can make the receiver
+// (ReceiveFrom). It returns ErrFull.
 func (m *Manager) NewSender() (*Sender, error) {
 	s, err := m.sender()
 	if err != nil {
@@ -54,7 +57,8 @@ func (m *Manager) NewSender() (*Sender, error) {
 	return s, nil
 }
 
-// SendTo returns the sending end of a Stream whose receiver made the seed. Errors are ErrFull and ErrSeed.
+// SendTo returns the sending end of a Stream whose receiver made the seed. Errors are ErrFull and
+// ErrSeed.
 func (m *Manager) SendTo(seed Seed) (*Sender, error) {
 	if seed.Protocol != protocolReceiver || seed.Key == 0 {
 		return nil, fmt.Errorf("making the sender of a stream: %w", ErrSeed)
@@ -93,12 +97,13 @@ func (s *Sender) Seed() Seed { return s.m.Seed(s.key, s.areas[0], 0, protocolSen
 // Err returns why nothing can be written any more; nil: something can.
 func (s *Sender) Err() error { return s.err }
 
-// WriteBytes writes bytes, and returns how many: fewer than there are, or none, if there is no room now. NextReady says when there is
-// more. The bytes are the caller's again. Errors are ErrClosed, ErrAborted, ErrProtocol and a *Failure.
+// WriteBytes writes bytes, and returns how many: fewer than there are, or none, if there is no room
+// now. NextReady says when there is more. The bytes are the caller's again. Errors are ErrClosed,
+// ErrAborted, ErrProtocol and a *Failure.
 func (s *Sender) WriteBytes(b []byte) (int, error) { return s.write(b, false) }
 
-// WriteRecord is WriteBytes of a record, whose end the reader sees. After fewer bytes than there are, the rest is written by
-// the next call. A record has at least a byte.
+// WriteRecord is WriteBytes of a record, whose end the reader sees. After fewer bytes than there
+// are, the rest is written by the next call. A record has at least a byte.
 func (s *Sender) WriteRecord(b []byte) (int, error) { return s.write(b, true) }
 
 func (s *Sender) write(b []byte, record bool) (n int, err error) {
@@ -124,8 +129,9 @@ func (s *Sender) write(b []byte, record bool) (n int, err error) {
 	return n, nil
 }
 
-// collect puts bytes behind what waits to be sent, and returns how many. What is collected ends where the ring does: a message that went
-// around the ring's end would leave as two, for each of which the stream waits for a turn (lane.go).
+// collect puts bytes behind what waits to be sent, and returns how many. What is collected ends
+// where the ring does: a message that went around the ring's end would leave as two, for each of
+// which the stream waits for a turn (lane.go).
 func (s *Sender) collect(b []byte, record bool) int {
 	if s.record {
 		return 0
@@ -145,7 +151,9 @@ func (s *Sender) collect(b []byte, record bool) int {
 		}
 		for ; ; size /= 2 {
 			if size < leastBlock {
-				return 0 // whoever writes waits until there is memory, or the message can leave in short ones
+				// whoever writes waits until there is memory, or the message can leave in short
+				// ones
+				return 0
 			}
 			if c := s.m.heap.alloc(size); c != nil {
 				s.chunk, s.from = c[:0], 0
@@ -159,8 +167,8 @@ func (s *Sender) collect(b []byte, record bool) int {
 	return n
 }
 
-// flush sends what was collected, as far as it can. It returns false if that only waits for the send queue or memory; for everything
-// else a record will come.
+// flush sends what was collected, as far as it can. It returns false if that only waits for the
+// send queue or memory; for everything else a record will come.
 func (s *Sender) flush() bool {
 	for s.chunk != nil {
 		k, full := s.launch(s.chunk[s.from:], s.record, true)
@@ -184,8 +192,9 @@ func (s *Sender) room() {
 	}
 }
 
-// launch sends one message with the first of the bytes, and returns how many; 0 if that is not possible now, and whether it is for want of room in
-// the send queue or of memory. stays: the bytes are the manager's memory, and stay as they are.
+// launch sends one message with the first of the bytes, and returns how many; 0 if that is not
+// possible now, and whether it is for want of room in the send queue or of memory. stays: the bytes
+// are the manager's memory, and stay as they are.
 func (s *Sender) launch(b []byte, record, stays bool) (n int, full bool) {
 	if s.size == 0 || s.wants || s.ending && s.final {
 		return 0, false
@@ -248,7 +257,8 @@ func (s *Sender) put(b []byte, area uint16, offset uint64, record, long bool) (n
 	return len(b), false
 }
 
-// askForMore asks for a longer ring, once in a ring's bytes. Nothing is sent then until the answer comes.
+// askForMore asks for a longer ring, once in a ring's bytes. Nothing is sent then until the answer
+// comes.
 func (s *Sender) askForMore() {
 	if s.size >= MostRing || s.wants || s.sent-s.asked < s.size && s.asked > 0 || s.shorts-s.seen.shorts >= shortCredit {
 		return
@@ -259,8 +269,8 @@ func (s *Sender) askForMore() {
 	}
 }
 
-// CloseWrite ends the stream behind what was written: the receiver reads io.EOF then. The sender is there until the receiver has
-// got that; Done says so.
+// CloseWrite ends the stream behind what was written: the receiver reads io.EOF then. The sender is
+// there until the receiver has got that; Done says so.
 func (s *Sender) CloseWrite() {
 	if !s.ending && s.err == nil {
 		s.ending = true
@@ -271,7 +281,8 @@ func (s *Sender) CloseWrite() {
 // Done reports whether the receiver has got the end of the stream.
 func (s *Sender) Done() bool { return s.done }
 
-// Flush reports whether everything that was written was sent (3.2, flush). There is nothing to be called for that: what waits leaves when it can.
+// Flush reports whether everything that was written was sent (3.2, flush). There is nothing to be
+// called for that: what waits leaves when it can.
 func (s *Sender) Flush() bool { return s.chunk == nil && s.size > 0 }
 
 // Close closes the sender. A receiver that has not got the end is told that the stream is aborted.

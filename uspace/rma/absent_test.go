@@ -1,7 +1,8 @@
 package rma_test
 
-// This file is windows that are not present, between processes on hosts of their own, with cards of their own and through daemons (Tokyo, sections 2.1, 3.1 and 3.3;
-// engine, fault.go): somebody wants one, its owner is told and brings it back, or never does.
+// This file is windows that are not present, between processes on hosts of their own, with cards of
+// their own and through daemons (Tokyo, sections 2.1, 3.1 and 3.3; engine, fault.go): somebody
+// wants one, its owner is told and brings it back, or never does.
 
 import (
 	"bufio"
@@ -41,7 +42,8 @@ type windowPlace struct {
 }
 
 const (
-	// hiddenKey is of the window that is opened absent, and openKey of the one that is always there, of each process.
+	// hiddenKey is of the window that is opened absent, and openKey of the one that is always
+	// there, of each process.
 	hiddenKey = 0x6869_6464_656e_0000
 	openKey   = 0x6f70_656e_2020_0001
 	// eachWindow is how many bytes each has, and wantedAt where its word is that others add to.
@@ -60,8 +62,10 @@ type windowProcess struct {
 	beside  int               // how often
 }
 
-// beWindowProcess carries out commands from its standard input: "resume" and "suspend"; "word KEY"; "add NAME NODE KEY"; "put NAME NODE KEY", of 2000 bytes; "beside NODE KEY", which adds
-// there from then on, until "rest", and "count", how often it has. It says what has become of each: "done NAME", "failed NAME REASON"; and "missed NODE ADDRESS" when somebody wants a window.
+// beWindowProcess carries out commands from its standard input: "resume" and "suspend"; "word KEY";
+// "add NAME NODE KEY"; "put NAME NODE KEY", of 2000 bytes; "beside NODE KEY", which adds there from
+// then on, until "rest", and "count", how often it has. It says what has become of each: "done
+// NAME", "failed NAME REASON"; and "missed NODE ADDRESS" when somebody wants a window.
 func beWindowProcess(text string) (err error) {
 	p := &windowProcess{windows: map[rma.Key]*rma.Window{}, adding: map[rma.ID]string{}}
 	if err := json.Unmarshal([]byte(text), &p.windowPlace); err != nil {
@@ -305,8 +309,10 @@ func (p *windowed) count() (n int) {
 	return n
 }
 
-// Rule: an operation on a window that its owner has opened absent waits, and the owner hears who wants what; when the owner brings the window back it is carried out, once. An owner
-// that never answers costs the sender ConnectTimeout: it hears that the window is withheld. All that time the sender's other operations, and others', go on.
+// Rule: an operation on a window that its owner has opened absent waits, and the owner hears who
+// wants what; when the owner brings the window back it is carried out, once. An owner that never
+// answers costs the sender ConnectTimeout: it hears that the window is withheld. All that time the
+// sender's other operations, and others', go on.
 func TestAbsentWindowsOfProcesses(t *testing.T) {
 	const gid, patience = 9, 4 * time.Second
 	up := func(t *testing.T) *lab.Lab {
@@ -348,7 +354,8 @@ func absentWindows(t *testing.T, patience time.Duration, owner, sender, bystande
 	for _, p := range []*windowed{owner, sender, bystander} {
 		p.says("ready")
 	}
-	bystander.asked(fmt.Sprintf("add first %d %d", owner.node, openKey), "done first") // they know each other
+	// they know each other
+	bystander.asked(fmt.Sprintf("add first %d %d", owner.node, openKey), "done first")
 	bystander.asked(fmt.Sprintf("beside %d %d", owner.node, openKey), "")
 	waits := func(name string) {
 		t.Helper()
@@ -356,7 +363,8 @@ func absentWindows(t *testing.T, patience time.Duration, owner, sender, bystande
 		owner.says(fmt.Sprintf("missed %d %d", sender.node, wantedAt))
 		before := bystander.count()
 		for range 3 {
-			sender.asked(fmt.Sprintf("add elsewhere %d %d", bystander.node, openKey), "done elsewhere") // and nothing of what waits
+			// and nothing of what waits
+			sender.asked(fmt.Sprintf("add elsewhere %d %d", bystander.node, openKey), "done elsewhere")
 		}
 		for after := before; after < before+100; after = bystander.count() {
 			continue

@@ -1,7 +1,7 @@
 package rma_test
 
-// This file sends along chains of processes on four hosts, over AF_XDP, and kills one of them (Tokyo, sections 2.2.1 and 3.3.1.3; designs/remote-memory.md,
-// sections 2 and 5).
+// This file sends along chains of processes on four hosts, over AF_XDP, and kills one of them
+// (Tokyo, sections 2.2.1 and 3.3.1.3; designs/remote-memory.md, sections 2 and 5).
 
 import (
 	"bufio"
@@ -159,7 +159,8 @@ func (p *chainProcess) counts() memberCounts {
 	return hears(p, "counts", anything[memberCounts])
 }
 
-// sends has the origin send rounds, and waits until each is complete, which must have come to all members.
+// sends has the origin send rounds, and waits until each is complete, which must have come to all
+// members.
 func (p *chainProcess) sends(rounds int, along ...alongChain) {
 	p.t.Helper()
 	p.tell("send", map[string]any{"Rounds": rounds, "Along": along})
@@ -171,9 +172,10 @@ func (p *chainProcess) sends(rounds int, along ...alongChain) {
 	}
 }
 
-// killMember sends along all chains, kills node 2, and checks what the origin hears of that within a time; the members before and beside it have all that
-// it has not. Along a chain without it at least meanwhile rounds are complete before that is told, and more after that. Then the chain is made anew
-// without it.
+// killMember sends along all chains, kills node 2, and checks what the origin hears of that within
+// a time; the members before and beside it have all that it has not. Along a chain without it at
+// least meanwhile rounds are complete before that is told, and more after that. Then the chain is
+// made anew without it.
 func killMember(t *testing.T, all []*chainProcess, within time.Duration, meanwhile int, reasons ...arctic.Reason) {
 	t.Helper()
 	origin := all[0]
@@ -190,7 +192,8 @@ func killMember(t *testing.T, all []*chainProcess, within time.Duration, meanwhi
 		chain uint16
 		told  funi.Delivery
 	}{
-		{lineChain, funi.Delivery{Delivered: 1, Failed: 2, Named: 1}}, // of who is behind it the same is known
+		// of who is behind it the same is known
+		{lineChain, funi.Delivery{Delivered: 1, Failed: 2, Named: 1}},
 		{starChain, funi.Delivery{Delivered: 2, Failed: 1, Named: 1}},
 	} {
 		d := hears(origin, "failed", func(d chainDone) bool { return d.Chain == c.chain })
@@ -248,9 +251,11 @@ func ends(t *testing.T, all []*chainProcess) {
 	}
 }
 
-// Rule: between processes with cards of their own, on four hosts, each member of a chain has each message and each put once, and the origin hears so. One copy
-// of each multicast is on the origin's link, whatever the number of members; k members take k copies in all and as many answers as the chain has ends
-// (designs/remote-memory.md, section 5). A member that is killed is named within PeerTimeout and a second, and the others go on.
+// Rule: between processes with cards of their own, on four hosts, each member of a chain has each
+// message and each put once, and the origin hears so. One copy of each multicast is on the origin's
+// link, whatever the number of members; k members take k copies in all and as many answers as the
+// chain has ends (designs/remote-memory.md, section 5). A member that is killed is named within
+// PeerTimeout and a second, and the others go on.
 func TestChainsOfProcesses(t *testing.T) {
 	const rounds, silence = 400, 2 * time.Second
 	l, err := lab.Up(lab.Options{Hosts: 4})

@@ -1,6 +1,7 @@
 package rma
 
-// This file is how operations become complete, and how a process hears of what others do: by notifications, or in its memory.
+// This file is how operations become complete, and how a process hears of what others do: by
+// notifications, or in its memory.
 
 import (
 	"fmt"
@@ -9,18 +10,20 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Notification says that all data of a put is in a window, which another node has asked to be told of (With.Notify), or that a window is wanted which is
-// suspended.
+// Notification says that all data of a put is in a window, which another node has asked to be told
+// of (With.Notify), or that a window is wanted which is suspended.
 type Notification struct {
 	Node    uint16 // that has put it
 	Window  uint16 // the number of the key slot: bits 15:0 of the key
 	Tag     uint64
 	Address uint64 // of the first byte of the put's last packet, or that is wanted
-	// Absent says that this is no put: the node wants the window, which is not present, and waits for Resume. Others may wait, too.
+	// Absent says that this is no put: the node wants the window, which is not present, and waits
+	// for Resume. Others may wait, too.
 	Absent bool
 }
 
-// queue holds notifications, as many as the ring. When it is full Poll reads no more, and what waits for an operation fails with ErrUnread.
+// queue holds notifications, as many as the ring. When it is full Poll reads no more, and what
+// waits for an operation fails with ErrUnread.
 type queue struct {
 	list  []Notification
 	first int
@@ -64,15 +67,17 @@ func (o *order) drop(id ID) {
 	}
 }
 
-// Poll takes what the card tells: completions, notifications, and what came back. It waits for nothing.
+// Poll takes what the card tells: completions, notifications, and what came back. It waits for
+// nothing.
 func (e *Endpoint) Poll() {
 	settled := e.retired() >= e.ops.upTo
 	for r, ok := e.nextReturn(); ok; r, ok = e.nextReturn() {
 		e.back(r)
 	}
 	e.hearLost()
-	// With Shared, returns may wait for the other library: they are of operations that were not lost. A program that commits operations past this
-	// package makes the open ones too few; it is not to wait for ever.
+	// With Shared, returns may wait for the other library: they are of operations that were not
+	// lost. A program that commits operations past this package makes the open ones too few; it is
+	// not to wait for ever.
 	settled = settled && e.ops.unsettled > 0 && e.open() <= 0 && !e.iface.Returns()
 	for n := (funi.Notification{}); !e.full() && e.iface.NextNotification(&n); {
 		switch n.Kind {
@@ -90,8 +95,8 @@ func (e *Endpoint) Poll() {
 	}
 }
 
-// hearLost takes the count of operations that came back when the return ring had no room for them. Which they are shows when the card has no others:
-// no operation leaves before that (record).
+// hearLost takes the count of operations that came back when the return ring had no room for them.
+// Which they are shows when the card has no others: no operation leaves before that (record).
 func (e *Endpoint) hearLost() {
 	n := &e.ops
 	lost := e.iface.OperationsLost()
@@ -100,8 +105,9 @@ func (e *Endpoint) hearLost() {
 	n.lost = lost
 }
 
-// settle fails all operations of which nothing was heard. The card has completed all that it took, so these have come back. Of silent ones the card
-// does not say which: the error names the node of the last.
+// settle fails all operations of which nothing was heard. The card has completed all that it took,
+// so these have come back. Of silent ones the card does not say which: the error names the node of
+// the last.
 func (e *Endpoint) settle() {
 	n := &e.ops
 	for i := range n.told {
@@ -130,7 +136,8 @@ func (e *Endpoint) nextReturn() (r funi.Returned, ok bool) {
 	return e.iface.NextReturn()
 }
 
-// Back takes what came back of this package's requests where Shared says that somebody else reads that.
+// Back takes what came back of this package's requests where Shared says that somebody else reads
+// that.
 func (e *Endpoint) Back(r funi.Returned) { e.back(r) }
 
 // back takes a request that the card gave back: it has done nothing.
@@ -176,8 +183,9 @@ func (e *Endpoint) finish(cookie uint32, r Result) {
 	}
 }
 
-// Next takes what became of the operation that was complete first, or returns false. What Wait has told it does not tell. When 1,024
-// operations with an ID are under way or not yet told, another takes the place of the one that has been complete longest.
+// Next takes what became of the operation that was complete first, or returns false. What Wait has
+// told it does not tell. When 1,024 operations with an ID are under way or not yet told, another
+// takes the place of the one that has been complete longest.
 func (e *Endpoint) Next(r *Result) bool {
 	e.Poll()
 	id := e.ops.done.pop()
@@ -190,8 +198,9 @@ func (e *Endpoint) Next(r *Result) bool {
 	return true
 }
 
-// Wait lets the card run until an operation is complete, and returns what became of it; its error is the Result's, too. Errors besides are ErrID,
-// and those of drive, after which the operation is still under way.
+// Wait lets the card run until an operation is complete, and returns what became of it; its error
+// is the Result's, too. Errors besides are ErrID, and those of drive, after which the operation is
+// still under way.
 func (e *Endpoint) Wait(id ID) (Result, error) {
 	m := e.ops.record(id)
 	if id == 0 || m.id != id {
@@ -208,7 +217,8 @@ func (e *Endpoint) Wait(id ID) (Result, error) {
 	return r, r.Err
 }
 
-// Done reports whether the operation is complete, so that Wait will not wait; also of one that Wait has told. It waits for nothing.
+// Done reports whether the operation is complete, so that Wait will not wait; also of one that Wait
+// has told. It waits for nothing.
 func (e *Endpoint) Done(id ID) bool {
 	e.Poll()
 	m := e.ops.record(id)
@@ -221,8 +231,9 @@ func (e *Endpoint) Pending() int {
 	return e.open()
 }
 
-// Quiet lets the card run until all operations are complete, and returns the first failure of a silent one since the last time. Those with an ID are
-// told as ever. Errors besides are those of drive.
+// Quiet lets the card run until all operations are complete, and returns the first failure of a
+// silent one since the last time. Those with an ID are told as ever. Errors besides are those of
+// drive.
 func (e *Endpoint) Quiet() error {
 	for e.Poll(); e.open() > 0 || e.ops.unsettled > 0; {
 		if err := e.step(); err != nil {
@@ -235,9 +246,11 @@ func (e *Endpoint) Quiet() error {
 	return err
 }
 
-// Fence lets the card run until what was issued to a node is complete: what is issued afterwards comes later there. It tells nothing of failures.
-// It waits for no others, but in two cases. The card counts silent operations for all nodes together, so it waits for all if a silent one to this node has been issued
-// since all were complete; and nodes whose numbers are the same modulo 64 are one for it. Errors are ErrUnread, and those of drive.
+// Fence lets the card run until what was issued to a node is complete: what is issued afterwards
+// comes later there. It tells nothing of failures. It waits for no others, but in two cases. The
+// card counts silent operations for all nodes together, so it waits for all if a silent one to this
+// node has been issued since all were complete; and nodes whose numbers are the same modulo 64 are
+// one for it. Errors are ErrUnread, and those of drive.
 func (e *Endpoint) Fence(node uint16) error {
 	for e.Poll(); e.owed(node); {
 		if err := e.step(); err != nil {
@@ -256,9 +269,11 @@ func (e *Endpoint) owed(node uint16) bool {
 	return n.asked[node%fenceNodes] > 0 || n.silent[node%fenceNodes] > n.quiet
 }
 
-// Until lets the card run until done returns true, which looks at memory of this process that others write, with atomic loads where they put words. A process
-// whose card is a daemon's sleeps meanwhile, if drive does, and each write of others wakes it: a put, an operation on elements or a signal, but for one that the card
-// refuses. done is called once at first, then after each call of drive, so it should be short; it may use the endpoint. Errors are those of drive.
+// Until lets the card run until done returns true, which looks at memory of this process that
+// others write, with atomic loads where they put words. A process whose card is a daemon's sleeps
+// meanwhile, if drive does, and each write of others wakes it: a put, an operation on elements or a
+// signal, but for one that the card refuses. done is called once at first, then after each call of
+// drive, so it should be short; it may use the endpoint. Errors are those of drive.
 func (e *Endpoint) Until(done func() bool) error {
 	defer e.iface.Watch(e.iface.Watch(true))
 	for e.Poll(); !done(); e.Poll() {

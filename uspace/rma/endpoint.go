@@ -26,7 +26,8 @@ type Endpoint struct {
 	inbox queue
 	// Others takes requests that came back and are not of this package; nil: there are none.
 	Others func(funi.Returned)
-	// Shared says that another library on the same interface reads what came back, and gives Back what is of this package.
+	// Shared says that another library on the same interface reads what came back, and gives Back
+	// what is of this package.
 	Shared bool
 }
 
@@ -39,12 +40,14 @@ type Options struct {
 	Address uint64
 	// Rights are what others may do; 0: read, write and atomics.
 	Rights funi.WindowRights
-	// Notifications is how many notifications of puts may be unread (funi.RightNotify); one more waits at its sender.
+	// Notifications is how many notifications of puts may be unread (funi.RightNotify); one more
+	// waits at its sender.
 	Notifications int
-	// Key is a key that was agreed on, whose lower 16 bits are the number of a key slot; 0: a random one. A fixed key is as secret as
-	// whoever agreed on it.
+	// Key is a key that was agreed on, whose lower 16 bits are the number of a key slot; 0: a
+	// random one. A fixed key is as secret as whoever agreed on it.
 	Key Key
-	// Absent opens the window as if it were suspended at once: operations on it wait at their senders until Resume.
+	// Absent opens the window as if it were suspended at once: operations on it wait at their
+	// senders until Resume.
 	Absent bool
 }
 
@@ -72,8 +75,9 @@ func (t Target) At(offset uint64) Target {
 	return t
 }
 
-// New returns the end of the process with the interface. random is where keys come from: crypto/rand's Reader, but in virtual time. drive lets
-// the card run, and returns an error when nobody is to wait any more. It returns ErrNone, and errors of random.
+// New returns the end of the process with the interface. random is where keys come from:
+// crypto/rand's Reader, but in virtual time. drive lets the card run, and returns an error when
+// nobody is to wait any more. It returns ErrNone, and errors of random.
 func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint, error) {
 	sizes := iface.Remote()
 	if sizes == (funi.RemoteSizes{}) {
@@ -89,11 +93,13 @@ func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint
 	return e, nil
 }
 
-// Use tells the endpoint of a segment that the process has registered with its card. Errors are those of funi.Segments.
+// Use tells the endpoint of a segment that the process has registered with its card. Errors are
+// those of funi.Segments.
 func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
 
-// Expose opens a window over memory that lies in a segment with the right Keyed. When it returns others may use it. Errors are ErrMemory,
-// ErrFull, ErrWindow, ErrUntold, and those of drive and random.
+// Expose opens a window over memory that lies in a segment with the right Keyed. When it returns
+// others may use it. Errors are ErrMemory, ErrFull, ErrWindow, ErrUntold, and those of drive and
+// random.
 func (e *Endpoint) Expose(memory []byte, o Options) (*Window, error) {
 	w, err := e.expose(memory, o)
 	if err != nil {
@@ -161,7 +167,8 @@ func (e *Endpoint) draw(fixed Key) (Key, error) {
 	return 0, ErrFull
 }
 
-// Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are ErrWindow, ErrUntold, and those of drive.
+// Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are
+// ErrWindow, ErrUntold, and those of drive.
 func (e *Endpoint) Revoke(w *Window) error {
 	if err := e.change("revoking", w, func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(w.Key), cookie) }); err != nil {
 		return err
@@ -172,13 +179,16 @@ func (e *Endpoint) Revoke(w *Window) error {
 	return nil
 }
 
-// Suspend has operations on a window wait at their senders, until Resume or Revoke. The first of them makes a notification with Absent, if the window has
-// room for one (Options.Notifications). From engine.Config.ConnectTimeout after that first one, 30 s as a rule, operations fail with ErrAbsent. Errors as for Revoke.
+// Suspend has operations on a window wait at their senders, until Resume or Revoke. The first of
+// them makes a notification with Absent, if the window has room for one (Options.Notifications).
+// From engine.Config.ConnectTimeout after that first one, 30 s as a rule, operations fail with
+// ErrAbsent. Errors as for Revoke.
 func (e *Endpoint) Suspend(w *Window) error {
 	return e.change("suspending", w, func(s *funi.Slot, cookie uint32) { s.SetSuspendWindow(uint64(w.Key), cookie) })
 }
 
-// Resume ends that. Whoever had locked the window has it no more, which frees what a dead process has locked. Errors as for Revoke.
+// Resume ends that. Whoever had locked the window has it no more, which frees what a dead process
+// has locked. Errors as for Revoke.
 func (e *Endpoint) Resume(w *Window) error {
 	return e.change("resuming", w, func(s *funi.Slot, cookie uint32) { s.SetResumeWindow(uint64(w.Key), cookie) })
 }
@@ -200,8 +210,9 @@ func (e *Endpoint) change(what string, w *Window, compose func(*funi.Slot, uint3
 // commandCookie is that of blocks that are not operations. One is under way at a time.
 const commandCookie = 1<<32 - 1
 
-// command commits a block that is no operation, and waits until the card has carried it out or given it back. What comes back of earlier operations is
-// read before, so the return ring has room to tell, unless much else comes back at that time.
+// command commits a block that is no operation, and waits until the card has carried it out or
+// given it back. What comes back of earlier operations is read before, so the return ring has room
+// to tell, unless much else comes back at that time.
 func (e *Endpoint) command(compose func(s *funi.Slot, cookie uint32)) (arctic.Reason, error) {
 	if err := e.retire(e.ops.upTo); err != nil {
 		return 0, err

@@ -20,11 +20,13 @@ var (
 	ErrWindow = errors.New("rma: no such window, or addresses beyond 48 bits, or notifications without the right")
 	// ErrTooLong: more bytes than a slot has room for, or than an operation may have.
 	ErrTooLong = errors.New("rma: more bytes than that operation may have")
-	// ErrUnread: as many notifications of others' puts are unread as the ring holds, so that the card can tell of nothing else.
+	// ErrUnread: as many notifications of others' puts are unread as the ring holds, so that the
+	// card can tell of nothing else.
 	ErrUnread = errors.New("rma: notifications of puts are unread; take them (Notification)")
 	// ErrSilent: a read whose answer nobody is told.
 	ErrSilent = errors.New("rma: a read is for its answer, which a silent operation has not; leave With.Silent out, or get into memory (Get)")
-	// ErrUntold: a change of a window or of a chain may have been refused, and the return ring had no room to tell.
+	// ErrUntold: a change of a window or of a chain may have been refused, and the return ring had
+	// no room to tell.
 	ErrUntold = errors.New("rma: more came back than the return ring holds, so it is not known whether the card has done it; revoke the window or join again")
 	// ErrID: the operation was waited for already, or never issued.
 	ErrID = errors.New("rma: no such operation is under way")
@@ -37,7 +39,8 @@ var (
 	ErrRange = errors.New("rma: not within the window")
 	// ErrRights: the window does not permit it.
 	ErrRights = errors.New("rma: the window does not permit it")
-	// ErrAbsent: the owner has suspended the window and has not brought it back for as long as its card lets others wait.
+	// ErrAbsent: the owner has suspended the window and has not brought it back for as long as its
+	// card lets others wait.
 	ErrAbsent = errors.New("rma: the window was suspended for too long")
 	// ErrLocked: another process has locked the window.
 	ErrLocked = errors.New("rma: the window is locked")
@@ -49,7 +52,8 @@ var (
 type Error struct {
 	Operation arctic.Operation
 	Node      uint16
-	Reason    arctic.Reason // ReasonNone: it came back undone, and the return ring had no room to say why
+	// ReasonNone: it came back undone, and the return ring had no room to say why
+	Reason arctic.Reason
 }
 
 // Error says what was being done, where, and what the card gave as the reason.

@@ -12,8 +12,9 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Two nodes of a job: node 1 exposes memory and does nothing else; node 0 counts there, and writes. The nodes are processes in virtual time here, and
-// share a variable; real ones send each other the target. README.md ("Memory of other processes") has how a real one begins.
+// Two nodes of a job: node 1 exposes memory and does nothing else; node 0 counts there, and writes.
+// The nodes are processes in virtual time here, and share a variable; real ones send each other the
+// target. ctl/manual/windows.md has how a real one begins.
 func Example() {
 	var target rma.Target
 	known, over := false, false
@@ -70,7 +71,8 @@ func Example() {
 	// 15, hello
 }
 
-// Two nodes that pass a number on: each sleeps until the other has written the next one into its memory, and writes the one after that.
+// Two nodes that pass a number on: each sleeps until the other has written the next one into its
+// memory, and writes the one after that.
 func ExampleEndpoint_Until() {
 	targets := make([]rma.Target, 2) // real nodes send them to each other
 	exposed := 0

@@ -1,6 +1,7 @@
 package rma_test
 
-// This file checks that operations which come back are told also when the return ring has no room for them.
+// This file checks that operations which come back are told also when the return ring has no room
+// for them.
 
 import (
 	"errors"
@@ -14,7 +15,8 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// manySlots runs a program on the first of two nodes, whose send queues hold more than the return ring, while the other has a window.
+// manySlots runs a program on the first of two nodes, whose send queues hold more than the return
+// ring, while the other has a window.
 func manySlots(t *testing.T, program func(n *node, w rma.Target) error) {
 	t.Helper()
 	var w *rma.Window
@@ -45,8 +47,9 @@ func manySlots(t *testing.T, program func(n *node, w rma.Target) error) {
 	}
 }
 
-// Rule (doc.go): an operation is complete once, and says why it was not carried out. Of 200 multicasts to 900 members the card takes 4 and gives the others back,
-// which is 132 more than the return ring holds: each is told once, naming its node, and what follows goes on.
+// Rule (doc.go): an operation is complete once, and says why it was not carried out. Of 200
+// multicasts to 900 members the card takes 4 and gives the others back, which is 132 more than the
+// return ring holds: each is told once, naming its node, and what follows goes on.
 func TestLostReturnsOfMulticasts(t *testing.T) {
 	const casts, taken = 200, 4 // engine.longLedgers
 	manySlots(t, func(n *node, w rma.Target) error {
@@ -99,7 +102,8 @@ func TestLostReturnsOfMulticasts(t *testing.T) {
 	})
 }
 
-// Rule (Quiet): it returns the failure of silent puts of which the card had no room to tell, and waits for no other; Wait returns that of one with an ID.
+// Rule (Quiet): it returns the failure of silent puts of which the card had no room to tell, and
+// waits for no other; Wait returns that of one with an ID.
 func TestLostReturnsOfPuts(t *testing.T) {
 	manySlots(t, func(n *node, w rma.Target) error {
 		unknown := make([]byte, 4096) // to the card

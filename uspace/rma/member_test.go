@@ -1,7 +1,8 @@
 package rma_test
 
-// This file is a process of the tests: a member of chains, or the one that sends along them. It is told what to do by lines on its standard input, and
-// says in lines what has become of it. It has a card of its own, or a daemon's.
+// This file is a process of the tests: a member of chains, or the one that sends along them. It is
+// told what to do by lines on its standard input, and says in lines what has become of it. It has a
+// card of its own, or a daemon's.
 
 import (
 	"bufio"
@@ -61,15 +62,16 @@ const (
 	chainKey   = 0x6368_6169_6e00_0000 // of each member's window, in key slot 0
 	chainBase  = 0x100000
 	chainBytes = 1 << 20
-	// ofChain is the part of the window that rounds of a chain write, by its number modulo 4: one chain has made tens of thousands of rounds
-	// while another waits for a member that is silent.
+	// ofChain is the part of the window that rounds of a chain write, by its number modulo 4: one
+	// chain has made tens of thousands of rounds while another waits for a member that is silent.
 	ofChain = chainBytes / 4
 	// roundBytes is what a put of a round has.
 	roundBytes = arctic.MaxMulticastBytes
 	mostRounds = ofChain / roundBytes
 	roundType  = 300 // of messages
-	// underWay is how many rounds of a chain are under way at once: more than the 16 copies that a member with at most one behind it takes at once, so that some
-	// wait before it. Those that a member had taken when it ended, and had not reported, name nobody.
+	// underWay is how many rounds of a chain are under way at once: more than the 16 copies that a
+	// member with at most one behind it takes at once, so that some wait before it. Those that a
+	// member had taken when it ended, and had not reported, name nobody.
 	underWay = 20
 )
 
@@ -101,7 +103,8 @@ type memberState struct {
 	rounds   map[uint16]uint32 // by chain
 }
 
-// leftCard names a copy of a multicast, or the report on one, by its receiver and the record of its origin, which no other has had.
+// leftCard names a copy of a multicast, or the report on one, by its receiver and the record of its
+// origin, which no other has had.
 type leftCard struct {
 	to, origin uint16
 	id         uint32
@@ -112,7 +115,8 @@ type memberCounts struct {
 	Messages int            // of rounds, each with its put
 	Copies   map[string]int // of multicasts, that left the card, by the node that they are for
 	Reports  int            // that left the card
-	Again    int            // of both, that had left before: their frame was lost, or the receiver's chain was full
+	// of both, that had left before: their frame was lost, or the receiver's chain was full
+	Again int
 }
 
 // sending is a chain on which rounds are under way.
@@ -245,7 +249,8 @@ func (m *memberState) drive() error {
 	return errors.Join(m.carrier.Err(), m.take())
 }
 
-// take takes the messages of rounds. The put of each is there, and comes no second time: its place is cleared.
+// take takes the messages of rounds. The put of each is there, and comes no second time: its place
+// is cleared.
 func (m *memberState) take() error {
 	iface := m.carrier.Interface()
 	for s := iface.Receive(funi.Request); s != nil; s = iface.Receive(funi.Request) {
@@ -299,8 +304,8 @@ func (m *memberState) serve() error {
 	}
 }
 
-// obey carries out a command: "chain" with a funi.Chain, "leave" a number, "send" a number of rounds along each chain that follows in JSON, "stop", "counts",
-// "clean".
+// obey carries out a command: "chain" with a funi.Chain, "leave" a number, "send" a number of
+// rounds along each chain that follows in JSON, "stop", "counts", "clean".
 func (m *memberState) obey(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -397,7 +402,8 @@ func (m *memberState) send(s *sending, r *roundSent) error {
 	return err
 }
 
-// completed takes what became of a put or a message. When one has failed no more are sent along that chain.
+// completed takes what became of a put or a message. When one has failed no more are sent along
+// that chain.
 func (m *memberState) completed(r *rma.Result) error {
 	for _, s := range m.sending {
 		sent := s.under[r.ID]

@@ -1,6 +1,7 @@
 package rma_test
 
-// This file compares sequences of operations with a model: a slice of bytes, rights, and who has the lock (designs/remote-memory.md, section 2).
+// This file compares sequences of operations with a model: a slice of bytes, rights, and who has
+// the lock (designs/remote-memory.md, section 2).
 
 import (
 	"bytes"
@@ -119,7 +120,8 @@ func element(e arctic.Element, b []byte) (u uint64, i int64, f float64) {
 	return u, i, f
 }
 
-// apply returns what an element becomes; false: no number says (an operation on floats some of which are none).
+// apply returns what an element becomes; false: no number says (an operation on floats some of
+// which are none).
 func apply(op arctic.Operation, e arctic.Element, is, a, b []byte) (becomes []byte, known bool) {
 	iu, ii, isF := element(e, is)
 	au, ai, aF := element(e, a)
@@ -170,7 +172,8 @@ func apply(op arctic.Operation, e arctic.Element, is, a, b []byte) (becomes []by
 			return nil, false
 		}
 		if u = math.Float64bits(f); e == arctic.Float32 {
-			u = uint64(math.Float32bits(float32(f))) // both are exact in 64 bits, so this rounds once
+			// both are exact in 64 bits, so this rounds once
+			u = uint64(math.Float32bits(float32(f)))
 			if op == arctic.RemoteAdd {
 				u = uint64(math.Float32bits(float32(isF) + float32(aF)))
 			}
@@ -208,7 +211,8 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 		switch end := min(s.at+s.size, modelSize); {
 		case err != nil:
 			return err
-		case want != nil && m.rights&funi.RightWrite != 0 && m.lock <= 0 && s.size > 32 && s.at < end: // of many packets some may be there although the last is refused
+		// of many packets some may be there although the last is refused
+		case want != nil && m.rights&funi.RightWrite != 0 && m.lock <= 0 && s.size > 32 && s.at < end:
 			copy(m.memory[s.at:end], n.there[s.at:end])
 			return nil
 		case want != nil:
@@ -318,7 +322,8 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 	return nil
 }
 
-// Rule: operations do what they say and nothing else, whatever came before: answers, failures and memory are those of the model.
+// Rule: operations do what they say and nothing else, whatever came before: answers, failures and
+// memory are those of the model.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rights := funi.WindowRights(rapid.IntRange(1, 7).Draw(rt, "rights")) | funi.WindowRights(rapid.SampledFrom([]int{0, 7}).Draw(rt, "all"))

@@ -1,6 +1,7 @@
 package rma_test
 
-// This file moves a process from card to card, over daemons and AF_XDP, while others change its memory and it changes theirs.
+// This file moves a process from card to card, over daemons and AF_XDP, while others change its
+// memory and it changes theirs.
 
 import (
 	"context"
@@ -20,8 +21,8 @@ import (
 	"github.com/funet/funet/uspace/rma"
 )
 
-// adder adds 1 to a counter of another node, as often and as fast as the card takes it, and notes what was there: of all who add, each must find
-// another number.
+// adder adds 1 to a counter of another node, as often and as fast as the card takes it, and notes
+// what was there: of all who add, each must find another number.
 type adder struct {
 	e      *rma.Endpoint
 	target rma.Target
@@ -50,7 +51,8 @@ func (a *adder) turn(more bool) error {
 	return nil
 }
 
-// whole checks that the numbers that were found are those from 0 on, each once, and are as many as the counter says.
+// whole checks that the numbers that were found are those from 0 on, each once, and are as many as
+// the counter says.
 func whole(t *testing.T, what string, counter uint64, found ...[]uint64) {
 	t.Helper()
 	seen := make([]bool, counter)
@@ -69,8 +71,9 @@ func whole(t *testing.T, what string, counter uint64, found ...[]uint64) {
 	}
 }
 
-// Rule: a context moves between the cards of three hosts, and comes back, with its windows and keys, while two others add to a counter in its
-// memory and it adds to one of theirs: each addition is carried out once and answered, and the process notices nothing but the pause
+// Rule: a context moves between the cards of three hosts, and comes back, with its windows and
+// keys, while two others add to a counter in its memory and it adds to one of theirs: each addition
+// is carried out once and answered, and the process notices nothing but the pause
 // (designs/remote-memory.md, section 5).
 func TestMoveBetweenHosts(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 3})
@@ -156,7 +159,8 @@ func TestMoveBetweenHosts(t *testing.T) {
 		quiet.Done()
 		waiting := make(chan struct{})
 		go func() { quiet.Wait(); close(waiting) }()
-		for err == nil { // what others send is answered by the card; drive notices the end of the daemon
+		// what others send is answered by the card; drive notices the end of the daemon
+		for err == nil {
 			select {
 			case <-waiting:
 				if node == 1 {

@@ -15,21 +15,26 @@ type ID uint32
 
 // With says how an operation is to be done. The zero value of a put is one that is silent.
 type With struct {
-	// Ack has the put told by its ID when it is complete. Without, it is counted (Quiet), and told only by the error of Quiet.
+	// Ack has the put told by its ID when it is complete. Without, it is counted (Quiet), and told
+	// only by the error of Quiet.
 	Ack bool
-	// Silent has a get, or an operation of Apply, counted and told as a put without Ack is, and the ID is 0. What is got is in memory after Quiet; an
-	// operation answers nothing, and one that is for its answer alone, arctic.RemoteRead, is refused (ErrSilent). Nothing to a put.
+	// Silent has a get, or an operation of Apply, counted and told as a put without Ack is, and the
+	// ID is 0. What is got is in memory after Quiet; an operation answers nothing, and one that is
+	// for its answer alone, arctic.RemoteRead, is refused (ErrSilent). Nothing to a put.
 	Silent bool
-	// Ordered has the operation leave when all others to its node are complete: issuing it waits for them, as Fence does.
+	// Ordered has the operation leave when all others to its node are complete: issuing it waits
+	// for them, as Fence does.
 	Ordered bool
-	// Notify tells the owner of the window when all data of the put is there, with Tag (Endpoint.Notification there). The window has to permit it.
+	// Notify tells the owner of the window when all data of the put is there, with Tag
+	// (Endpoint.Notification there). The window has to permit it.
 	Notify bool
 	Tag    uint64
 	// Signal changes a word of 64 bits when all data of the put is there; nil: none does.
 	Signal *Signal
 }
 
-// Signal is a word of 64 bits that a put changes when its data is there, as OpenSHMEM's put with signal does. Its window permits atomics.
+// Signal is a word of 64 bits that a put changes when its data is there, as OpenSHMEM's put with
+// signal does. Its window permits atomics.
 type Signal struct {
 	Target      // of the node to which the put goes
 	Add    bool // add Value; else write it
@@ -55,11 +60,13 @@ type operations struct {
 	failed   error         // the first failure of a silent operation since Quiet
 	refused  arctic.Reason // of the last command; arctic.ReasonNone: it was carried out
 	returned uint64        // operations that the card gave back without a completion
-	// Of those that came back and found no room in the return ring: how many there were, and how many are not settled yet (settle).
+	// Of those that came back and found no room in the return ring: how many there were, and how
+	// many are not settled yet (settle).
 	lost, unsettled uint32
 	upTo            uint64 // how many slots were committed up to the last operation
-	// For Fence, by nodes modulo fenceNodes: how many with an ID are under way, and the number, from 1 on, of the last silent one. Those up to
-	// the number quiet are complete: the card tells of silent ones how many are, not which.
+	// For Fence, by nodes modulo fenceNodes: how many with an ID are under way, and the number,
+	// from 1 on, of the last silent one. Those up to the number quiet are complete: the card tells
+	// of silent ones how many are, not which.
 	asked  [fenceNodes]int
 	silent [fenceNodes]uint64
 	quiet  uint64
@@ -77,7 +84,8 @@ type record struct {
 	operation arctic.Operation
 }
 
-// numbers are those of free records. The one that has been free longest is taken first, so that an ID comes again late.
+// numbers are those of free records. The one that has been free longest is taken first, so that an
+// ID comes again late.
 type numbers struct {
 	list     [funi.MaxRequests]uint16
 	first, n int
@@ -138,9 +146,10 @@ func (r *Result) Uint64() uint64 { return binary.LittleEndian.Uint64(r.Answer[:]
 // Uint32 returns the first element of the answer, of 32 bits.
 func (r *Result) Uint32() uint32 { return binary.LittleEndian.Uint32(r.Answer[:]) }
 
-// Put writes data to a target. Data of up to 64 bytes, less the trailer's, is copied at once (PutNow); more lies in a segment with the right Source
-// and stays as it is until the put is complete. Without With.Ack the ID is 0. Errors are ErrMemory, ErrTooLong for more than 64 MiB, and
-// those of drive; what the card there finds comes with the completion.
+// Put writes data to a target. Data of up to 64 bytes, less the trailer's, is copied at once
+// (PutNow); more lies in a segment with the right Source and stays as it is until the put is
+// complete. Without With.Ack the ID is 0. Errors are ErrMemory, ErrTooLong for more than 64 MiB,
+// and those of drive; what the card there finds comes with the completion.
 func (e *Endpoint) Put(t Target, data []byte, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: uint64(t.Key), Address: t.Address, Trailer: with.trailer(), Ack: true}}
 	if len(data)+o.Trailer.Words()*arctic.WordSize <= arctic.MaxRemoteBytes {
@@ -164,8 +173,9 @@ func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 	return e.Put(t, data, with)
 }
 
-// Get reads bytes of a target into memory, which lies in a segment with the right Keyed. When the operation is complete they are there. Errors are
-// ErrMemory, ErrTooLong, and those of drive; with With.Silent the get's failure is Quiet's.
+// Get reads bytes of a target into memory, which lies in a segment with the right Keyed. When the
+// operation is complete they are there. Errors are ErrMemory, ErrTooLong, and those of drive; with
+// With.Silent the get's failure is Quiet's.
 func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: uint64(t.Key), Address: t.Address}, Length: len(into)}
 	if len(into) > 0 {
@@ -178,10 +188,13 @@ func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 	return e.issue("getting", t, &o, with, with.Silent)
 }
 
-// Apply carries out an operation on elements at a target, atomically on each: arctic.RemoteWrite to RemoteMaskedSwap but for RemoteGet. Operands are
-// those of all elements in little-endian order, for a compare-and-swap first all that are compared. What the elements were is the
-// Result's Answer, but for RemoteWrite, which answers nothing: it needs the right to write only. RemoteRead has bytes, how many are read, instead of operands. Several elements, at most 4, can only be read, written,
-// added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong, ErrSilent, and those of drive.
+// Apply carries out an operation on elements at a target, atomically on each: arctic.RemoteWrite to
+// RemoteMaskedSwap but for RemoteGet. Operands are those of all elements in little-endian order,
+// for a compare-and-swap first all that are compared. What the elements were is the Result's
+// Answer, but for RemoteWrite, which answers nothing: it needs the right to write only. RemoteRead
+// has bytes, how many are read, instead of operands. Several elements, at most 4, can only be read,
+// written, added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong,
+// ErrSilent, and those of drive.
 func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, operands []byte, bytes int, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key), Address: t.Address, Operands: operands,
 		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent, Ack: op == arctic.RemoteWrite || with.Silent}}
@@ -212,7 +225,8 @@ func (e *Endpoint) Read(t Target) (ID, error) {
 	return e.Apply(t, arctic.RemoteRead, arctic.Uint64, nil, 8, With{})
 }
 
-// CompareSwap writes a number of 64 bits to a target if there is the one that it is compared with. What it was is the answer.
+// CompareSwap writes a number of 64 bits to a target if there is the one that it is compared with.
+// What it was is the answer.
 func (e *Endpoint) CompareSwap(t Target, compare, swap uint64) (ID, error) {
 	return e.apply64(t, arctic.RemoteCompareSwap, compare, swap)
 }
@@ -264,7 +278,8 @@ func (e *Endpoint) commit(id ID, op arctic.Operation) {
 	}
 }
 
-// record waits until there is room for an operation and all that was lost is settled, and returns a slot for it, its ID, 0 if it is silent, and its cookie.
+// record waits until there is room for an operation and all that was lost is settled, and returns a
+// slot for it, its ID, 0 if it is silent, and its cookie.
 func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
 	e.Poll()
@@ -287,7 +302,8 @@ func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *fu
 	return s, id, cookie, nil
 }
 
-// forget frees the record of the operation that has been complete longest and whose outcome nobody has asked for, or returns false.
+// forget frees the record of the operation that has been complete longest and whose outcome nobody
+// has asked for, or returns false.
 func (n *operations) forget() bool {
 	id := n.done.pop()
 	if id != 0 {

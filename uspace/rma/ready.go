@@ -14,8 +14,10 @@ const (
 	lastPause  = 100 * time.Millisecond
 )
 
-// Ready lets the card run until the window of a target is there: its owner has exposed it. Now is the card's clock, in nanoseconds. It sends one packet after 1 ms, 2 ms
-// and so on up to each 100 ms; the window need not permit anything. Errors are that the node cannot be reached, and those of drive, which ends the wait.
+// Ready lets the card run until the window of a target is there: its owner has exposed it. Now is
+// the card's clock, in nanoseconds. It sends one packet after 1 ms, 2 ms and so on up to each 100
+// ms; the window need not permit anything. Errors are that the node cannot be reached, and those of
+// drive, which ends the wait.
 func (e *Endpoint) Ready(t Target, now func() int64) error {
 	for n := 0; ; n++ {
 		id, err := e.Get(t, nil, With{})
@@ -34,8 +36,9 @@ func (e *Endpoint) Ready(t Target, now func() int64) error {
 	}
 }
 
-// Absence says what the outcome of a get of no bytes means for who waits for its window: after which time to ask again, when n times were in vain before; or 0 and nil,
-// the window is there; or 0 and an error, it cannot be found out.
+// Absence says what the outcome of a get of no bytes means for who waits for its window: after
+// which time to ask again, when n times were in vain before; or 0 and nil, the window is there; or
+// 0 and an error, it cannot be found out.
 func Absence(err error, n int) (again time.Duration, _ error) {
 	switch {
 	case err == nil, errors.Is(err, ErrRights), errors.Is(err, ErrRange), errors.Is(err, ErrLocked), errors.Is(err, ErrAbsent):

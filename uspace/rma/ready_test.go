@@ -13,8 +13,9 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule: Ready ends soon after the window is exposed, whatever it permits, and at the latest a pause later; meanwhile it sends few packets; where nothing is exposed it ends with
-// the error of drive. Without it an operation fails at once.
+// Rule: Ready ends soon after the window is exposed, whatever it permits, and at the latest a pause
+// later; meanwhile it sends few packets; where nothing is exposed it ends with the error of drive.
+// Without it an operation fails at once.
 func TestReady(t *testing.T) {
 	const key, after = 0x77_0003, int64(2 * time.Second)
 	run(t, 2, sim.EthernetConfig{}, func(n *node) error {

@@ -1,6 +1,7 @@
 package rma_test
 
-// This file holds the rules of the library (doc.go; designs/remote-memory.md, section 3), between processes of clusters in virtual time.
+// This file holds the rules of the library (doc.go; designs/remote-memory.md, section 3), between
+// processes of clusters in virtual time.
 
 import (
 	"bytes"
@@ -87,7 +88,8 @@ func run(t *testing.T, nodes int, net sim.EthernetConfig, program func(n *node) 
 	return k
 }
 
-// owned runs a program on node 0 while node 1 has a window over its memory, which ends when the program has.
+// owned runs a program on node 0 while node 1 has a window over its memory, which ends when the
+// program has.
 func owned(t *testing.T, o rma.Options, program func(n *node, w rma.Target, memory []byte) error) {
 	t.Helper()
 	var w *rma.Window
@@ -109,7 +111,8 @@ func owned(t *testing.T, o rma.Options, program func(n *node, w rma.Target, memo
 	})
 }
 
-// Rule: what is put can be got, of any length; operations answer what was there; and silent puts are there after Quiet (doc.go).
+// Rule: what is put can be got, of any length; operations answer what was there; and silent puts
+// are there after Quiet (doc.go).
 func TestOperations(t *testing.T) {
 	owned(t, rma.Options{Address: at}, func(n *node, w rma.Target, there []byte) error {
 		for _, size := range []int{0, 1, 8, 64, 65, 2000, 4096} {
@@ -138,7 +141,8 @@ func TestOperations(t *testing.T) {
 			issue func() (rma.ID, error)
 			was   uint64
 		}{
-			{func() (rma.ID, error) { return n.Swap(w.At(8), 5) }, 0}, // what the puts left, which is not looked at
+			// what the puts left, which is not looked at
+			{func() (rma.ID, error) { return n.Swap(w.At(8), 5) }, 0},
 			{func() (rma.ID, error) { return n.Add(w.At(8), 7) }, 5},
 			{func() (rma.ID, error) { return n.CompareSwap(w.At(8), 13, 1) }, 12},
 			{func() (rma.ID, error) { return n.CompareSwap(w.At(8), 12, 20) }, 12},
@@ -356,8 +360,8 @@ func TestResumeFreesLock(t *testing.T) {
 	})
 }
 
-// Rule: notifications tell of puts when their data is there, with the tag, and no more than the window has credit for are under way; a signal
-// counts them.
+// Rule: notifications tell of puts when their data is there, with the tag, and no more than the
+// window has credit for are under way; a signal counts them.
 func TestNotificationsAndSignals(t *testing.T) {
 	const puts = 50
 	var w *rma.Window
@@ -400,7 +404,8 @@ func TestNotificationsAndSignals(t *testing.T) {
 	})
 }
 
-// Rule: results are told once, by Next in the order of completion or by Wait, also when more operations are issued than there are records.
+// Rule: results are told once, by Next in the order of completion or by Wait, also when more
+// operations are issued than there are records.
 func TestNextAndWait(t *testing.T) {
 	owned(t, rma.Options{}, func(n *node, w rma.Target, there []byte) error {
 		sum := uint64(0)
@@ -490,8 +495,8 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// Rule: an operation that takes long delays no others, however many there are, and what became of it is told (Next): records go to others when they are
-// free, not in turn.
+// Rule: an operation that takes long delays no others, however many there are, and what became of
+// it is told (Next): records go to others when they are free, not in turn.
 func TestLongOperationIsTold(t *testing.T) {
 	var windows [2]*rma.Window
 	ready, resume, over := false, false, false
@@ -546,7 +551,8 @@ func TestLongOperationIsTold(t *testing.T) {
 	})
 }
 
-// Rule: who wants a window that is not present waits, and its owner is told and brings it back: an owner may page its memory, and exposes what is not there yet.
+// Rule: who wants a window that is not present waits, and its owner is told and brings it back: an
+// owner may page its memory, and exposes what is not there yet.
 func TestOwnerBringsWindowsBack(t *testing.T) {
 	const rounds = 20
 	var w *rma.Window
@@ -595,8 +601,9 @@ func TestOwnerBringsWindowsBack(t *testing.T) {
 	})
 }
 
-// Rule: Until returns when others have written what it waits for, as soon as that is there: nothing but the write tells the process. It stops asking for
-// writes afterwards, and ends with the error of drive.
+// Rule: Until returns when others have written what it waits for, as soon as that is there: nothing
+// but the write tells the process. It stops asking for writes afterwards, and ends with the error
+// of drive.
 func TestUntil(t *testing.T) {
 	const naps = time.Second // of a process that looks in vain
 	var w *rma.Window
@@ -649,8 +656,9 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// Rule (With.Silent): silent gets and operations have no ID and are not told; what was got is there after Quiet, and after Fence, and what was added is added once.
-// A failure is Quiet's, once. A read that nobody is told is refused.
+// Rule (With.Silent): silent gets and operations have no ID and are not told; what was got is there
+// after Quiet, and after Fence, and what was added is added once. A failure is Quiet's, once. A
+// read that nobody is told is refused.
 func TestSilent(t *testing.T) {
 	owned(t, rma.Options{}, func(n *node, w rma.Target, there []byte) error {
 		for i := range there[:4096] {
@@ -711,8 +719,8 @@ func TestSilent(t *testing.T) {
 	})
 }
 
-// Rule: Fence and With.Ordered wait for operations on their own node, and not for one that another node's suspended window holds up; silent operations of both wait
-// together (Fence).
+// Rule: Fence and With.Ordered wait for operations on their own node, and not for one that another
+// node's suspended window holds up; silent operations of both wait together (Fence).
 func TestFenceOfOneNode(t *testing.T) {
 	for name, silent := range map[string]bool{"told": false, "silent": true} {
 		t.Run(name, func(t *testing.T) {

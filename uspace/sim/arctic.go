@@ -3,12 +3,12 @@ package sim
 // This file is the Arctic model (thesis 5.6, 6.1.4): routers whose input sections have
 // three packet buffers each, and the last one takes only packets of high priority.
 //
-// The journey of a packet: it waits at the output section that it wants, high priority
-// first, then by age, until the link is idle and the section's count of free buffers at
-// the far end allows it. Its head is at the next input section a wire delay later and
-// passes through the router in the flow-through time, while its tail may still be under
-// way (virtual cut-through). When the tail has left, the buffer that held the packet is free, and a wire delay later the
-// output section that feeds the buffer knows. A packet never vanishes.
+// The journey of a packet: it waits at the output section that it wants, high priority first, then
+// by age, until the link is idle and the section's count of free buffers at the far end allows it.
+// Its head is at the next input section a wire delay later and passes through the router in the
+// flow-through time, while its tail may still be under way (virtual cut-through). When the tail has
+// left, the buffer that held the packet is free, and a wire delay later the output section that
+// feeds the buffer knows. A packet never vanishes.
 
 import (
 	"fmt"
@@ -28,11 +28,12 @@ type ArcticConfig struct {
 	// MTU is the longest frame, less its Ethernet header, in bytes; 0: 1500. A frame
 	// takes one buffer, whatever its length, and a cycle for each 32-bit word.
 	MTU int
-	// Bare counts only the packets of a frame towards its time on a link, and one packet header for a frame without
-	// packets: on the papers' network a packet was its own frame, and FUNet's frame header does not travel (design idea
-	// 7).
+	// Bare counts only the packets of a frame towards its time on a link, and one packet header for
+	// a frame without packets: on the papers' network a packet was its own frame, and FUNet's frame
+	// header does not travel (design idea 7).
 	Bare bool
-	// Weightless: words take no time on links, because the cards count them in what they take to send.
+	// Weightless: words take no time on links, because the cards count them in what they take to
+	// send.
 	Weightless bool
 	// OneLevel switches the second priority level off: no buffer is reserved and no
 	// packet goes before an older one. It is there to show the deadlock of thesis 2.10.

@@ -3,7 +3,8 @@ package sim
 // This file is a card's port on the Arctic model: the Input Port Buffer and the
 // Transmitter of thesis 5.6.1. It implements port.Port.
 //
-// A frame has high priority if it carries replies, or nothing but acknowledgments: both must never wait for requests.
+// A frame has high priority if it carries replies, or nothing but acknowledgments: both must never
+// wait for requests.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -23,8 +24,9 @@ type ArcticPort struct {
 // FrameSize returns the longest frame that the port sends.
 func (p *ArcticPort) FrameSize() int { return p.net.pool.size }
 
-// Receive lends frames that have arrived, high priority first. Their buffers are free at once: a card that has nothing
-// more to do sleeps with the frames still lent, and frames that wait behind those would never wake the card.
+// Receive lends frames that have arrived, high priority first. Their buffers are free at once: a
+// card that has nothing more to do sleeps with the frames still lent, and frames that wait behind
+// those would never wake the card.
 func (p *ArcticPort) Receive(frames [][]byte) int {
 	p.lent, p.loan = 0, [2]int{}
 	for level := 1; level >= 0; level-- {
@@ -54,7 +56,8 @@ func (p *ArcticPort) Release() {
 	p.lent, p.loan = 0, [2]int{}
 }
 
-// Reserve returns a buffer for one frame, or nil while as many frames wait as the Transmitter holds.
+// Reserve returns a buffer for one frame, or nil while as many frames wait as the Transmitter
+// holds.
 func (p *ArcticPort) Reserve() []byte {
 	a := p.net
 	if p.held == none {
@@ -66,8 +69,8 @@ func (p *ArcticPort) Reserve() []byte {
 	return a.pool.frames[p.held].data
 }
 
-// Commit lets a frame wait for the link. The frame's route field names the destination card, whose route bits are looked
-// up here.
+// Commit lets a frame wait for the link. The frame's route field names the destination card, whose
+// route bits are looked up here.
 func (p *ArcticPort) Commit(n int) {
 	a, i := p.net, p.held
 	p.held = none

@@ -16,8 +16,8 @@ import (
 // Port is a port of a simulated network: *EthernetPort or *ArcticPort.
 type Port interface {
 	port.Port
-	// attach says which card to wake when frames arrive; nil: none, and the frames are lost. The frames that the port
-	// held for the card before are lost, too.
+	// attach says which card to wake when frames arrive; nil: none, and the frames are lost. The
+	// frames that the port held for the card before are lost, too.
 	attach(c *Card)
 }
 
@@ -85,7 +85,8 @@ func (c *Card) Leave() {
 	c.Crash()
 }
 
-// SetLimit tells the card how long frames to another card may be; see engine.Card. A card that is down ignores it.
+// SetLimit tells the card how long frames to another card may be; see engine.Card. A card that is
+// down ignores it.
 func (c *Card) SetLimit(to, bytes int) {
 	if c.engine != nil {
 		c.engine.SetLimit(uint16(to), bytes)
@@ -93,8 +94,8 @@ func (c *Card) SetLimit(to, bytes int) {
 	}
 }
 
-// Tell has something done to the card's engine after its next step, which another one follows, as a card is told what happens elsewhere (package card). A card that
-// is down ignores it.
+// Tell has something done to the card's engine after its next step, which another one follows, as a
+// card is told what happens elsewhere (package card). A card that is down ignores it.
 func (c *Card) Tell(do func(*engine.Card)) {
 	if c.engine != nil {
 		c.told = append(c.told, do)
@@ -105,8 +106,8 @@ func (c *Card) Tell(do func(*engine.Card)) {
 // Pause keeps the card, not its processes, from running until the given time.
 func (c *Card) Pause(until int64) { c.free = max(c.free, until) }
 
-// Slow makes each step of the card, and everything that its processes do, take the given number of times as long; 1 is
-// full speed.
+// Slow makes each step of the card, and everything that its processes do, take the given number of
+// times as long; 1 is full speed.
 func (c *Card) Slow(times int) { c.slow = int64(max(times, 1)) }
 
 // wake lets the card run at the given time or as soon after as it can.
@@ -197,9 +198,10 @@ func (c *Card) Detach(p *Process) {
 	c.wake(c.world.now)
 }
 
-// SwitchOut takes a process off the card, as a context switch of the operating system does (thesis 4.2). The process
-// stops at once. Its context leaves when no packet of the process is in flight, and then out is called, which may be
-// nil. SwitchIn may be called at any time and brings the process back.
+// SwitchOut takes a process off the card, as a context switch of the operating system does (thesis
+// 4.2). The process stops at once. Its context leaves when no packet of the process is in flight,
+// and then out is called, which may be nil. SwitchIn may be called at any time and brings the
+// process back.
 func (c *Card) SwitchOut(p *Process, out func()) {
 	if p.ended || p.stopped || p.card != c {
 		return
@@ -230,7 +232,8 @@ func (c *Card) SwitchOut(p *Process, out func()) {
 // switchLook is how often the operating system looks whether a switch is over, in ns.
 const switchLook = 20_000
 
-// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to. A process that has moved is another card's to bring back.
+// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to. A process
+// that has moved is another card's to bring back.
 func (c *Card) SwitchIn(p *Process) {
 	if !p.stopped || p.ended || p.move != nil || p.card != c {
 		return

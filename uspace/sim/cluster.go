@@ -23,8 +23,8 @@ type ClusterOptions struct {
 	Nodes    int
 	Slots    int                  // of each queue; 0: 64
 	Tune     func(*engine.Config) // nil: native
-	// Neighbours says which nodes a node has routes to; nil: all. A card needs some hundred bytes for each other card
-	// that it knows.
+	// Neighbours says which nodes a node has routes to; nil: all. A card needs some hundred bytes
+	// for each other card that it knows.
 	Neighbours func(node int) []int
 }
 
@@ -96,8 +96,8 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 	return k, nil
 }
 
-// Finish runs until every program has returned. It returns the first error of a program, or an error if they take longer
-// than the given virtual time.
+// Finish runs until every program has returned. It returns the first error of a program, or an
+// error if they take longer than the given virtual time.
 func (k *Cluster) Finish(limit time.Duration) error {
 	left := 0
 	all := func() bool {

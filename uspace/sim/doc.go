@@ -1,13 +1,13 @@
 // Package sim is virtual time for FUNet: cards, networks and programs whose outcome is
 // a function of a seed. The cards are package engine's, the ones that ship.
 //
-// The journey of a run: a World holds one queue of events. A Process runs a program as
-// a coroutine until it calls Drive, Wait or Sleep, which put its next turn into the
-// queue. If it has written anything for its card, a step of the card goes there too. The step sends
-// frames through a port, whose network puts their arrivals there: over the Ethernet
-// model (bandwidth, delay, bounded queues, and every fault; with the switch of direct ports where there is a Switch) or the Arctic model
-// (routers with three buffers an input, credits, virtual cut-through). An arrival lets
-// the receiving card step, and what the card published wakes the process.
+// The journey of a run: a World holds one queue of events. A Process runs a program as a coroutine
+// until it calls Drive, Wait or Sleep, which put its next turn into the queue. If it has written
+// anything for its card, a step of the card goes there too. The step sends frames through a port,
+// whose network puts their arrivals there: over the Ethernet model (bandwidth, delay, bounded
+// queues, and every fault; with the switch of direct ports where there is a Switch) or the Arctic
+// model (routers with three buffers an input, credits, virtual cut-through). An arrival lets the
+// receiving card step, and what the card published wakes the process.
 //
 // Rules:
 //   - Time is virtual nanoseconds. Only these take time: a look of a
@@ -17,8 +17,8 @@
 //     program runs at a time, and only the queue decides which: no other goroutine is ever
 //     runnable, no map is iterated, no clock is read. So a run depends only on its
 //     options, on any machine and at any GOMAXPROCS; World.Hash tells two runs apart.
-//   - A card is stepped only when it asked for a step, a frame arrived, or its process
-//     wrote something: a run that completes also shows that the time that engine.Card.Step returns is
+//   - A card is stepped only when it asked for a step, a frame arrived, or its process wrote
+//     something: a run that completes also shows that the time that engine.Card.Step returns is
 //     right.
 //   - Cards and processes can be destroyed, made anew, paused and slowed down at any
 //     event. Frames outlive them.

@@ -2,9 +2,10 @@ package sim
 
 // This file is the Ethernet model: a switch with a link to every card.
 //
-// The journey of a frame: EthernetPort.Flush puts it on the card's link, behind the frames that the link still carries.
-// At the switch the faults decide its fate. Then it waits in the queue of the receiver's link, or is lost because the
-// queue is full. At the far end the receive ring takes the frame, or loses it because the ring is full.
+// The journey of a frame: EthernetPort.Flush puts it on the card's link, behind the frames that the
+// link still carries. At the switch the faults decide its fate. Then it waits in the queue of the
+// receiver's link, or is lost because the queue is full. At the far end the receive ring takes the
+// frame, or loses it because the ring is full.
 
 import (
 	"math/rand/v2"
@@ -20,9 +21,9 @@ type EthernetConfig struct {
 	// take; 0: 1 us.
 	Delay time.Duration
 	MTU   int // Ethernet payload in bytes; 0: 1500
-	// Transmit is how many frames the transmit ring holds, and Receive how many the receive ring holds. The queue of a
-	// switch's link holds the bytes of Switch frames of full size. A full transmit ring holds the card up; the others
-	// lose frames. 0: 256, 1024 and 256.
+	// Transmit is how many frames the transmit ring holds, and Receive how many the receive ring
+	// holds. The queue of a switch's link holds the bytes of Switch frames of full size. A full
+	// transmit ring holds the card up; the others lose frames. 0: 256, 1024 and 256.
 	Transmit, Switch, Receive int
 	Faults                    Faults
 }
@@ -84,11 +85,13 @@ func (e *Ethernet) Plug() *EthernetPort {
 // Address returns the Ethernet address of a port, locally administered.
 func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byte(port)} }
 
-// Listen shows hear each frame that a card sends, before any fault; with a Switch, each that goes from host to host. hear must not keep the frame.
+// Listen shows hear each frame that a card sends, before any fault; with a Switch, each that goes
+// from host to host. hear must not keep the frame.
 func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
 
-// Inject sends a frame that no card has sent to the card with its destination address, if there is one; with a Switch, to the host
-// with that address. The frame must not be longer than the network's frames.
+// Inject sends a frame that no card has sent to the card with its destination address, if there is
+// one; with a Switch, to the host with that address. The frame must not be longer than the
+// network's frames.
 func (e *Ethernet) Inject(frame []byte) {
 	to := e.lookup(frame)
 	if e.between != nil {
@@ -102,7 +105,8 @@ func (e *Ethernet) Inject(frame []byte) {
 	}
 }
 
-// UnderWay returns how many frames the network holds, including those in receive rings that are not lent to the card.
+// UnderWay returns how many frames the network holds, including those in receive rings that are not
+// lent to the card.
 func (e *Ethernet) UnderWay() int {
 	n := e.pool.live()
 	for _, p := range e.ports {

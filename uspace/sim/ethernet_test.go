@@ -30,8 +30,8 @@ func post(p *sim.EthernetPort, to, n int, mark uint32) bool {
 	return true
 }
 
-// listen makes a card on the port that is up but knows nobody, or only the given, so that frames are kept
-// for the test: its engine drops and counts what it receives.
+// listen makes a card on the port that is up but knows nobody, or only the given, so that frames
+// are kept for the test: its engine drops and counts what it receives.
 func listen(t *testing.T, w *sim.World, p *sim.EthernetPort, peers ...engine.Peer) *sim.Card {
 	t.Helper()
 	c := w.NewCard(p)
@@ -132,8 +132,9 @@ func TestChances(t *testing.T) {
 	within("carried", e.Carried, n*9/10*11/10)
 }
 
-// Every damage that the model does is found by the checksum or the length check of
-// package arctic, or because the frame is then of another card or for another: a damaged frame is lost, not delivered.
+// Every damage that the model does is found by the checksum or the length check of package arctic,
+// or because the frame is then of another card or for another: a damaged frame is lost, not
+// delivered.
 func TestDamageIsFound(t *testing.T) {
 	w := sim.NewWorld(sim.Options{})
 	e := w.NewEthernet(sim.EthernetConfig{Seed: 2, Receive: 1 << 20, Faults: sim.Faults{Corrupt: 1}})

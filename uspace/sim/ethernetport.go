@@ -29,8 +29,8 @@ func (p *EthernetPort) FrameSize() int {
 	return p.net.pool.size
 }
 
-// Limit makes the port carry only frames of at most the given number of bytes, fewer than the network carries: it sends
-// no longer ones, and loses those that it receives.
+// Limit makes the port carry only frames of at most the given number of bytes, fewer than the
+// network carries: it sends no longer ones, and loses those that it receives.
 func (p *EthernetPort) Limit(bytes int) { p.longest = bytes }
 
 // Receive lends frames that have arrived.
@@ -125,7 +125,8 @@ func (p *EthernetPort) happen(_, arg uint64) bool {
 	case e.pool.frames[i].n > p.FrameSize():
 		e.Lost.Fault++
 		e.pool.give(i)
-	case p.in.n-p.lent >= e.cfg.Receive: // a card sleeps with frames lent, and a ring that is full of them would never wake it
+	// a card sleeps with frames lent, and a ring that is full of them would never wake it
+	case p.in.n-p.lent >= e.cfg.Receive:
 		e.Lost.Receive++
 		e.pool.give(i)
 	default:

@@ -38,7 +38,8 @@ func exchange(p *sim.Process) error {
 	return e.Barrier()
 }
 
-// The engine that ships, on a network in virtual time: the same options give the same run, on any machine.
+// The engine that ships, on a network in virtual time: the same options give the same run, on any
+// machine.
 func Example() {
 	for range 2 {
 		k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 2, Net: sim.EthernetConfig{Seed: 1}}, exchange)
@@ -56,7 +57,8 @@ func Example() {
 	// there and back in 53200 virtual ns
 }
 
-// The same program on the machine of the thesis: its processor, bus, cards and links take their time.
+// The same program on the machine of the thesis: its processor, bus, cards and links take their
+// time.
 func ExampleNewPacedCluster() {
 	p, err := hwprofiles.Load("sbus-arctic")
 	if err != nil {

@@ -86,8 +86,8 @@ func (e *Ethernet) damage(f *frame) {
 	}
 }
 
-// Cut loses every frame from a port of From to a port of To. A partition is two cuts, one in each direction; a single
-// cut is an asymmetric failure.
+// Cut loses every frame from a port of From to a port of To. A partition is two cuts, one in each
+// direction; a single cut is an asymmetric failure.
 type Cut struct {
 	From, To Set
 	id       uint64
@@ -133,8 +133,8 @@ func (e *Ethernet) Sever(c Cut, until int64) {
 	})
 }
 
-// Narrow silently loses those frames between the ports of the cut that are longer than bytes, until the given time. With
-// Never that lasts.
+// Narrow silently loses those frames between the ports of the cut that are longer than bytes, until
+// the given time. With Never that lasts.
 func (e *Ethernet) Narrow(c Cut, bytes int, until int64) {
 	c.longer = bytes
 	e.Sever(c, until)

@@ -8,8 +8,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Rule: two runs that send the same frames have one hash, and another as soon as a frame has another byte,
-// even if all lengths, times and headers are the same.
+// Rule: two runs that send the same frames have one hash, and another as soon as a frame has
+// another byte, even if all lengths, times and headers are the same.
 func TestHashTellsFramesApart(t *testing.T) {
 	top, err := Hypercube(8, 1, 1)
 	if err != nil {

@@ -180,8 +180,8 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
-// A process that has moved is switched out and in by the card that it is on now. The one that it has left, which may have been about to switch it out
-// when it moved, does nothing to it.
+// A process that has moved is switched out and in by the card that it is on now. The one that it
+// has left, which may have been about to switch it out when it moved, does nothing to it.
 func TestSwitchAfterMove(t *testing.T) {
 	k := newPair(t)
 	k.gets()

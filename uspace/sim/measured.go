@@ -19,9 +19,9 @@ import (
 // ErrCosts is wrapped by errors about profiles that lack a cost.
 var ErrCosts = errors.New("sim: the profile has no such cost")
 
-// NewMeasuredCluster makes a cluster of machines that are known by the profile's table of measured CMAM calls. Every
-// node runs the program, with queues of the given number of slots. Costs are rounded to cycles. The table has no costs
-// of blocks that cards move.
+// NewMeasuredCluster makes a cluster of machines that are known by the profile's table of measured
+// CMAM calls. Every node runs the program, with queues of the given number of slots. Costs are
+// rounded to cycles. The table has no costs of blocks that cards move.
 func NewMeasuredCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
 	prices, way, err := measuredPrices(p)
 	if err != nil {

@@ -39,7 +39,8 @@ func TestMeasuredRoundTrip(t *testing.T) {
 				return err
 			}
 			took := time.Duration(p.Now() - begin)
-			if round > 1 && (took < 413*cycle || took > (414+2*poll)*cycle) { // the first meets the barrier
+			// the first meets the barrier
+			if round > 1 && (took < 413*cycle || took > (414+2*poll)*cycle) {
 				t.Errorf("a round trip took %v, %v cycles; Table 6.1 has 413.9", took, took/cycle)
 			}
 		}

@@ -1,7 +1,8 @@
 package sim
 
-// This file moves processes between cards, as package attach does between daemons (engine, move.go). What the process has written stays where
-// it is: the memory of a simulated process is within reach of all cards.
+// This file moves processes between cards, as package attach does between daemons (engine,
+// move.go). What the process has written stays where it is: the memory of a simulated process is
+// within reach of all cards.
 
 import (
 	"errors"
@@ -27,8 +28,10 @@ type move struct {
 	process    *Process
 }
 
-// Move moves a process to another card that is up, and calls over when it is there, with the sign that is left of its context, or stays because what it
-// has sent is not taken by the time given, or has ended. It stops meanwhile. It reports whether the move has begun: it does not of a process that is stopped.
+// Move moves a process to another card that is up, and calls over when it is there, with the sign
+// that is left of its context, or stays because what it has sent is not taken by the time given, or
+// has ended. It stops meanwhile. It reports whether the move has begun: it does not of a process
+// that is stopped.
 func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(moved bool, sign *engine.Context)) bool {
 	if p.ended || p.stopped || p.card != c || to == c || c.engine == nil || to.engine == nil || !slices.Contains(c.processes, p) {
 		return false
@@ -107,7 +110,8 @@ func (m *move) arrive() bool {
 	}
 	*p.memory.Page = m.page
 	switch err := m.new.Import(m.next, m.image); {
-	case errors.Is(err, engine.ErrNotReady): // somebody has given the card another route table meanwhile
+	// somebody has given the card another route table meanwhile
+	case errors.Is(err, engine.ErrNotReady):
 		m.fail()
 		return true
 	case err != nil:

@@ -13,9 +13,9 @@ import (
 	"github.com/funet/funet/uspace/machine"
 )
 
-// NewPacedCluster makes a cluster of the given number of machines that the profile describes. Every node runs the
-// program, with queues of the given number of slots. The profile must have a network and a bus. Only what has a cost in
-// the profile takes time.
+// NewPacedCluster makes a cluster of the given number of machines that the profile describes. Every
+// node runs the program, with queues of the given number of slots. The profile must have a network
+// and a bus. Only what has a cost in the profile takes time.
 func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
 	return NewPacedRemote(p, nodes, slots, funi.RemoteSizes{}, program)
 }
@@ -46,7 +46,8 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 	case n.Clock == 0: // the network is one latency, and the rest is the cards' (hwprofiles.Step)
 		cycle := p.Bus.Clock.Duration(hwprofiles.Cycle)
 		o.Arctic.Cycle, o.Arctic.Wire, o.Arctic.Weightless = cycle, 1, true
-		o.Arctic.FlowThrough = max(int(m.Link().Latency/cycle)-2, 1) // a wire to the switch, and one from there
+		// a wire to the switch, and one from there
+		o.Arctic.FlowThrough = max(int(m.Link().Latency/cycle)-2, 1)
 	case m.Link().Word == 0: // it has a clock, in whose cycles the latency is none
 		o.Arctic.Cycle, o.Arctic.Wire, o.Arctic.Weightless = 1, 1, true
 		o.Arctic.FlowThrough = max(int(m.Link().Latency)-2, 1)
@@ -67,9 +68,10 @@ func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteS
 	return k, nil
 }
 
-// pacedTopology is one crossbar, if the profile says so or has nothing but links, between any two cards; else a hypercube with a card at each router. Routers of four ports make one
-// of eight nodes at most, and the thesis does not say how its 32 were wired, so the
-// routers have eight, and the latency of the profile's.
+// pacedTopology is one crossbar, if the profile says so or has nothing but links, between any two
+// cards; else a hypercube with a card at each router. Routers of four ports make one of eight nodes
+// at most, and the thesis does not say how its 32 were wired, so the routers have eight, and the
+// latency of the profile's.
 func pacedTopology(p *hwprofiles.Profile, m *machine.Machine, nodes int) (*Topology, error) {
 	if p.Network.Topology == hwprofiles.Crossbar || m.Link().Word == 0 {
 		return Hypercube(8, 0, nodes)

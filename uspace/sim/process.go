@@ -17,8 +17,8 @@ import (
 // ErrKilled is the error of a process that was killed.
 var ErrKilled = errors.New("sim: process was killed")
 
-// Program is the program of a process. It takes no virtual time, but for the times that it passes to the methods of
-// Process.
+// Program is the program of a process. It takes no virtual time, but for the times that it passes
+// to the methods of Process.
 type Program func(p *Process) error
 
 // Process is one process with one context.
@@ -151,8 +151,9 @@ func (p *Process) published() {
 
 func (p *Process) pollTime() int64 { return int64(p.world.o.PollTime) * p.slow * p.card.slow }
 
-// Drive lets the card see what the process has done, and takes the time of one look at the queues. From the second look
-// in vain on it takes until there is news, at most IdleTime. It is the drive function of package am.
+// Drive lets the card see what the process has done, and takes the time of one look at the queues.
+// From the second look in vain on it takes until there is news, at most IdleTime. It is the drive
+// function of package am.
 func (p *Process) Drive() {
 	if p.cpu != nil {
 		p.tell() // what the program does is charged by itself
@@ -182,7 +183,8 @@ func (p *Process) Wait(until int64) {
 	p.giveWay()
 }
 
-// Wake gives a waiting process its next turn now. It does nothing to a process that sleeps or has ended.
+// Wake gives a waiting process its next turn now. It does nothing to a process that sleeps or has
+// ended.
 func (p *Process) Wake() {
 	if p.idle && !p.ended {
 		p.idle, p.vain = false, false

@@ -1,7 +1,8 @@
 package sim
 
-// This file is the switch of direct ports between the cards of an Ethernet: what bpf/guard.c does where a frame leaves a port, and
-// bpf/nic.c where it comes to a host. Each host has a table of places of its own, which may be behind the truth.
+// This file is the switch of direct ports between the cards of an Ethernet: what bpf/guard.c does
+// where a frame leaves a port, and bpf/nic.c where it comes to a host. Each host has a table of
+// places of its own, which may be behind the truth.
 
 import (
 	"fmt"
@@ -32,12 +33,13 @@ type gate struct {
 type Switch struct {
 	net   *Ethernet
 	gates []gate
-	// tables are those of the hosts: where a node is. behind is the port that a node has, or had last.
+	// tables are those of the hosts: where a node is. behind is the port that a node has, or had
+	// last.
 	tables []map[seat]int
 	behind map[seat]int
 
-	// Guard counts what became of frames that left ports, and NIC of frames that came to hosts. Refused are those that no card may
-	// send, whatever the tables are.
+	// Guard counts what became of frames that left ports, and NIC of frames that came to hosts.
+	// Refused are those that no card may send, whatever the tables are.
 	Guard struct{ Refused, Closed, NoNode, Sent, Local uint64 }
 	NIC   struct{ Refused, Stranger, NoPort, Direct uint64 }
 }
@@ -52,7 +54,8 @@ func (e *Ethernet) Switch(hosts int) *Switch {
 	return s
 }
 
-// Open makes a port that of a node of a job, on a host, whose table has it at once. It is an error that one of the two is open.
+// Open makes a port that of a node of a job, on a host, whose table has it at once. It is an error
+// that one of the two is open.
 func (s *Switch) Open(port, host int, job Job, node uint16) error {
 	for port >= len(s.gates) {
 		s.gates = append(s.gates, gate{})
@@ -85,8 +88,9 @@ func (s *Switch) Hear(host int, job Job, node uint16) {
 	}
 }
 
-// direct reads from whom and for whom a frame is that a switch lets pass: a direct one at least as long as it says, for what a card
-// fills it up with to find out how long frames may be (RFC 4821) is the switch's to carry.
+// direct reads from whom and for whom a frame is that a switch lets pass: a direct one at least as
+// long as it says, for what a card fills it up with to find out how long frames may be (RFC 4821)
+// is the switch's to carry.
 func direct(b []byte) (source, destination seat, ok bool) {
 	f, err := arctic.Look(b)
 	if err != nil || !f.Direct() {
@@ -97,8 +101,8 @@ func direct(b []byte) (source, destination seat, ok bool) {
 	return seat{job, h.SourceCard}, seat{job, h.DestinationCard}, true
 }
 
-// out is the guard: it returns the port of the node that a frame from a port is for, wherever the table says that it is. What goes
-// to another host has addresses then.
+// out is the guard: it returns the port of the node that a frame from a port is for, wherever the
+// table says that it is. What goes to another host has addresses then.
 func (s *Switch) out(from uint16, b []byte) (to *EthernetPort) {
 	if int(from) >= len(s.gates) || !s.gates[from].open {
 		s.Guard.Closed++
@@ -130,8 +134,9 @@ func (s *Switch) out(from uint16, b []byte) (to *EthernetPort) {
 // local reports whether a frame is between two ports of a host: it has no addresses.
 func local(b []byte) bool { return [12]byte(b) == [12]byte{} }
 
-// in is the NIC program: it returns the port that a frame goes to which has come to the host of its address, or nil. A frame from
-// another port of the host goes where it was sent, if that is open yet.
+// in is the NIC program: it returns the port that a frame goes to which has come to the host of its
+// address, or nil. A frame from another port of the host goes where it was sent, if that is open
+// yet.
 func (s *Switch) in(to *EthernetPort, b []byte) *EthernetPort {
 	if local(b) {
 		if !s.gates[to.number].open {

@@ -1,6 +1,7 @@
 package sim_test
 
-// This file tests the switch of direct ports: what it lets pass, and what becomes of frames when tables are behind.
+// This file tests the switch of direct ports: what it lets pass, and what becomes of frames when
+// tables are behind.
 
 import (
 	"testing"
@@ -9,7 +10,8 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// switched is a network of four ports with a switch of two hosts: nodes 0 and 1 of a job on host 0, node 2 on host 1, and node 0 of another job there.
+// switched is a network of four ports with a switch of two hosts: nodes 0 and 1 of a job on host 0,
+// node 2 on host 1, and node 0 of another job there.
 type switched struct {
 	t     *testing.T
 	w     *sim.World
@@ -61,8 +63,10 @@ func (k *switched) send(port int, job sim.Job, from, to uint16, change func(b []
 	k.w.Run(k.w.Now()+1_000_000, nil)
 }
 
-// Rule (guard.c, nic.c): a port sends frames of its own node, GID and tag alone, of the direct version and as long as they say; a node that
-// has no place now gets none, nor does one whose place the host of either end has not heard of. Tables may be behind, and never lead to a node of another job.
+// Rule (guard.c, nic.c): a port sends frames of its own node, GID and tag alone, of the direct
+// version and as long as they say; a node that has no place now gets none, nor does one whose place
+// the host of either end has not heard of. Tables may be behind, and never lead to a node of
+// another job.
 func TestDirectSwitch(t *testing.T) {
 	k := newSwitched(t)
 	// Nobody receives at the ports, where cards are down: Lost.Down counts what came.

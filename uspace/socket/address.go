@@ -13,7 +13,8 @@ import (
 // Network is the name of the network.
 const Network = "funet"
 
-// firstPort is the first of the ports that are picked for who names none (RFC 6335, section 6: dynamic ports).
+// firstPort is the first of the ports that are picked for who names none (RFC 6335, section 6:
+// dynamic ports).
 const firstPort = 49152
 
 // Addr is the address of one end of a connection, or of a listener.
@@ -50,7 +51,8 @@ func (s *Stack) parse(network, address string) (Addr, error) {
 	return a, nil
 }
 
-// bind parses the address of what is to be opened on this node, with the lock; port 0 picks one. A port is taken if taken says so.
+// bind parses the address of what is to be opened on this node, with the lock; port 0 picks one. A
+// port is taken if taken says so.
 func (s *Stack) bind(network, address string, taken func(port uint16) bool) (Addr, error) {
 	a, err := s.parse(network, address)
 	if err != nil {

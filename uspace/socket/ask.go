@@ -1,6 +1,7 @@
 package socket
 
-// This file is asking another node's process for something, which Initial Request Response carries (package rats).
+// This file is asking another node's process for something, which Initial Request Response carries
+// (package rats).
 
 import (
 	"time"
@@ -8,8 +9,8 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// inquire asks a node's server and waits for its answer, with the lock. It looks at over each time that w has news or cancel is
-// closed, and gives up with its error.
+// inquire asks a node's server and waits for its answer, with the lock. It looks at over each time
+// that w has news or cancel is closed, and gives up with its error.
 func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over func() error, words ...uint32) ([]uint32, error) {
 	q, err := s.m.Ask(node, s.key(node), words...)
 	if err != nil {

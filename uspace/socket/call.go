@@ -1,10 +1,13 @@
 package socket
 
-// This file is calls: bytes to a service of another node, and bytes or an error back, by Simple datagrams (package rats). A link between a caller and a
-// service has one buffer and one ticket at each end, and so one call at a time; calls at once have a link each. A link stays for the next call.
+// This file is calls: bytes to a service of another node, and bytes or an error back, by Simple
+// datagrams (package rats). A link between a caller and a service has one buffer and one ticket at
+// each end, and so one call at a time; calls at once have a link each. A link stays for the next
+// call.
 //
-// Words of the request for a link: ports, 0 for the caller's; 0. Of the answer: accepted, refused or busy; after accepted the seed. A call
-// carries one word of its own, 0, and its answer one: 0, or 1 if it is the text of an error.
+// Words of the request for a link: ports, 0 for the caller's; 0. Of the answer: accepted, refused
+// or busy; after accepted the seed. A call carries one word of its own, 0, and its answer one: 0,
+// or 1 if it is the text of an error.
 
 import (
 	"context"
@@ -26,7 +29,8 @@ const (
 	callWords = 2
 	// mostIdle is how many links to an address stay for later calls.
 	mostIdle = 16
-	// mostServed is how many links a node may have to a service. For one more the oldest that runs no handler is closed, and its caller asks again.
+	// mostServed is how many links a node may have to a service. For one more the oldest that runs
+	// no handler is closed, and its caller asks again.
 	mostServed = 64
 )
 
@@ -65,8 +69,9 @@ type callLink struct {
 	waiter
 }
 
-// Serve has a handler answer the calls to a port of this node, ":PORT" of network "funet"; 0 picks one. Ports of listeners and packet connections are
-// others. Errors are a *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
+// Serve has a handler answer the calls to a port of this node, ":PORT" of network "funet"; 0 picks
+// one. Ports of listeners and packet connections are others. Errors are a *net.OpError with
+// EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) Serve(network, address string, h Handler) (*Service, error) {
 	s.lock()
 	defer s.unlock()
@@ -102,8 +107,8 @@ func (v *Service) close() {
 	}
 }
 
-// newCallEnd makes an end of a link: the first half of its memory is for what comes, the second for what is sent, so that both are freed together,
-// once the card is done with them.
+// newCallEnd makes an end of a link: the first half of its memory is for what comes, the second for
+// what is sent, so that both are freed together, once the card is done with them.
 func (s *Stack) newCallEnd() (*rats.Simple, error) {
 	memory, err := s.m.Alloc(2 * MaxCall)
 	if err != nil {
@@ -229,8 +234,10 @@ func (l *served) close() {
 	}
 }
 
-// Call calls a service at NODE:PORT of network "funet" and returns its answer. Errors are a *CallError, the handler's; a *net.OpError with
-// EMSGSIZE, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT, or the context's cause. A call that failed otherwise than with ECONNREFUSED and EMSGSIZE may have run.
+// Call calls a service at NODE:PORT of network "funet" and returns its answer. Errors are a
+// *CallError, the handler's; a *net.OpError with EMSGSIZE, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT,
+// or the context's cause. A call that failed otherwise than with ECONNREFUSED and EMSGSIZE may have
+// run.
 func (s *Stack) Call(ctx context.Context, address string, request []byte) ([]byte, error) {
 	to, err := s.parse(Network, address)
 	if err != nil {

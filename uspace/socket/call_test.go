@@ -17,7 +17,8 @@ import (
 	"github.com/funet/funet/uspace/socket"
 )
 
-// Rule (call.go): every call is answered with what the handler returns for it, or with its error, from whatever goroutine, of any length.
+// Rule (call.go): every call is answered with what the handler returns for it, or with its error,
+// from whatever goroutine, of any length.
 func TestCalls(t *testing.T) {
 	stacks := pair(t, socket.Options{})
 	for _, s := range stacks {
@@ -59,7 +60,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Rule (call.go): who cannot call hears why; a call that waits ends with its context, and its link is not used again.
+// Rule (call.go): who cannot call hears why; a call that waits ends with its context, and its link
+// is not used again.
 func TestCallsRefused(t *testing.T) {
 	stacks := pair(t, socket.Options{})
 	release := make(chan struct{})
@@ -98,7 +100,8 @@ func TestCallsRefused(t *testing.T) {
 	_, err = stacks[0].Call(ctx, to, []byte("wait"))
 	check("a handler that waits", err, context.DeadlineExceeded)
 	close(release)
-	for i := range 100 { // more than a node may have links: those that were given up do not count for ever
+	// more than a node may have links: those that were given up do not count for ever
+	for i := range 100 {
 		if b, err := stacks[0].Call(t.Context(), to, []byte{byte(i)}); err != nil || len(b) != 1 || b[0] != byte(i) {
 			t.Fatalf("call %d: %v, %v", i, b, err)
 		}

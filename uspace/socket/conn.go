@@ -100,7 +100,8 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 	}
 }
 
-// Write copies all of b into memory that the card sends from, and waits while there is no room for it.
+// Write copies all of b into memory that the card sends from, and waits while there is no room for
+// it.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -144,7 +145,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection, and ends calls that wait. What was written is delivered in the background, for at most 10 s.
+// Close closes the connection, and ends calls that wait. What was written is delivered in the
+// background, for at most 10 s.
 func (c *Conn) Close() error {
 	c.s.lock()
 	defer c.s.unlock()

@@ -1,10 +1,11 @@
 package socket
 
-// This file is how a connection is made. Who dials opens both of its ends and asks the node's server, with the seeds of both, to open the
-// others. The server answers whether there is a listener; if so the other ends have been made, and say so to these themselves.
+// This file is how a connection is made. Who dials opens both of its ends and asks the node's
+// server, with the seeds of both, to open the others. The server answers whether there is a
+// listener; if so the other ends have been made, and say so to these themselves.
 //
-// Words of the request: ports, the dialed one first; key of the receiver, 2 words; areas of the receiver and the sender; key of the sender, 2 words. Of
-// the answer: accepted, refused, or busy.
+// Words of the request: ports, the dialed one first; key of the receiver, 2 words; areas of the
+// receiver and the sender; key of the sender, 2 words. Of the answer: accepted, refused, or busy.
 
 import (
 	"context"
@@ -28,7 +29,8 @@ const (
 	mostRing  = rats.MostRing
 	// dialTimeout is how long a dial takes whose context has no deadline.
 	dialTimeout = 10 * time.Second
-	// firstPause and lastPause bound the time until one dials again where the listener's queue, or the tables here, are full.
+	// firstPause and lastPause bound the time until one dials again where the listener's queue, or
+	// the tables here, are full.
 	firstPause = time.Millisecond
 	lastPause  = 100 * time.Millisecond
 )
@@ -38,8 +40,9 @@ func (s *Stack) Dial(network, address string) (net.Conn, error) {
 	return s.DialContext(context.Background(), network, address)
 }
 
-// DialContext connects to NODE:PORT of network "funet". Errors are a *net.OpError with ECONNREFUSED (nobody listens there, or the node's process
-// has no sockets; Ready waits for both), EHOSTUNREACH, ETIMEDOUT or the context's.
+// DialContext connects to NODE:PORT of network "funet". Errors are a *net.OpError with ECONNREFUSED
+// (nobody listens there, or the node's process has no sockets; Ready waits for both), EHOSTUNREACH,
+// ETIMEDOUT or the context's.
 func (s *Stack) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	remote, err := s.parse(network, address)
 	if err != nil {
@@ -148,7 +151,8 @@ func timeoutOf(ctx context.Context) error {
 // listens reports whether a port is used for listening.
 func (s *Stack) listens(port uint16) bool { return s.ports[port] != nil }
 
-// pick returns one of the ports for who names none, the one that was picked longest ago of those that are not taken; false: all are.
+// pick returns one of the ports for who names none, the one that was picked longest ago of those
+// that are not taken; false: all are.
 func (s *Stack) pick(taken func(port uint16) bool) (p uint16, ok bool) {
 	for range 1<<16 - firstPort {
 		p = s.nextPort

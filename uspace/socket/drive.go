@@ -1,10 +1,12 @@
 package socket
 
-// This file is who drives the card. Of the goroutines that wait the first polls, with the lock, for a while: it leads. The others
-// are parked, as it is when that while is over; what a poll finds for one of them wakes it. When nobody has led for a moment a
-// goroutine of the stack's, the sleeper, takes over: it polls until there is nothing to do, and sleeps on the card's descriptor.
+// This file is who drives the card. Of the goroutines that wait the first polls, with the lock, for
+// a while: it leads. The others are parked, as it is when that while is over; what a poll finds for
+// one of them wakes it. When nobody has led for a moment a goroutine of the stack's, the sleeper,
+// takes over: it polls until there is nothing to do, and sleeps on the card's descriptor.
 //
-// Who leaves the lead arms nothing, since it will mostly be back in microseconds: a timer looks after a moment whether it was.
+// Who leaves the lead arms nothing, since it will mostly be back in microseconds: a timer looks
+// after a moment whether it was.
 
 import (
 	"errors"
@@ -19,26 +21,30 @@ import (
 )
 
 const (
-	// spin is how long, in nanoseconds, one waits by polling. A sleep costs some 10 us at both its ends, and a round trip a few.
+	// spin is how long, in nanoseconds, one waits by polling. A sleep costs some 10 us at both its
+	// ends, and a round trip a few.
 	spin = 50_000
-	// longSpin is the same after a sleep that ended within nap: a sleep and its end take longer than spin, so two processes
-	// that answer each other would both sleep for ever after, each because the other does. After settled waits that were short
-	// spin will do again.
+	// longSpin is the same after a sleep that ended within nap: a sleep and its end take longer
+	// than spin, so two processes that answer each other would both sleep for ever after, each
+	// because the other does. After settled waits that were short spin will do again.
 	longSpin = 300_000
 	nap      = 1_000_000
 	settled  = 1000
-	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor, and threads long the same for other threads.
+	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor, and
+	// threads long the same for other threads.
 	share   = 1_000
 	threads = 5_000
-	// beforeRest is how long, in nanoseconds, the sleeper polls before it sleeps, since mostly somebody leads again at once. To arm the card's descriptor and
-	// to take that back are several system calls.
+	// beforeRest is how long, in nanoseconds, the sleeper polls before it sleeps, since mostly
+	// somebody leads again at once. To arm the card's descriptor and to take that back are several
+	// system calls.
 	beforeRest = 10_000
 	// moment is how long nobody has led when the sleeper takes over.
 	moment = 100 * time.Microsecond
 	// glance is how many polls pass between two looks at the clock and at who else waits.
 	glance = 16
-	// tick is how often peers are probed, and lingering connections looked at, in nanoseconds: a daemon says at once that a process of its has gone. An
-	// embedded card goes with its process, and is missed by its silence only, which takes seconds; ownTick is the same there.
+	// tick is how often peers are probed, and lingering connections looked at, in nanoseconds: a
+	// daemon says at once that a process of its has gone. An embedded card goes with its process,
+	// and is missed by its silence only, which takes seconds; ownTick is the same there.
 	tick    = 500_000_000
 	ownTick = 800_000_000
 )
@@ -117,7 +123,8 @@ func (s *Stack) stopDriving() {
 	_ = s.rest.close()
 }
 
-// rouseSleeper has the sleeper take over, with the lock. A sleeper that does not sleep needs no call: it would only keep it from its next sleep.
+// rouseSleeper has the sleeper take over, with the lock. A sleeper that does not sleep needs no
+// call: it would only keep it from its next sleep.
 func (s *Stack) rouseSleeper() {
 	if s.resting {
 		s.resting = false
@@ -146,7 +153,8 @@ func (s *Stack) unlock() {
 	switch {
 	case s.leading || s.closing:
 	case s.armed:
-		// What was done may be more than what the sleeper is armed for. It sleeps on if the card is content, as after most writes.
+		// What was done may be more than what the sleeper is armed for. It sleeps on if the card is
+		// content, as after most writes.
 		if !s.carrier.Arm() {
 			s.armed = false
 			s.rouseSleeper()
@@ -186,8 +194,8 @@ func (s *Stack) breathe() {
 	}
 }
 
-// giveWay lets others run, with the lock if they want it. Whoever does that wants it back: else who has it then, and needs not wait, would
-// keep it.
+// giveWay lets others run, with the lock if they want it. Whoever does that wants it back: else who
+// has it then, and needs not wait, would keep it.
 func (s *Stack) giveWay(run func()) {
 	s.want.Add(1)
 	s.mu.Unlock()
@@ -202,15 +210,16 @@ func yield() {
 	wait.YieldProcessor()
 }
 
-// await waits, with the lock, until a waiter has news or cancel is closed; it may return before. The caller looks again.
+// await waits, with the lock, until a waiter has news or cancel is closed; it may return before.
+// The caller looks again.
 func (s *Stack) await(w *waiter, cancel <-chan struct{}) {
 	w.news = false
 	select {
 	case <-w.wake: // from before
 	default:
 	}
-	// Goroutines that the last message made runnable run before anybody polls. Without that a leader whose news always comes soon
-	// would keep the lock and the processor.
+	// Goroutines that the last message made runnable run before anybody polls. Without that a
+	// leader whose news always comes soon would keep the lock and the processor.
 	s.giveWay(runtime.Gosched)
 	if !s.leading && s.err == nil && !w.news {
 		s.lead(w, cancel)
@@ -286,7 +295,8 @@ func (s *Stack) sleep() {
 	for range s.kick {
 		s.mu.Lock()
 		idle := s.carrier.Now() // since when nothing has come
-		gave := false           // way to goroutines that have not run since they called, and will lead again
+		// way to goroutines that have not run since they called, and will lead again
+		gave := false
 		for !s.leading && !s.closing && s.err == nil {
 			some, now := s.poll(), s.carrier.Now()
 			s.pass(now)
@@ -322,7 +332,9 @@ func (s *Stack) sleep() {
 			s.resting = false
 			now = s.carrier.Now()
 			if s.ticks-now < s.tick/2 {
-				s.ticks = now // mostly a peer's probe has ended the sleep: two idle processes wake each other up only once
+				// mostly a peer's probe has ended the sleep: two idle processes wake each other up
+				// only once
+				s.ticks = now
 			}
 			if s.quick = 0; now-start < nap {
 				s.spin = longSpin
@@ -342,7 +354,8 @@ func (s *Stack) sleep() {
 	}
 }
 
-// poll lets the card run, and tells those for whom something has come. It reports whether anything has.
+// poll lets the card run, and tells those for whom something has come. It reports whether anything
+// has.
 func (s *Stack) poll() bool {
 	s.carrier.Look()
 	some := s.m.Poll()
@@ -368,7 +381,8 @@ func (s *Stack) poll() bool {
 		s.serve()
 	}
 	i := s.carrier.Interface()
-	for _, l := range [...]funi.Level{funi.Reply, funi.Request} { // active messages are for nobody here
+	// active messages are for nobody here
+	for _, l := range [...]funi.Level{funi.Reply, funi.Request} {
 		for ; i.Receive(l) != nil; i.Release(l) {
 			some = true
 		}

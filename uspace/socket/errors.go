@@ -14,7 +14,8 @@ import (
 	"github.com/funet/funet/uspace/rats"
 )
 
-// cause returns what TCP's calls would say, with what FUNet knows; broken is the error for a peer that has closed its end.
+// cause returns what TCP's calls would say, with what FUNet knows; broken is the error for a peer
+// that has closed its end.
 func cause(err error, broken syscall.Errno) error {
 	var f *rats.Failure
 	switch {
@@ -58,7 +59,8 @@ func dialFailure(err error) error {
 	return fmt.Errorf("%w: %w", e, f)
 }
 
-// ofNode reports whether a message came back because its node has gone, and so all others to it will.
+// ofNode reports whether a message came back because its node has gone, and so all others to it
+// will.
 func ofNode(err error) bool {
 	if err == nil {
 		return false

@@ -1,6 +1,7 @@
 package socket_test
 
-// This file shows how programs use the package, as processes that funet run starts. tests/conformance runs the same against a lab.
+// This file shows how programs use the package, as processes that funet run starts.
+// tests/conformance runs the same against a lab.
 
 import (
 	"context"

@@ -1,6 +1,7 @@
 package socket_test
 
-// This file is what a process hears of a peer that was killed with SIGKILL, from cards in daemons and from a card of its own.
+// This file is what a process hears of a peer that was killed with SIGKILL, from cards in daemons
+// and from a card of its own.
 
 import (
 	"bytes"
@@ -71,9 +72,11 @@ func victim(at string) error {
 	}
 }
 
-// Rule (hamlyn.md, done when): a process that is killed ends its connections at the other ends, those with calls that wait and those without, and
-// the connections of others go on, with every byte. Whoever dials it then is told. The test says, and does not judge, what others' goodput is in the window in which the process is
-// killed, beside that in the windows before and after; and the same of a window in which nobody is killed: so much a busy machine makes of nothing.
+// Rule (hamlyn.md, done when): a process that is killed ends its connections at the other ends,
+// those with calls that wait and those without, and the connections of others go on, with every
+// byte. Whoever dials it then is told. The test says, and does not judge, what others' goodput is
+// in the window in which the process is killed, beside that in the windows before and after; and
+// the same of a window in which nobody is killed: so much a busy machine makes of nothing.
 func TestPeerIsKilled(t *testing.T) {
 	const rounds = 3
 	program := daemons.Build(t, "../..")
@@ -89,8 +92,9 @@ func TestPeerIsKilled(t *testing.T) {
 // goodputWindow is how long the goodput of the others is measured at a time.
 const goodputWindow = 500 * time.Millisecond
 
-// killPeer has a process killed beside whose connections another pair writes, either in the middle of five windows or behind them, and returns the pair's goodput in the middle one
-// by the median of the others.
+// killPeer has a process killed beside whose connections another pair writes, either in the middle
+// of five windows or behind them, and returns the pair's goodput in the middle one by the median of
+// the others.
 func killPeer(t *testing.T, program string, middle bool) (ratio float64) {
 	const gid, conns = 9, 32
 	l, err := lab.Up(lab.Options{Hosts: 3})
@@ -129,7 +133,8 @@ func killPeer(t *testing.T, program string, middle bool) (ratio float64) {
 			}
 		}()
 	}
-	// Of the connections to it some have calls that wait, some are idle, and one is full of what it does not read.
+	// Of the connections to it some have calls that wait, some are idle, and one is full of what it
+	// does not read.
 	ended := make(chan error, conns)
 	for i := range conns {
 		c, err := stacks[0].Dial(socket.Network, "1:7")
@@ -262,7 +267,8 @@ func count(c net.Conn, stop chan struct{}) error {
 	}
 }
 
-// countOff reads numbers to the end and checks that none is missing; it says how many bytes have come.
+// countOff reads numbers to the end and checks that none is missing; it says how many bytes have
+// come.
 func countOff(c net.Conn, arrived *atomic.Int64) (n int64, err error) {
 	r := io.Reader(c)
 	b := make([]byte, 1<<16)

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// backlog is how many connections of a listener are made and not accepted; who dials one more waits.
+	// backlog is how many connections of a listener are made and not accepted; who dials one more
+	// waits.
 	backlog = 128
 	// nodeBacklog is how many of these may come from one node.
 	nodeBacklog = 32
@@ -30,7 +31,8 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen listens on a port of this node, ":PORT" of network "funet"; 0 picks one. Errors are a *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
+// Listen listens on a port of this node, ":PORT" of network "funet"; 0 picks one. Errors are a
+// *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) Listen(network, address string) (net.Listener, error) {
 	s.lock()
 	defer s.unlock()

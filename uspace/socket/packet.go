@@ -1,12 +1,15 @@
 package socket
 
-// This file is the packet connection. It is a Datagram's port (package rats): each client of it, which is another packet connection, has buffers here
-// of its own, so that nobody's packets are lost because of another's, and a reader that stalls holds up those who send to it.
+// This file is the packet connection. It is a Datagram's port (package rats): each client of it,
+// which is another packet connection, has buffers here of its own, so that nobody's packets are
+// lost because of another's, and a reader that stalls holds up those who send to it.
 //
-// Who sends to an address for the first time asks its node's server for a seed, and keeps it. A packet begins with the port that it came
-// from, which the card does not vouch for as it does for the node: all ports of a node are one process's.
+// Who sends to an address for the first time asks its node's server for a seed, and keeps it. A
+// packet begins with the port that it came from, which the card does not vouch for as it does for
+// the node: all ports of a node are one process's.
 //
-// Words of the request: ports, the one asked for first. Of the answer: accepted, refused or busy; after accepted the seed.
+// Words of the request: ports, the one asked for first. Of the answer: accepted, refused or busy;
+// after accepted the seed.
 
 import (
 	"encoding/binary"
@@ -22,22 +25,26 @@ import (
 )
 
 const (
-	// MaxPacket is the longest packet, in bytes: what the Internet's have, and QUIC's, is less. With its port it fills a power of two.
+	// MaxPacket is the longest packet, in bytes: what the Internet's have, and QUIC's, is less.
+	// With its port it fills a power of two.
 	MaxPacket = 2048 - portBytes
 
 	packetWords = 1
 	portBytes   = 2
 	// packetBuffers is how many packets of a client wait to be read; it waits with more.
 	packetBuffers = 16
-	// mostClients is how many addresses a packet connection keeps a seed of. For one more it gives the seed back that was idle longest.
+	// mostClients is how many addresses a packet connection keeps a seed of. For one more it gives
+	// the seed back that was idle longest.
 	mostClients = 64
-	// mostLinks is how many ports of a node may have buffers of a packet connection. For one more the oldest loses them, and asks again.
+	// mostLinks is how many ports of a node may have buffers of a packet connection. For one more
+	// the oldest loses them, and asks again.
 	mostLinks = 16
 
 	seedAnswer = 1 + rats.SeedSize/arctic.WordSize
 )
 
-// PacketConn is a packet connection, a net.PacketConn. Packets are not lost, and may overtake each other.
+// PacketConn is a packet connection, a net.PacketConn. Packets are not lost, and may overtake each
+// other.
 type PacketConn struct {
 	s       *Stack
 	address Addr
@@ -66,8 +73,9 @@ type packetLink struct {
 
 var _ net.PacketConn = (*PacketConn)(nil)
 
-// ListenPacket returns a packet connection on a port of this node, ":PORT" of network "funet"; 0 picks one. Ports of listeners are others. Errors are a
-// *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
+// ListenPacket returns a packet connection on a port of this node, ":PORT" of network "funet"; 0
+// picks one. Ports of listeners are others. Errors are a *net.OpError with EADDRINUSE or
+// EADDRNOTAVAIL.
 func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
 	s.lock()
 	defer s.unlock()
@@ -121,7 +129,8 @@ func (p *PacketConn) forget(from Addr) {
 	}
 }
 
-// ReadFrom copies the oldest packet and says whose it is, and waits until there is one. What does not fit b is lost.
+// ReadFrom copies the oldest packet and says whose it is, and waits until there is one. What does
+// not fit b is lost.
 func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
@@ -157,8 +166,9 @@ func (p *PacketConn) over(passed <-chan struct{}) error {
 	return p.s.err
 }
 
-// WriteTo sends a packet to another packet connection, an Addr or what String returns of one. It waits while that has packetBuffers packets of ours
-// that it did not read. Errors are a *net.OpError with EMSGSIZE, ECONNREFUSED (nobody has that port), EHOSTUNREACH, ETIMEDOUT.
+// WriteTo sends a packet to another packet connection, an Addr or what String returns of one. It
+// waits while that has packetBuffers packets of ours that it did not read. Errors are a
+// *net.OpError with EMSGSIZE, ECONNREFUSED (nobody has that port), EHOSTUNREACH, ETIMEDOUT.
 func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 	if len(b) > MaxPacket {
 		return 0, wrong("write", p.address, address, fmt.Errorf("%w: a packet has up to %d bytes", syscall.EMSGSIZE, MaxPacket))
@@ -214,7 +224,8 @@ func (p *PacketConn) send(b []byte, to Addr) (sent bool, err error) {
 	binary.LittleEndian.PutUint16(p.buffer[:], p.address.Port)
 	sent, err = k.c.Send(p.buffer[:portBytes+len(b)])
 	switch {
-	case errors.Is(err, rats.ErrAborted): // it took the seed back; if it is there no more we hear so when we ask again
+	// it took the seed back; if it is there no more we hear so when we ask again
+	case errors.Is(err, rats.ErrAborted):
 		p.drop(to)
 		return false, nil
 	case err != nil:
@@ -294,7 +305,8 @@ func (p *PacketConn) rouse() {
 	}
 }
 
-// Close closes the packet connection, and ends calls that wait. What was written is delivered; what was not read is gone.
+// Close closes the packet connection, and ends calls that wait. What was written is delivered; what
+// was not read is gone.
 func (p *PacketConn) Close() error {
 	p.s.lock()
 	defer p.s.unlock()
@@ -343,7 +355,8 @@ func (s *Stack) losePackets(node uint16) {
 	}
 }
 
-// probePackets has one client for each node that has no connection find out whether the node is there.
+// probePackets has one client for each node that has no connection find out whether the node is
+// there.
 func (s *Stack) probePackets() {
 	for _, p := range s.packets {
 		asked := map[uint16]bool{}

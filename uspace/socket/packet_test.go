@@ -1,6 +1,7 @@
 package socket_test
 
-// This file holds what net.PacketConn promises, and what a reliable one adds, between cards in two network namespaces.
+// This file holds what net.PacketConn promises, and what a reliable one adds, between cards in two
+// network namespaces.
 
 import (
 	"bytes"
@@ -30,7 +31,8 @@ func packets(t *testing.T, stacks [2]*socket.Stack) (conns [2]net.PacketConn) {
 	return conns
 }
 
-// Rule (packet.go): every packet comes once, whole, with its sender's address, whatever its length; more than a client has buffers wait.
+// Rule (packet.go): every packet comes once, whole, with its sender's address, whatever its length;
+// more than a client has buffers wait.
 func TestPackets(t *testing.T) {
 	p := packets(t, pair(t, socket.Options{}))
 	const all = 2000
@@ -74,7 +76,8 @@ func TestPackets(t *testing.T) {
 	writer.Wait()
 }
 
-// Rule (packet.go): an answer goes to where the packet came from, by the address or its text, and a node's own port is reached likewise.
+// Rule (packet.go): an answer goes to where the packet came from, by the address or its text, and a
+// node's own port is reached likewise.
 func TestPacketsAnswered(t *testing.T) {
 	stacks := pair(t, socket.Options{})
 	p := packets(t, stacks)
@@ -95,7 +98,8 @@ func TestPacketsAnswered(t *testing.T) {
 		if _, err := to.WriteTo([]byte("answer"), text{from.String()}); err != nil {
 			t.Fatal(err)
 		}
-		if n, from, err = p[0].ReadFrom(b[:3]); err != nil || string(b[:n]) != "ans" || from != to.LocalAddr() { // the rest is lost, as with UDP
+		// the rest is lost, as with UDP
+		if n, from, err = p[0].ReadFrom(b[:3]); err != nil || string(b[:n]) != "ans" || from != to.LocalAddr() {
 			t.Fatalf("%q from %v, %v", b[:n], from, err)
 		}
 	}
@@ -162,7 +166,8 @@ func TestPacketsRefused(t *testing.T) {
 	if err := p[0].SetReadDeadline(time.Time{}); err != nil {
 		t.Error(err)
 	}
-	// The end ends who waits, and who has a seed of a port that was closed hears that it is refused.
+	// The end ends who waits, and who has a seed of a port that was closed hears that it is
+	// refused.
 	ended := make(chan error, 2)
 	go func() { _, _, err := p[0].ReadFrom(make([]byte, 10)); ended <- err }()
 	go func() { _, err := p[0].WriteTo([]byte("x"), p[1].LocalAddr()); ended <- err }()
@@ -198,7 +203,8 @@ func TestPacketsRefused(t *testing.T) {
 	check("a port that was closed", err, syscall.ECONNREFUSED)
 }
 
-// Rule (packet.go): a node whose ports come and go uses up nobody's memory: of more than a number of them the oldest asks again.
+// Rule (packet.go): a node whose ports come and go uses up nobody's memory: of more than a number
+// of them the oldest asks again.
 func TestPacketsOfManyPorts(t *testing.T) {
 	stacks := pair(t, socket.Options{})
 	p := packets(t, stacks)

@@ -1,6 +1,7 @@
 package socket
 
-// This file waits for ports that nobody has opened yet. Words of the request: port, 0, 0. Of the answer: accepted or refused.
+// This file waits for ports that nobody has opened yet. Words of the request: port, 0, 0. Of the
+// answer: accepted or refused.
 
 import (
 	"context"
@@ -13,9 +14,11 @@ import (
 
 const readyWords = 3
 
-// Ready waits until a process listens, serves or takes packets at NODE:PORT of network "funet", so that a Dial or Call to it is not refused because the
-// node has not come that far. It asks after 1 ms, and again after twice as long up to 100 ms, each time with one small request. Errors are a
-// *net.OpError with EHOSTUNREACH, ETIMEDOUT for a host that does not answer, or the cause of the context, beside why nobody was there.
+// Ready waits until a process listens, serves or takes packets at NODE:PORT of network "funet", so
+// that a Dial or Call to it is not refused because the node has not come that far. It asks after 1
+// ms, and again after twice as long up to 100 ms, each time with one small request. Errors are a
+// *net.OpError with EHOSTUNREACH, ETIMEDOUT for a host that does not answer, or the cause of the
+// context, beside why nobody was there.
 func (s *Stack) Ready(ctx context.Context, address string) error {
 	remote, err := s.parse(Network, address)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: Ready waits for a node whose process has yet to open its sockets, then for its listener, and then a dial is accepted; likewise for services and packets. Its
-// context ends it, and the error says that nobody listens. A dial before that is refused.
+// Rule: Ready waits for a node whose process has yet to open its sockets, then for its listener,
+// and then a dial is accepted; likewise for services and packets. Its context ends it, and the
+// error says that nobody listens. A dial before that is refused.
 func TestReady(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -52,7 +53,8 @@ func TestReady(t *testing.T) {
 	if _, err := s.Dial("funet", "1:80"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a dial before anybody listens: %v", err)
 	}
-	for patience, told := 30*time.Millisecond, false; !told; patience *= 2 { // the first answer takes as long as the machine likes
+	// the first answer takes as long as the machine likes
+	for patience, told := 30*time.Millisecond, false; !told; patience *= 2 {
 		short, end := context.WithTimeout(ctx, patience)
 		err := s.Ready(short, "1:81")
 		end()

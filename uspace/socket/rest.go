@@ -1,11 +1,14 @@
 package socket
 
-// This file is a sleep: on the card's descriptor, an alarm and a timer, in the poller of Go's runtime, so that a sleep keeps no thread, and
-// its end takes as long as that of a read from a TCP connection.
+// This file is a sleep: on the card's descriptor, an alarm and a timer, in the poller of Go's
+// runtime, so that a sleep keeps no thread, and its end takes as long as that of a read from a TCP
+// connection.
 //
-// None of its system calls waits, so the runtime need not know of them (RawSyscall), and the timer is the kernel's, not the runtime's. A system
-// call that the runtime knows of, and a timer of its own, would wake the runtime's monitor as well, a thread that finds nothing to do. That
-// was a third of what an idle process cost, and one more switch of threads before each message that somebody sleeps for.
+// None of its system calls waits, so the runtime need not know of them (RawSyscall), and the timer
+// is the kernel's, not the runtime's. A system call that the runtime knows of, and a timer of its
+// own, would wake the runtime's monitor as well, a thread that finds nothing to do. That was a
+// third of what an idle process cost, and one more switch of threads before each message that
+// somebody sleeps for.
 
 import (
 	"errors"
@@ -19,9 +22,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rest is where the sleeper sleeps. call may come from any goroutine; the other methods are the sleeper's.
+// rest is where the sleeper sleeps. call may come from any goroutine; the other methods are the
+// sleeper's.
 type rest struct {
-	alarm *wait.Alarm   // the card's own would not do, since whoever lets the card run in between takes back what it says
+	// the card's own would not do, since whoever lets the card run in between takes back what it
+	// says
+	alarm *wait.Alarm
 	timer int           // a timerfd
 	rings time.Duration // when the timer expires, after start; 0: it is not set
 	start time.Time
@@ -30,11 +36,13 @@ type rest struct {
 	card  int // the card's descriptor
 }
 
-// ringsAlike: the timer is left as it is if the end of a sleep differs by less from that of the sleep before.
+// ringsAlike: the timer is left as it is if the end of a sleep differs by less from that of the
+// sleep before.
 const ringsAlike = time.Millisecond
 
-// oneShot: the descriptor wakes nobody after its first event, until the next sleep. Otherwise each frame that comes while somebody polls would
-// wake a thread of the runtime's poller, which costs the sender of the frame, on whose processor the kernel does that, more than the frame.
+// oneShot: the descriptor wakes nobody after its first event, until the next sleep. Otherwise each
+// frame that comes while somebody polls would wake a thread of the runtime's poller, which costs
+// the sender of the frame, on whose processor the kernel does that, more than the frame.
 const oneShot = unix.EPOLLIN | unix.EPOLLONESHOT
 
 // newRest makes one for the card's descriptor.
@@ -75,7 +83,8 @@ func (r *rest) call() { r.alarm.Call() }
 // ready makes a call end the sleep that follows; false: there has been one.
 func (r *rest) ready() bool { return r.alarm.Arm() }
 
-// sleep sleeps until the card has something to do, somebody calls, or a time has passed, 0: for ever. It may end early.
+// sleep sleeps until the card has something to do, somebody calls, or a time has passed, 0: for
+// ever. It may end early.
 func (r *rest) sleep(most time.Duration) {
 	defer r.alarm.Disarm()
 	if err := r.ring(most); err != nil {
@@ -95,7 +104,8 @@ func (r *rest) sleep(most time.Duration) {
 	})
 }
 
-// ring sets the timer. One that has expired is not readable any more, unless it is left as it is (ringsAlike).
+// ring sets the timer. One that has expired is not readable any more, unless it is left as it is
+// (ringsAlike).
 func (r *rest) ring(most time.Duration) error {
 	rings := time.Duration(0)
 	if most > 0 {

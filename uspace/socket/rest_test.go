@@ -57,8 +57,8 @@ func TestWhatEndsASleep(t *testing.T) {
 	}
 }
 
-// A timer that has rung ends no sleep that has another time or none, also if it rang soon after the start; one that is to ring at the same time is left
-// as it is.
+// A timer that has rung ends no sleep that has another time or none, also if it rang soon after the
+// start; one that is to ring at the same time is left as it is.
 func TestTimerOfASleep(t *testing.T) {
 	r, _ := restForTest(t)
 	rung := func() bool {

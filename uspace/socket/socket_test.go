@@ -1,6 +1,7 @@
 package socket_test
 
-// This file holds what Go's network interface promises (package net; golang.org/x/net/nettest), between cards in two network namespaces.
+// This file holds what Go's network interface promises (package net; golang.org/x/net/nettest),
+// between cards in two network namespaces.
 
 import (
 	"bytes"
@@ -56,7 +57,8 @@ func openPair(t testing.TB, o socket.Options) ([2]*socket.Stack, *lab.Lab) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := stacks[node].Close(2 * time.Second); err != nil && !errors.Is(err, funi.ErrUndelivered) { // nettest leaves ends that nobody reads from
+			// nettest leaves ends that nobody reads from
+			if err := stacks[node].Close(2 * time.Second); err != nil && !errors.Is(err, funi.ErrUndelivered) {
 				t.Errorf("closing node %d: %v", node, err)
 			}
 		})
@@ -64,7 +66,8 @@ func openPair(t testing.TB, o socket.Options) ([2]*socket.Stack, *lab.Lab) {
 	return stacks, l
 }
 
-// Rule (Open): a job without a token has no sockets, since its key would be everybody's; the card is given back.
+// Rule (Open): a job without a token has no sockets, since its key would be everybody's; the card
+// is given back.
 func TestNoToken(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -115,7 +118,8 @@ func connect(t testing.TB, stacks [2]*socket.Stack) (c, accepted net.Conn) {
 	return c, accepted
 }
 
-// Rule (doc.go): what is written is read, both ways, and behind CloseWrite comes io.EOF; addresses say who is who.
+// Rule (doc.go): what is written is read, both ways, and behind CloseWrite comes io.EOF; addresses
+// say who is who.
 func TestConnection(t *testing.T) { connection(t, pair(t, socket.Options{})) }
 
 func connection(t *testing.T, stacks [2]*socket.Stack) {
@@ -211,7 +215,8 @@ func TestDialRefused(t *testing.T) {
 	}
 }
 
-// Rule (Listen): when all ports that can be picked are taken, who asks for one is told so, and does not hang; one that is closed can be picked again.
+// Rule (Listen): when all ports that can be picked are taken, who asks for one is told so, and does
+// not hang; one that is closed can be picked again.
 func TestPortsAreUsedUp(t *testing.T) {
 	stacks := pair(t, socket.Options{})
 	var all []net.Listener

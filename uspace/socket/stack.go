@@ -25,10 +25,12 @@ import (
 
 // Options say where in which job the process is, and how much it may open.
 type Options struct {
-	// Options are those of funet.Open; Memory is here how many bytes are for what is sent and received, 0: 64 MiB with a card in this process, 16
-	// MiB with a daemon's, or as much less as the administrator allows. Rejoin, OnError and Remote are not used.
+	// Options are those of funet.Open; Memory is here how many bytes are for what is sent and
+	// received, 0: 64 MiB with a card in this process, 16 MiB with a daemon's, or as much less as
+	// the administrator allows. Rejoin, OnError and Remote are not used.
 	funet.Options
-	// Connections is the most connections, 0: 256; the process's tables for remote memory are made for that many, 1 to 10000.
+	// Connections is the most connections, 0: 256; the process's tables for remote memory are made
+	// for that many, 1 to 10000.
 	Connections int
 }
 
@@ -39,7 +41,8 @@ const (
 	leastMemory     = 256 << 10
 	mostConnections = 10_000
 
-	// A connection has these at each end, where one area and key slot are for its dialing: for 10,000 they suffice, because not all are dialed at once.
+	// A connection has these at each end, where one area and key slot are for its dialing: for
+	// 10,000 they suffice, because not all are dialed at once.
 	connKeySlots = 3
 	connAreas    = 7
 	connCredit   = 33
@@ -48,7 +51,8 @@ const (
 // ErrConnections: Options.Connections is out of range.
 var ErrConnections = errors.New("a process has 1 to 10000 connections")
 
-// ErrNoToken: the job's token is all zeros, which everybody knows, and the key that lets one dial is made of it.
+// ErrNoToken: the job's token is all zeros, which everybody knows, and the key that lets one dial
+// is made of it.
 var ErrNoToken = errors.New("sockets need a job with a token, since who knows it can dial; give the peers files of all nodes the same line token: with 64 digits that `openssl rand -hex 32` prints")
 
 // Stack is a process's end of the network. Any goroutine may call it.
@@ -72,13 +76,15 @@ type Stack struct {
 	late     *late                  // nil: every request was answered
 	nextPort uint16
 	conns    map[*Conn]struct{}
-	ending   map[*Conn]struct{} // those of conns that are closed, and what was written to them is not delivered yet
-	peers    map[uint16]*peer
+	// those of conns that are closed, and what was written to them is not delivered yet
+	ending map[*Conn]struct{}
+	peers  map[uint16]*peer
 	driving
 }
 
-// Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections, ErrNoToken, and that of an administrator who
-// allows too little memory (attach.ErrQuota). The context ends Open only.
+// Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections,
+// ErrNoToken, and that of an administrator who allows too little memory (attach.ErrQuota). The
+// context ends Open only.
 func Open(ctx context.Context, o Options) (*Stack, error) {
 	s, err := open(ctx, o)
 	if err != nil {
@@ -200,8 +206,9 @@ func (s *Stack) fail(err error) {
 	}
 }
 
-// Close ends the process's place: listeners end, connections that are open are aborted, and what was written to those that were closed is
-// delivered, for at most linger. It returns funi.ErrUndelivered if not all was.
+// Close ends the process's place: listeners end, connections that are open are aborted, and what
+// was written to those that were closed is delivered, for at most linger. It returns
+// funi.ErrUndelivered if not all was.
 func (s *Stack) Close(linger time.Duration) error {
 	s.lock()
 	if s.err != nil && errors.Is(s.err, net.ErrClosed) {

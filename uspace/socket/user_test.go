@@ -1,7 +1,7 @@
 package socket_test
 
-// This file is the sockets of a user without privileges, through daemons: the tests run once more, in processes of users that nobody on the
-// machine is.
+// This file is the sockets of a user without privileges, through daemons: the tests run once more,
+// in processes of users that nobody on the machine is.
 
 import (
 	"bytes"
@@ -28,14 +28,16 @@ import (
 )
 
 const (
-	// userVariable has the test binary run the tests of TestAsUser: it says how nodes 0 and 1 attach.
+	// userVariable has the test binary run the tests of TestAsUser: it says how nodes 0 and 1
+	// attach.
 	userVariable = "FUNET_TEST_USER"
 	// Users that nobody else is: of nodes 0 and 1, and of node 2.
 	testUser, otherUser = 52001, 52002
 )
 
-// Rule (doc.go): a user without any privilege has all that root has, through the daemons of the hosts: what Go's tests of connections ask for,
-// packets, calls, and errors; processes of different users with the job's token reach each other, and without it nobody attaches.
+// Rule (doc.go): a user without any privilege has all that root has, through the daemons of the
+// hosts: what Go's tests of connections ask for, packets, calls, and errors; processes of different
+// users with the job's token reach each other, and without it nobody attaches.
 func TestAsUser(t *testing.T) {
 	if at := os.Getenv(userVariable); at != "" {
 		asUser(t, at)
@@ -88,7 +90,8 @@ func TestAsUser(t *testing.T) {
 	}
 }
 
-// copyForAll copies the test binary to where every user may execute it: `go test` puts it where only its user finds it.
+// copyForAll copies the test binary to where every user may execute it: `go test` puts it where
+// only its user finds it.
 func copyForAll(t *testing.T) (path string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "funet")
@@ -149,7 +152,8 @@ func asUser(t *testing.T, at string) {
 		if stacks[i], err = socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &c}}); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = stacks[i].Close(time.Second) }() // nettest leaves ends that nobody reads from
+		// nettest leaves ends that nobody reads from
+		defer func() { _ = stacks[i].Close(time.Second) }()
 	}
 	t.Run("connection", func(t *testing.T) { connection(t, stacks) })
 	t.Run("refused", func(t *testing.T) { userRefused(t, stacks[0]) })

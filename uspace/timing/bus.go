@@ -20,7 +20,8 @@ func NewBus(overhead, word time.Duration) *Bus {
 	return &Bus{overhead: int64(overhead), word: int64(word)}
 }
 
-// Transaction returns how many nanoseconds a transaction of the given number of words keeps the bus.
+// Transaction returns how many nanoseconds a transaction of the given number of words keeps the
+// bus.
 func (b *Bus) Transaction(words int) int64 { return b.overhead + int64(words)*b.word }
 
 // processor lets the processor's next transaction follow those before it and returns when

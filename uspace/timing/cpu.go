@@ -10,8 +10,9 @@ type Clock struct {
 	Now func() int64
 	// Until lets time pass: in virtual time the program gives way, in real time it spins.
 	Until func(at int64)
-	// Wait is Until for a processor that has nothing to do but wait: in real time, where a look may take the host longer than the model, it goes
-	// on at the host's time if that is later. nil: Until does.
+	// Wait is Until for a processor that has nothing to do but wait: in real time, where a look may
+	// take the host longer than the model, it goes on at the host's time if that is later. nil:
+	// Until does.
 	Wait func(at int64)
 }
 
@@ -21,21 +22,24 @@ type CPUConfig struct {
 	Store time.Duration // that a buffered store of one or two words takes in the program
 	// Stall is how much longer than the bus's transaction a load over the bus takes.
 	Stall time.Duration
-	// Library holds what the code of package am takes on this machine, beside the prices of its operations.
+	// Library holds what the code of package am takes on this machine, beside the prices of its
+	// operations.
 	Library Library
 	// Rats holds what the library Rats takes, in times of its own; zero: it has none.
 	Rats Rats
 }
 
-// Library says how the message library of a modelled machine is written (thesis 6.1.2, 6.2.1, appendices A and C). The zero
-// value is the library of package am. Cycles are of the processor.
+// Library says how the message library of a modelled machine is written (thesis 6.1.2, 6.2.1,
+// appendices A and C). The zero value is the library of package am. Cycles are of the processor.
 type Library struct {
-	LoopCycles    int  // that a pass of a loop takes besides its test
-	BlockCycles   int  // of the loop that cuts a block into transfers, for each of them
-	CounterCycles int  // that the handler that counts takes besides its instructions
-	SegmentCycles int  // of opening a segment, and again of closing one; 0: a get of four words uses none
-	TransferWords int  // most data of a transfer; 0: the card cuts longer ones itself
-	LookMisses    bool // a look at a head register misses the cache after each burst of the card into that queue
+	LoopCycles    int // that a pass of a loop takes besides its test
+	BlockCycles   int // of the loop that cuts a block into transfers, for each of them
+	CounterCycles int // that the handler that counts takes besides its instructions
+	// of opening a segment, and again of closing one; 0: a get of four words uses none
+	SegmentCycles int
+	TransferWords int // most data of a transfer; 0: the card cuts longer ones itself
+	// a look at a head register misses the cache after each burst of the card into that queue
+	LookMisses bool
 }
 
 // CPU is the processor of one program. A nil CPU is no model: its methods must not be
@@ -60,10 +64,12 @@ func (c *CPU) Rats() *Rats { return &c.c.Rats }
 // PricesRats reports whether the machine has times for the library Rats.
 func (c *CPU) PricesRats() bool { return c.c.Rats != Rats{} }
 
-// PricesMessages reports whether the machine has times for messages of words (package am). One whose times are all of remote memory has none.
+// PricesMessages reports whether the machine has times for messages of words (package am). One
+// whose times are all of remote memory has none.
 func (c *CPU) PricesMessages() bool { return c.c.Cycle > 0 }
 
-// Deliveries returns how many bursts of the card into a receive queue the bus has carried, by level.
+// Deliveries returns how many bursts of the card into a receive queue the bus has carried, by
+// level.
 func (c *CPU) Deliveries(level int) uint32 { return c.bus.Deliveries(level) }
 
 // Work charges instructions of one cycle each. The time passes with the next Load, Store
@@ -77,7 +83,8 @@ func (c *CPU) Spend(ps int64) {
 	c.part %= picosecond
 }
 
-// Idle lets at least so many picoseconds pass, and what was charged, in which the program only waits.
+// Idle lets at least so many picoseconds pass, and what was charged, in which the program only
+// waits.
 func (c *CPU) Idle(ps int64) {
 	c.Spend(ps)
 	if c.clock.Wait == nil {

@@ -4,9 +4,10 @@ package timing
 
 import "time"
 
-// Span is a time in picoseconds: Base, and DataByte and MetadataByte for each byte of data and metadata. Picoseconds, because an
-// instruction of HPL-95-86 takes 10.58 ns, and many of them would add up to a wrong time in nanoseconds. A Span and what Of makes of it
-// fit in an int64 as long as nothing takes a day.
+// Span is a time in picoseconds: Base, and DataByte and MetadataByte for each byte of data and
+// metadata. Picoseconds, because an instruction of HPL-95-86 takes 10.58 ns, and many of them would
+// add up to a wrong time in nanoseconds. A Span and what Of makes of it fit in an int64 as long as
+// nothing takes a day.
 type Span struct{ Base, DataByte, MetadataByte int64 }
 
 // Of returns the picoseconds for so many bytes of data and metadata.

@@ -18,8 +18,9 @@ func (p *Process) target(a Address) (rma.Target, error) {
 	return rma.Target{Node: a.Node(), Key: rma.Key(id), Address: a.Virtual()}, nil
 }
 
-// Write writes data to an address, and waits for nothing but room (Quiet). More than 64 bytes lie in the process's own memory and stay as they are until
-// Quiet. Errors are ErrStranger, those of rma.Endpoint.Put, and of drive.
+// Write writes data to an address, and waits for nothing but room (Quiet). More than 64 bytes lie
+// in the process's own memory and stay as they are until Quiet. Errors are ErrStranger, those of
+// rma.Endpoint.Put, and of drive.
 func (p *Process) Write(to Address, data []byte) error {
 	t, err := p.target(to)
 	if err == nil {
@@ -28,8 +29,9 @@ func (p *Process) Write(to Address, data []byte) error {
 	return p.failed("writing to", to, err)
 }
 
-// Read reads bytes from an address into the process's own memory, and waits for them. Errors are ErrStranger, those of rma.Endpoint.Get and Wait, and
-// of drive, after which the memory may still change until Quiet.
+// Read reads bytes from an address into the process's own memory, and waits for them. Errors are
+// ErrStranger, those of rma.Endpoint.Get and Wait, and of drive, after which the memory may still
+// change until Quiet.
 func (p *Process) Read(from Address, into []byte) error {
 	t, err := p.target(from)
 	if err == nil {
@@ -38,7 +40,8 @@ func (p *Process) Read(from Address, into []byte) error {
 	return p.failed("reading from", from, err)
 }
 
-// Add adds to the word of 64 bits at an address, a multiple of 8, and returns what it was. Errors as for Read.
+// Add adds to the word of 64 bits at an address, a multiple of 8, and returns what it was. Errors
+// as for Read.
 func (p *Process) Add(to Address, v uint64) (uint64, error) {
 	t, err := p.target(to)
 	var r rma.Result
@@ -48,7 +51,8 @@ func (p *Process) Add(to Address, v uint64) (uint64, error) {
 	return r.Uint64(), p.failed("adding to", to, err)
 }
 
-// CompareSwap writes a word of 64 bits to an address, a multiple of 8, if there is the one that it is compared with, and returns what was there. Errors as for Read.
+// CompareSwap writes a word of 64 bits to an address, a multiple of 8, if there is the one that it
+// is compared with, and returns what was there. Errors as for Read.
 func (p *Process) CompareSwap(to Address, compare, swap uint64) (uint64, error) {
 	t, err := p.target(to)
 	var r rma.Result
@@ -58,8 +62,8 @@ func (p *Process) CompareSwap(to Address, compare, swap uint64) (uint64, error) 
 	return r.Uint64(), p.failed("swapping at", to, err)
 }
 
-// Quiet waits until all that this process has written is there, and returns the first failure since the last time. Errors besides are those of
-// drive.
+// Quiet waits until all that this process has written is there, and returns the first failure since
+// the last time. Errors besides are those of drive.
 func (p *Process) Quiet() error {
 	err := p.end.Quiet()
 	p.forget(err)

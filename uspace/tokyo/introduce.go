@@ -1,7 +1,8 @@
 package tokyo
 
-// This file is the exchange of access IDs (section 3.1): to get another process's a process has to provide its own. It is a message of
-// the request level with the ID of who asks, and one of the reply level with the ID of who was asked, or without if that one refuses.
+// This file is the exchange of access IDs (section 3.1): to get another process's a process has to
+// provide its own. It is a message of the request level with the ID of who asks, and one of the
+// reply level with the ID of who was asked, or without if that one refuses.
 
 import (
 	"fmt"
@@ -20,8 +21,9 @@ type introduction struct {
 	err     error
 }
 
-// Introduce gives a node this process's access ID for its own, and waits for that. It may be called again for a node that is known already, and
-// then does nothing. Errors are ErrRefused, rma.ErrUnreachable, and those of drive.
+// Introduce gives a node this process's access ID for its own, and waits for that. It may be called
+// again for a node that is known already, and then does nothing. Errors are ErrRefused,
+// rma.ErrUnreachable, and those of drive.
 func (p *Process) Introduce(node uint16) error {
 	if p.ids[node] != 0 {
 		return nil
@@ -30,11 +32,13 @@ func (p *Process) Introduce(node uint16) error {
 	defer func() { p.asked = introduction{} }()
 	lost := p.iface.ReturnsLost()
 	err := p.ask(node)
-	for err == nil && p.asked.waiting && p.ids[node] == 0 { // it may introduce itself at the same time
+	// it may introduce itself at the same time
+	for err == nil && p.asked.waiting && p.ids[node] == 0 {
 		if err = p.step(); err == nil {
 			p.end.Poll()
 		}
-		if now := p.iface.ReturnsLost(); err == nil && now != lost { // the introduction may be among them; another does no harm
+		// the introduction may be among them; another does no harm
+		if now := p.iface.ReturnsLost(); err == nil && now != lost {
 			lost, err = now, p.ask(node)
 		}
 	}
@@ -76,8 +80,8 @@ func (p *Process) compose(s *funi.Slot, node uint16, given bool) {
 	s.SetHeader(funi.NewHeader(node, p.options.Type, words))
 }
 
-// takeMessages takes what is in the receive queues, replies first. A request stays there while there is no room for its answer, and so
-// does what is the program's own.
+// takeMessages takes what is in the receive queues, replies first. A request stays there while
+// there is no room for its answer, and so does what is the program's own.
 func (p *Process) takeMessages() {
 	for _, l := range arctic.ByPriority {
 		for s := p.iface.Receive(l); s != nil; s = p.iface.Receive(l) {
@@ -128,7 +132,8 @@ func (p *Process) introduced(s *funi.Slot) bool {
 	return true
 }
 
-// answered takes the answer to this process's introduction. One that it does not wait for is nobody's.
+// answered takes the answer to this process's introduction. One that it does not wait for is
+// nobody's.
 func (p *Process) answered(s *funi.Slot) {
 	a := &p.asked
 	if !a.waiting || s.Source() != a.node {

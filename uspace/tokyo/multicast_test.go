@@ -12,7 +12,8 @@ import (
 	"github.com/funet/funet/uspace/tokyo"
 )
 
-// Rule: a multicast comes to each member of the chain once (thesis, 3.3.1.3), and its sender hears of all of them, or where the chain is broken.
+// Rule: a multicast comes to each member of the chain once (thesis, 3.3.1.3), and its sender hears
+// of all of them, or where the chain is broken.
 func TestMulticastAlongAChain(t *testing.T) {
 	const nodes, messages = 4, 20
 	got := [nodes]int{}

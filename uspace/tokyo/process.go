@@ -30,19 +30,21 @@ type AccessID uint64
 type Options struct {
 	// Node is this process's number in its job.
 	Node uint16
-	// Segment is the memory, which was registered with the card, with the right Keyed, and Source if writes of more than 64 bytes are to
-	// come from it.
+	// Segment is the memory, which was registered with the card, with the right Keyed, and Source
+	// if writes of more than 64 bytes are to come from it.
 	Segment funi.Segment
 	// Virtual is the address of its first byte; 0: its virtual address in this process.
 	Virtual uint64
 	// Rights are what others may do; 0: read, write and atomic operations.
 	Rights funi.WindowRights
-	// Type is that of the messages by which processes introduce themselves, the same in all processes of the job.
+	// Type is that of the messages by which processes introduce themselves, the same in all
+	// processes of the job.
 	Type uint16
 	// Accept decides which nodes get this process's access ID for theirs; nil: all of the job.
 	Accept func(node uint16) bool
-	// Others takes messages of other types. The slot is good until it returns, and it calls nothing of the Process that waits. nil: such messages
-	// stay in the queue, with all behind them, until the program takes them (funi.Interface.Receive).
+	// Others takes messages of other types. The slot is good until it returns, and it calls nothing
+	// of the Process that waits. nil: such messages stay in the queue, with all behind them, until
+	// the program takes them (funi.Interface.Receive).
 	Others func(l funi.Level, s *funi.Slot)
 	// Returned takes those of the program's own messages that came back; nil: it sends none.
 	Returned func(r funi.Returned)
@@ -59,8 +61,10 @@ type Process struct {
 	asked   introduction
 }
 
-// Open makes the process's memory accessible to those who get its access ID. random is where that comes from: crypto/rand's Reader, but in virtual
-// time. drive lets the card run, and returns an error when nobody is to wait any more. It returns ErrOptions, and errors of rma.New and rma.Endpoint.Expose.
+// Open makes the process's memory accessible to those who get its access ID. random is where that
+// comes from: crypto/rand's Reader, but in virtual time. drive lets the card run, and returns an
+// error when nobody is to wait any more. It returns ErrOptions, and errors of rma.New and
+// rma.Endpoint.Expose.
 func Open(iface *funi.Interface, random io.Reader, drive func() error, o Options) (*Process, error) {
 	if len(o.Segment.Memory) == 0 || o.Segment.Rights&funi.Keyed == 0 || o.Type > funi.MaxType {
 		return nil, fmt.Errorf("opening a process: %w", ErrOptions)
@@ -87,7 +91,8 @@ func Open(iface *funi.Interface, random io.Reader, drive func() error, o Options
 	return p, nil
 }
 
-// AccessID returns the process's own. Introduce gives it to others; any other means does, too (Met).
+// AccessID returns the process's own. Introduce gives it to others; any other means does, too
+// (Met).
 func (p *Process) AccessID() AccessID { return AccessID(p.window.Key) }
 
 // Address returns the network address of bytes of the process's own memory, or ErrElsewhere.
@@ -109,7 +114,8 @@ func (p *Process) Poll() {
 	p.end.Poll()
 }
 
-// Close makes the memory inaccessible: when it returns nobody changes or reads it any more. Errors are those of drive.
+// Close makes the memory inaccessible: when it returns nobody changes or reads it any more. Errors
+// are those of drive.
 func (p *Process) Close() error { return p.end.Revoke(p.window) }
 
 // step lets the card run once, for whatever waits.

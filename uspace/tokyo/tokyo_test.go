@@ -1,6 +1,7 @@
 package tokyo_test
 
-// This file holds the rules of the interface (doc.go; thesis, sections 2.1, 3.1 and 3.3), between processes of clusters in virtual time.
+// This file holds the rules of the interface (doc.go; thesis, sections 2.1, 3.1 and 3.3), between
+// processes of clusters in virtual time.
 
 import (
 	"bytes"
@@ -102,8 +103,9 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// Rule: who has no access ID accesses nothing; an introduction gives each the other's; then what is written is read, and words change atomically,
-// whatever the network loses (sections 3.1, 3.3.1.1, 3.3.1.2, 2.2.2).
+// Rule: who has no access ID accesses nothing; an introduction gives each the other's; then what is
+// written is read, and words change atomically, whatever the network loses (sections 3.1, 3.3.1.1,
+// 3.3.1.2, 2.2.2).
 func TestAccess(t *testing.T) {
 	const each = 200
 	var owner *node
@@ -114,7 +116,8 @@ func TestAccess(t *testing.T) {
 			if err := n.until("the others are done", func() bool { return done == 2 }); err != nil {
 				return err
 			}
-			for other := uint16(1); other < 3; other++ { // it never introduced itself: the others did
+			// it never introduced itself: the others did
+			for other := uint16(1); other < 3; other++ {
 				if err := n.Write(tokyo.NewAddress(other, virtual+100), []byte("from the owner")); err != nil {
 					return err
 				}
@@ -191,7 +194,8 @@ func TestIntroducedAtOnce(t *testing.T) {
 	}
 }
 
-// Rule: who is not accepted gets no access ID, and its own is not kept; the node that is nobody's cannot be introduced to.
+// Rule: who is not accepted gets no access ID, and its own is not kept; the node that is nobody's
+// cannot be introduced to.
 func TestRefused(t *testing.T) {
 	asked := false
 	run(t, 2, sim.EthernetConfig{}, func(o *tokyo.Options) { o.Accept = func(node uint16) bool { return node != 1 } }, func(n *node) error {
@@ -295,6 +299,7 @@ func TestOptions(t *testing.T) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		return n.Write(tokyo.NewAddress(0, virtual), []byte{1}) // its own memory needs no introduction
+		// its own memory needs no introduction
+		return n.Write(tokyo.NewAddress(0, virtual), []byte{1})
 	})
 }

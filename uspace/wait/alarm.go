@@ -1,11 +1,12 @@
 package wait
 
-// This file ends sleeps from outside: an eventfd among the descriptors of who sleeps, which any goroutine may have
-// written.
+// This file ends sleeps from outside: an eventfd among the descriptors of who sleeps, which any
+// goroutine may have written.
 //
-// Who is about to sleep says so, and looks once more; who calls says so first, looks whether anybody sleeps, and writes
-// the descriptor only then (rule 6 of doc.go). So a call while nobody sleeps costs two words of memory, and no call is
-// lost: it ends the sleep that is under way, or the next one.
+// Who is about to sleep says so, and looks once more; who calls says so first, looks whether
+// anybody sleeps, and writes the descriptor only then (rule 6 of doc.go). So a call while nobody
+// sleeps costs two words of memory, and no call is lost: it ends the sleep that is under way, or
+// the next one.
 
 import (
 	"fmt"
@@ -16,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alarm ends sleeps. Any goroutine may use Call, also after Close; the other methods are for the one that sleeps.
+// Alarm ends sleeps. Any goroutine may use Call, also after Close; the other methods are for the
+// one that sleeps.
 type Alarm struct {
 	called atomic.Bool // since the last sleep or Arm
 	asleep atomic.Bool // in Sleep
@@ -50,8 +52,8 @@ func (a *Alarm) Call() {
 	}
 }
 
-// Sleep is Waiter.Sleep that a call ends as well; fds has the alarm's descriptor, which is not readable afterwards. It
-// reports whether a descriptor is ready.
+// Sleep is Waiter.Sleep that a call ends as well; fds has the alarm's descriptor, which is not
+// readable afterwards. It reports whether a descriptor is ready.
 func (a *Alarm) Sleep(w *Waiter, fds []unix.PollFd, nanoseconds int64) bool {
 	a.asleep.Store(true)
 	ready := false
@@ -69,8 +71,8 @@ func (a *Alarm) Sleep(w *Waiter, fds []unix.PollFd, nanoseconds int64) bool {
 	return ready
 }
 
-// Arm has the next call make the descriptor readable, for an event loop that waits for it. It returns false, and does
-// nothing, if there has been a call since the last Sleep or Arm.
+// Arm has the next call make the descriptor readable, for an event loop that waits for it. It
+// returns false, and does nothing, if there has been a call since the last Sleep or Arm.
 func (a *Alarm) Arm() bool {
 	a.armed.Store(true)
 	if a.called.Swap(false) {
@@ -90,7 +92,8 @@ func (a *Alarm) Disarm() {
 	a.drain()
 }
 
-// drain does not wait, so Go's runtime, whose monitor that would wake, need not know of the system call.
+// drain does not wait, so Go's runtime, whose monitor that would wake, need not know of the system
+// call.
 func (a *Alarm) drain() {
 	var count [8]byte
 	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(a.fd), uintptr(unsafe.Pointer(&count[0])), uintptr(len(count)))

@@ -67,7 +67,8 @@ func TestAlarmEndsOneSleep(t *testing.T) {
 	}
 }
 
-// Rule: calls from many goroutines, also while and after the alarm is closed, write no descriptor of somebody else.
+// Rule: calls from many goroutines, also while and after the alarm is closed, write no descriptor
+// of somebody else.
 func TestAlarmAfterClose(t *testing.T) {
 	s := newSleeper(t)
 	var calls sync.WaitGroup
@@ -100,7 +101,8 @@ func TestAlarmAfterClose(t *testing.T) {
 	}
 }
 
-// Rule: Arm is refused once after a call; while it is in force a call makes the descriptor readable, and Disarm ends that.
+// Rule: Arm is refused once after a call; while it is in force a call makes the descriptor
+// readable, and Disarm ends that.
 func TestAlarmOfAnEventLoop(t *testing.T) {
 	s := newSleeper(t)
 	s.Call()
@@ -127,7 +129,8 @@ func TestAlarmOfAnEventLoop(t *testing.T) {
 func TestAlarmEndsALongSleep(t *testing.T) {
 	s := newSleeper(t)
 	for range 20 {
-		time.AfterFunc(5*time.Millisecond, s.Call) // most likely it sleeps by then; the rule holds if it does not, too
+		// most likely it sleeps by then; the rule holds if it does not, too
+		time.AfterFunc(5*time.Millisecond, s.Call)
 		s.sleep()
 	}
 }

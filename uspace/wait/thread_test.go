@@ -13,7 +13,8 @@ import (
 	"github.com/funet/funet/uspace/wait"
 )
 
-// Rule: what comes ends a sleep, however long it was to be; without it the sleep ends with its time.
+// Rule: what comes ends a sleep, however long it was to be; without it the sleep ends with its
+// time.
 func TestSleep(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -37,8 +38,8 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// Rule: who waits asks for a short time slice when it first sleeps, and the kernel's own answer is that
-// it has it, or that it knows none; its policy and priority stay.
+// Rule: who waits asks for a short time slice when it first sleeps, and the kernel's own answer is
+// that it has it, or that it knows none; its policy and priority stay.
 func TestShortSlice(t *testing.T) {
 	runtime.LockOSThread()
 	before, err := unix.SchedGetAttr(0, 0)

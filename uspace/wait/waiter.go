@@ -91,8 +91,8 @@ func (w *Waiter) Yielded(began, ended int64) {
 // Nap bounds the next sleep, in nanoseconds.
 func (w *Waiter) Nap() int64 { return w.nap }
 
-// Slept says when a sleep ended. What ended it may have been for another, or not be there yet: half of
-// the time that one waits in vain is to come again.
+// Slept says when a sleep ended. What ended it may have been for another, or not be there yet: half
+// of the time that one waits in vain is to come again.
 func (w *Waiter) Slept(now int64) {
 	w.at, w.since = now, now-w.policy.Awake/2
 	w.nap = min(2*w.nap, w.policy.LongestSleep)

@@ -13,8 +13,8 @@ import (
 
 const (
 	microsecond = int64(time.Microsecond)
-	// alone, turns and computes are yields: nobody else wants the processor, somebody who yields does,
-	// or somebody who does not.
+	// alone, turns and computes are yields: nobody else wants the processor, somebody who yields
+	// does, or somebody who does not.
 	alone    = wait.SomeoneRan / 4
 	turns    = wait.SomeoneRan + 1
 	computes = wait.SomeoneComputes + 1
@@ -80,8 +80,9 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// Rule 3: somebody else yields, too, on this processor: one who waits then yields at every look, also
-// in the next wait, until a yield finds nobody; and the time of others does not bring its sleep nearer.
+// Rule 3: somebody else yields, too, on this processor: one who waits then yields at every look,
+// also in the next wait, until a yield finds nobody; and the time of others does not bring its
+// sleep nearer.
 func TestTakingTurns(t *testing.T) {
 	for name, p := range policies {
 		w := newWaiting(p)
@@ -108,8 +109,9 @@ func TestTakingTurns(t *testing.T) {
 	}
 }
 
-// Rule 3: two who share a processor and wait for each other pass it on within one look and one yield,
-// from the second exchange on. With a threshold above what two switches take both look for 10 us first.
+// Rule 3: two who share a processor and wait for each other pass it on within one look and one
+// yield, from the second exchange on. With a threshold above what two switches take both look for
+// 10 us first.
 func TestTwoOnOneProcessor(t *testing.T) {
 	w := newWaiting(wait.Embedded)
 	w.yield = 2 * 1400 // two switches, in nanoseconds
@@ -151,8 +153,8 @@ func TestBesideWhoComputes(t *testing.T) {
 	}
 }
 
-// Rule 6: sleeps in vain are twice as long each, within the policy's bounds; one who found something
-// begins anew.
+// Rule 6: sleeps in vain are twice as long each, within the policy's bounds; one who found
+// something begins anew.
 func TestNaps(t *testing.T) {
 	for name, p := range policies {
 		w := newWaiting(p)
@@ -207,8 +209,8 @@ func TestWorking(t *testing.T) {
 	}
 }
 
-// Whatever happens: nobody sleeps before its time but beside one who computes, and nobody yields then;
-// the looks between two rests are never more than the policy's.
+// Whatever happens: nobody sleeps before its time but beside one who computes, and nobody yields
+// then; the looks between two rests are never more than the policy's.
 func TestAnyWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := policies[rapid.SampledFrom([]string{"Embedded", "Modelled", "Daemon", "Client", "C"}).Draw(t, "policy")]

@@ -57,7 +57,8 @@ static void fill(int matrix, int j, double *col)
 }
 
 /* add adds to a column of n doubles four columns of A, each times a double, as many as the columns
- * that are left allow. Four at a time, as gonum's Dgemv; the compiler makes vectors of the loops. */
+ * that are left allow. Four at a time, as gonum's Dgemv; the compiler makes vectors of the loops.
+ */
 static void add(int n, int columns, const double *restrict x, const double *restrict f, double *restrict y)
 {
 	for (; columns >= 4; columns -= 4, x += 4 * (size_t)size, f += 4) {
@@ -184,7 +185,8 @@ int main(int argc, char **argv)
 
 	double seconds = 0;
 
-	for (int run = 0; run < 2; run++) { /* the second counts: the first finds memory and code cold */
+	/* the second counts: the first finds memory and code cold */
+	for (int run = 0; run < 2; run++) {
 		memset(c, 0, (size_t)own * size * sizeof *c);
 		MPI_Barrier(MPI_COMM_WORLD);
 		double begin = MPI_Wtime();

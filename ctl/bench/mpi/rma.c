@@ -1,6 +1,7 @@
-/* One-sided operations of MPI, rank 0 on the memory of rank 1, which only waits in MPI: puts, gets, fetch-and-adds and swaps of
- * 8 bytes, each timed until it is complete at both ends, and blocks of 1 MiB, some under way at once. Usage: rma WARMUP
- * EXCHANGES BLOCKS DEPTH. Rank 0 prints the medians and the rates. */
+/* One-sided operations of MPI, rank 0 on the memory of rank 1, which only waits in MPI: puts, gets,
+ * fetch-and-adds and swaps of 8 bytes, each timed until it is complete at both ends, and blocks of
+ * 1 MiB, some under way at once. Usage: rma WARMUP EXCHANGES BLOCKS DEPTH. Rank 0 prints the
+ * medians and the rates. */
 
 #include <mpi.h>
 #include <stdint.h>
@@ -68,7 +69,8 @@ int main(int argc, char **argv)
 	memset(memory, 0, depth * (size_t)block);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 1) {
-		MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* MPI moves on meanwhile */
+		/* MPI moves on meanwhile */
+		MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	} else {
 		MPI_Win_lock_all(0, window);
 		for (int i = 0; i < 4; i++) {

@@ -39,8 +39,8 @@ type hearing struct {
 	by    [Carriers][Lengths]int
 }
 
-// Listen makes an answerer on an interface and a UDP port. card says which card is on the host, nil if
-// there is none; it is called for answers, and may be nil.
+// Listen makes an answerer on an interface and a UDP port. card says which card is on the host, nil
+// if there is none; it is called for answers, and may be nil.
 func Listen(iface string, port uint16, card func() *Card) (*Answerer, error) {
 	s, err := open(iface, port)
 	if err != nil {

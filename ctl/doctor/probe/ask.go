@@ -41,10 +41,11 @@ type Target struct {
 	MAC       net.HardwareAddr // nil: Resolve finds it
 	Addr      netip.Addr       // the zero Addr: no UDP
 	Port      uint16           // of its answerer; 0: DefaultPort
-	// Hello sends hellos besides (package uspace/port/hello), which a daemon at the other end answers. Where a card of this
-	// host has the interface, it gets the answers instead.
+	// Hello sends hellos besides (package uspace/port/hello), which a daemon at the other end
+	// answers. Where a card of this host has the interface, it gets the answers instead.
 	Hello bool
-	// Resolve returns the Ethernet address of the target if it is known by now, nil if not; it may be nil.
+	// Resolve returns the Ethernet address of the target if it is known by now, nil if not; it may
+	// be nil.
 	Resolve func() net.HardwareAddr
 }
 
@@ -81,8 +82,8 @@ func (r *Result) whole(udp bool) bool {
 	return true
 }
 
-// Ask sends requests until everything is known to pass, or for as long as patience, at least half a second. It
-// needs an answerer at the other end to find out more than that nothing comes back.
+// Ask sends requests until everything is known to pass, or for as long as patience, at least half a
+// second. It needs an answerer at the other end to find out more than that nothing comes back.
 func Ask(ctx context.Context, t Target, patience time.Duration) (Result, error) {
 	r := Result{Others: []Host{}, MAC: t.MAC}
 	for c := range Carriers {
@@ -176,7 +177,8 @@ func (a *asker) round() {
 		}
 	}
 	if a.sent%rounds == 0 {
-		m.long, m.nonce = false, a.nonce&^1 // what the target hears of it says nothing of what is sent to it alone
+		// what the target hears of it says nothing of what is sent to it alone
+		m.long, m.nonce = false, a.nonce&^1
 		if b, err := m.encode(Size); err == nil {
 			a.s.sendFrame([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, b)
 		}
@@ -200,7 +202,8 @@ func (a *asker) sayHello() {
 	}
 }
 
-// heardHello takes the answer of a card: the question came there, and this one back, which is always short.
+// heardHello takes the answer of a card: the question came there, and this one back, which is
+// always short.
 func (a *asker) heardHello(m *arrival) {
 	if m.hello.Kind != hello.Answer || m.hello.Nonce&^1 != a.nonce&^1 || !bytes.Equal(m.mac[:], a.r.MAC) {
 		return
@@ -253,8 +256,8 @@ func (a *asker) take(m *arrival) {
 	}
 }
 
-// conclude makes silence an answer where it is one: what the target would have said that it heard, had it
-// come, and what it must have sent as it heard a request of that length.
+// conclude makes silence an answer where it is one: what the target would have said that it heard,
+// had it come, and what it must have sent as it heard a request of that length.
 func (a *asker) conclude() {
 	if a.answered < rounds {
 		return

@@ -1,7 +1,7 @@
 package probe
 
-// This file is the messages: a fixed part, then JSON, then zeroes up to the size under test.
-// By Ethernet a message follows the EtherType; by UDP it is the datagram. Numbers are little-endian.
+// This file is the messages: a fixed part, then JSON, then zeroes up to the size under test. By
+// Ethernet a message follows the EtherType; by UDP it is the datagram. Numbers are little-endian.
 //
 //	 0  version 0 (1)     1  kind (1)     2  large (1)     3  zero (1)
 //	 4  "FUprobe1" (8)   12  nonce (8)   20  Ethernet address of the asker (6)

@@ -43,8 +43,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): any bytes are a message or none; what a name from the network has that could move a
-// terminal's cursor is not shown.
+// Rule (doc.go): any bytes are a message or none; what a name from the network has that could move
+// a terminal's cursor is not shown.
 func FuzzDecode(f *testing.F) {
 	m := message{kind: answer, nonce: 3, said: said{Host: Host{Name: "a\x1b[2J", MAC: make([]byte, 6)}, Address: "02:00:00:00:00:01"}}
 	b, err := m.encode(Size)
@@ -63,7 +63,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Rule (doc.go): an answerer answers no faster than its bound, and remembers a bounded number of askers.
+// Rule (doc.go): an answerer answers no faster than its bound, and remembers a bounded number of
+// askers.
 func TestBounds(t *testing.T) {
 	a := &Answerer{allowed: answersPerSecond, at: time.Now()}
 	paid := 0
@@ -223,7 +224,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): when nothing answers at the address, the answer names the other hosts on the segment.
+// Rule (doc.go): when nothing answers at the address, the answer names the other hosts on the
+// segment.
 func TestOthers(t *testing.T) {
 	b := newBench(t, lab.Options{Hosts: 3})
 	b.answer(1, &Card{Number: 1})

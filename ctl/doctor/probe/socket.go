@@ -1,7 +1,7 @@
 package probe
 
-// This file is the two sockets of either side: one for frames of the EtherType, and one for UDP, both
-// bound to one interface.
+// This file is the two sockets of either side: one for frames of the EtherType, and one for UDP,
+// both bound to one interface.
 
 import (
 	"context"
@@ -68,8 +68,8 @@ func open(name string, port uint16) (_ *sockets, err error) {
 	return s, nil
 }
 
-// openFrames opens a packet socket that gets probes and hellos and no other frames of the EtherType: those of a
-// card that runs generic would be many.
+// openFrames opens a packet socket that gets probes and hellos and no other frames of the
+// EtherType: those of a card that runs generic would be many.
 func openFrames(index int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -172,7 +172,8 @@ func (s *sockets) sendFrame(to []byte, message []byte) {
 	_, _ = s.frames.Write(append(b, message...))
 }
 
-// sendHello sends a hello of the given size in bytes from the Ethernet header on, at least hello.Size.
+// sendHello sends a hello of the given size in bytes from the Ethernet header on, at least
+// hello.Size.
 func (s *sockets) sendHello(to [6]byte, m *hello.Message, size int) {
 	b := make([]byte, max(size, hello.Size))
 	m.Put(b, to, [6]byte(s.ifc.HardwareAddr))
@@ -191,7 +192,8 @@ type arrival struct {
 	size int            // bytes
 	mac  [6]byte        // of its sender, by Ethernet
 	from netip.AddrPort // by UDP
-	// hello is the hello that came instead of a message, from mac at that time; nil: a message came.
+	// hello is the hello that came instead of a message, from mac at that time; nil: a message
+	// came.
 	hello *hello.Message
 	at    time.Time
 }

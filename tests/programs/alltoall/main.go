@@ -1,6 +1,7 @@
-// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length and content
-// depend on the round and on both nodes. The receiver checks every byte and answers with a checksum, which the sender
-// checks. At the end node 0 prints what every node has received, and how fast.
+// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length
+// and content depend on the round and on both nodes. The receiver checks every byte and answers
+// with a checksum, which the sender checks. At the end node 0 prints what every node has received,
+// and how fast.
 //
 //	funet run -n 4 --lab -- alltoall --bytes 65536 --rounds 100
 //	alltoall --peers peers.yaml --iface eth1 --node 0     # without a daemon, on each host
@@ -24,7 +25,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// Handlers of calls: node 0 tells its options; a block is answered with its checksum; node 0 collects totals.
+// Handlers of calls: node 0 tells its options; a block is answered with its checksum; node 0
+// collects totals.
 const askOptions, takeBlock, takeTotal = 0, 1, 2
 
 // options are node 0's; total counts what a node has received.
@@ -158,7 +160,8 @@ func (p *program) report(ctx context.Context) error {
 	return err
 }
 
-// fill makes the block of a round in memory that has room for the longest: from half of the most bytes up to the most.
+// fill makes the block of a round in memory that has room for the longest: from half of the most
+// bytes up to the most.
 func (p *program) fill(b []byte, round, from, to int) []byte {
 	x := (p.Seed + uint64(round)<<32 + uint64(from)<<16 + uint64(to) + 1) * 0x9e3779b97f4a7c15
 	x ^= x >> 29

@@ -1,6 +1,7 @@
-/* alltoall: in every round each node of a job sends each other node a block of bytes, whose length and content
- * depend on the round and on both nodes. The receiver checks every byte and answers with a checksum, which the
- * sender checks. At the end node 0 prints what every node has received, and how fast.
+/* alltoall: in every round each node of a job sends each other node a block of bytes, whose length
+ * and content depend on the round and on both nodes. The receiver checks every byte and answers
+ * with a checksum, which the sender checks. At the end node 0 prints what every node has received,
+ * and how fast.
  *
  *	cc -O2 -I uspace/funi -o alltoall alltoall.c
  *	funet run -n 4 --lab -- ./alltoall BYTES ROUNDS SEED */
@@ -11,7 +12,8 @@
 
 #include "funi.h"
 
-/* Types of messages. BLOCK is a transfer, whose argument is the block's length; CHECK is a reply. */
+/* Types of messages. BLOCK is a transfer, whose argument is the block's length; CHECK is a reply.
+ */
 enum { OPTIONS = 1, BLOCK, CHECK, TOTAL, ENTER, LEAVE };
 
 /* Addresses of the two segments. Each has a place for a block of every node. */
@@ -36,7 +38,8 @@ static struct peer *peers;
 static uint32_t most, rounds, place; /* bytes of a block, bytes of its place */
 static uint64_t seed;
 static uint8_t *out, *in, *want; /* the segments, and what a block should be */
-static uint32_t entered, left;   /* barriers: nodes that came to node 0, and those that it has ended */
+/* barriers: nodes that came to node 0, and those that it has ended */
+static uint32_t entered, left;
 static int has_options;
 
 static volatile sig_atomic_t ended; /* by this signal */
@@ -127,7 +130,8 @@ static uint32_t *request_slot(void)
 	return s;
 }
 
-/* A slot for a reply, in a request's handler: only replies are handled meanwhile, or two nodes could wait for each other. */
+/* A slot for a reply, in a request's handler: only replies are handled meanwhile, or two nodes
+ * could wait for each other. */
 static uint32_t *reply_slot(void)
 {
 	uint32_t *s;
@@ -150,8 +154,8 @@ static int request(uint32_t node, uint32_t type, const void *words, uint32_t n)
 	return 0;
 }
 
-/* Checks a block that has arrived, and answers with its checksum. A node's next block comes after the answer, so
- * the place is this one's until then. */
+/* Checks a block that has arrived, and answers with its checksum. A node's next block comes after
+ * the answer, so the place is this one's until then. */
 static int take_block(uint32_t node, const struct funi_notice *n)
 {
 	uint32_t round = peers[node].arrived, length = n->argument, sum, *s;

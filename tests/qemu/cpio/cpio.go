@@ -2,9 +2,9 @@
 // root file system (Documentation/driver-api/early-userspace/buffer-format.rst, cpio(5)).
 //
 // The journey: a Writer gets folders, files and links, each after the folder that it is in, and
-// writes a header of 110 bytes in hexadecimal, the name and the bytes, each filled up to four. Close
-// writes the trailer. Everything belongs to root and has no time, so the same content gives the
-// same archive.
+// writes a header of 110 bytes in hexadecimal, the name and the bytes, each filled up to four.
+// Close writes the trailer. Everything belongs to root and has no time, so the same content gives
+// the same archive.
 //
 // A Writer is for one goroutine.
 package cpio

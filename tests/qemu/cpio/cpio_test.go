@@ -1,6 +1,7 @@
 package cpio
 
-// This file states the format's rules (cpio(5), "New ASCII Format"; buffer-format.rst of the kernel).
+// This file states the format's rules (cpio(5), "New ASCII Format"; buffer-format.rst of the
+// kernel).
 
 import (
 	"bytes"
@@ -101,8 +102,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A name that the kernel would put elsewhere, or that ends the archive, is refused, and the archive stays
-// whole.
+// A name that the kernel would put elsewhere, or that ends the archive, is refused, and the archive
+// stays whole.
 func TestNamesRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
@@ -131,7 +132,8 @@ func (f *full) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// A write that failed is not forgotten by a later one that would succeed: an archive is whole or an error.
+// A write that failed is not forgotten by a later one that would succeed: an archive is whole or an
+// error.
 func TestErrorsStay(t *testing.T) {
 	write := func(to io.Writer) error {
 		w := NewWriter(to)

@@ -21,7 +21,8 @@ import (
 // agentPort is the serial port on which orders come in; the first one is the kernel's console.
 const agentPort = "/dev/ttyS1"
 
-// cancelDelay is how long the outputs of a killed program are waited for, which its children may hold.
+// cancelDelay is how long the outputs of a killed program are waited for, which its children may
+// hold.
 const cancelDelay = time.Second
 
 // longestLine bounds an order, in bytes.

@@ -2,11 +2,11 @@
 //
 // The journey: the kernel starts Main as process 1. It mounts what programs expect, loads the
 // kernel modules that the rig has put into /modules, gives the NIC its address (boot.go), says
-// hello on the second serial port, and then carries out the rig's orders (wire.go) until the machine
-// ends: it starts programs and reports how they ended (agent.go). The same program as process
-// 2 and later is one of the two measurements of the kernel's own traffic: `guest ping`
-// (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers; or it changes
-// the NIC: `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go).
+// hello on the second serial port, and then carries out the rig's orders (wire.go) until the
+// machine ends: it starts programs and reports how they ended (agent.go). The same program as
+// process 2 and later is one of the two measurements of the kernel's own traffic: `guest ping`
+// (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers; or it
+// changes the NIC: `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go).
 //
 // The rig does not trust what a guest says: it bounds and parses it as any input.
 package guest

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// An output that is longer than what is kept has its beginning and its end, and says how much is missing.
+// An output that is longer than what is kept has its beginning and its end, and says how much is
+// missing.
 func TestLongOutput(t *testing.T) {
 	var k kept
 	for range 3 {
@@ -39,8 +40,8 @@ func TestLongOutput(t *testing.T) {
 	}
 }
 
-// An order's end has the exit code, or 128 and a signal's number, and both outputs; what does not end in
-// time is killed with its children; what cannot be started says why.
+// An order's end has the exit code, or 128 and a signal's number, and both outputs; what does not
+// end in time is killed with its children; what cannot be started says why.
 func TestOrders(t *testing.T) {
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -88,7 +89,8 @@ func TestOrders(t *testing.T) {
 	if err := syscall.Mkfifo(ready, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fifo, err := os.OpenFile(ready, os.O_RDWR|syscall.O_NONBLOCK, 0) // for writing too, so that it does not end before the process begins
+	// for writing too, so that it does not end before the process begins
+	fifo, err := os.OpenFile(ready, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

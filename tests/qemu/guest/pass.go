@@ -1,8 +1,8 @@
 package guest
 
-// This file is `guest pass INTERFACE MODE` and `guest unpass INTERFACE`: an XDP program that does nothing but
-// let frames pass, so that what a driver's XDP mode costs the kernel's own traffic can be told from what
-// FUNet costs it.
+// This file is `guest pass INTERFACE MODE` and `guest unpass INTERFACE`: an XDP program that does
+// nothing but let frames pass, so that what a driver's XDP mode costs the kernel's own traffic can
+// be told from what FUNet costs it.
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ func pinned(name string) string { return filepath.Join("/sys/fs/bpf", "pass-"+na
 // xdpPass is XDP_PASS of linux/bpf.h.
 const xdpPass = 2
 
-// pass attaches the program in a mode, native or generic, and waits until the link is there: some drivers
-// reset it.
+// pass attaches the program in a mode, native or generic, and waits until the link is there: some
+// drivers reset it.
 func pass(args []string) error {
 	if len(args) != 2 {
 		return errors.New("name the interface and the mode")
@@ -63,7 +63,8 @@ func unpass(args []string) error {
 		return err
 	}
 	defer l.Close()
-	if err := errors.Join(l.Detach(), l.Unpin()); err != nil { // the kernel may put off what Unpin alone ends
+	// the kernel may put off what Unpin alone ends
+	if err := errors.Join(l.Detach(), l.Unpin()); err != nil {
 		return err
 	}
 	return waitForLink(args[0], time.Now().Add(carrierDeadline))

@@ -34,7 +34,8 @@ func sink() {
 	fmt.Fprintln(os.Stderr, "guest:", err)
 }
 
-// take takes streams until the listener fails, and answers each with how much came, and in how long.
+// take takes streams until the listener fails, and answers each with how much came, and in how
+// long.
 func take(l net.Listener) error {
 	for {
 		c, err := l.Accept()

@@ -42,7 +42,8 @@ type Ended struct {
 	ID     int    `json:"id"`
 	Code   int    `json:"code"` // 128 and the number for a signal
 	Stdout string `json:"stdout"`
-	Stderr string `json:"stderr"`          // both with their middle left out, if they are longer than mostOutput
+	// both with their middle left out, if they are longer than mostOutput
+	Stderr string `json:"stderr"`
 	Error  string `json:"error,omitempty"` // why it did not start, or was killed
 }
 

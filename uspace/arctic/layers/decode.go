@@ -215,8 +215,8 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 	return nil
 }
 
-// decodeBlock takes the rest as the block, which needs a packet of its own: a transfer
-// of one word, of which the two low bits are set, or a remote write of five, with bit 11 of its type.
+// decodeBlock takes the rest as the block, which needs a packet of its own: a transfer of one word,
+// of which the two low bits are set, or a remote write of five, with bit 11 of its type.
 func (f *FUNet) decodeBlock(c *cursor) error {
 	named := false
 	if len(f.Packets) == 1 {

@@ -41,8 +41,9 @@ type FUNet struct {
 	Level   arctic.Level
 	Hello   bool
 	Bye     bool
-	// Sealed: the frame ends with MAC and the upper half of Counter, whose lower half stands in the place of the
-	// checksum; nothing here verifies it. Unless it is Readable, all behind the header is Ciphertext.
+	// Sealed: the frame ends with MAC and the upper half of Counter, whose lower half stands in the
+	// place of the checksum; nothing here verifies it. Unless it is Readable, all behind the header
+	// is Ciphertext.
 	Sealed, Readable bool
 	// Length is the bytes from the version to the end of the last packet or the
 	// block: the Ethernet header and padding are outside. FixLengths sets it.
@@ -75,7 +76,8 @@ type FUNet struct {
 
 	Rejects []arctic.Reject
 	Packets []Packet
-	// Block is the data behind the only packet, a transfer; nil: the frame has none. It is empty where the data is in Ciphertext.
+	// Block is the data behind the only packet, a transfer; nil: the frame has none. It is empty
+	// where the data is in Ciphertext.
 	Block []byte
 }
 

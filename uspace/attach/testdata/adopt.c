@@ -1,5 +1,5 @@
-/* adopt: a node makes memory of its own segments, transfers from one to the other, and has them back.
- * It prints one line for each thing that is refused, and for each that went well. */
+/* adopt: a node makes memory of its own segments, transfers from one to the other, and has them
+ * back. It prints one line for each thing that is refused, and for each that went well. */
 #define _GNU_SOURCE 1
 #include "funi.h"
 

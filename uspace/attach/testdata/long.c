@@ -1,9 +1,10 @@
-/* long: messages of all lengths, tagged messages and collective operations among all nodes, every byte checked. The last line
- * is how many bytes the node has checked.
+/* long: messages of all lengths, tagged messages and collective operations among all nodes, every
+ * byte checked. The last line is how many bytes the node has checked.
  *
  *	long [messages | together]
  *
- * With nodes of the same job in Go there are messages only, or tagged messages and collective operations. */
+ * With nodes of the same job in Go there are messages only, or tagged messages and collective
+ * operations. */
 #include "funet.h"
 
 enum { TAKE = 1, TAKEN = 2, ECHO = 3, ECHOED = 4 };
@@ -62,12 +63,14 @@ static int is_echoed(struct funet_message *m)
 
 static int has_all(void *want) { return taken == *(uint32_t *)want; }
 
-/* Every node sends every other node messages of all lengths: one after the other, and all at a time. */
+/* Every node sends every other node messages of all lengths: one after the other, and all at a
+ * time. */
 static int messages(void)
 {
 	uint32_t want = 0, under_way = 0;
 	int code;
-	for (int owned = 0; owned < 3; owned++) { /* memory of the heap, of the card, of the program's own that the card gets */
+	/* memory of the heap, of the card, of the program's own that the card gets */
+	for (int owned = 0; owned < 3; owned++) {
 		uint8_t *b = (uint8_t *)(owned == 1 ? funet_alloc(&f, 3000001) : owned == 0 ? malloc(3000001) : aligned_alloc(4096, 3002368));
 		if (b == NULL || (owned == 2 && (code = funet_adopt(&f, b, 3002368)) != 0))
 			return fail("memory", owned);
@@ -104,7 +107,8 @@ static int messages(void)
 	return 0;
 }
 
-/* Everybody sends to node 0 in order, which receives from anybody and from each, in other orders. */
+/* Everybody sends to node 0 in order, which receives from anybody and from each, in other orders.
+ */
 static int tags(void)
 {
 	enum { MOST = 200, EACH = 40 };
@@ -114,7 +118,8 @@ static int tags(void)
 	int code;
 	if (f.card.node != 0) {
 		for (uint32_t i = 0; i < EACH; i++) {
-			size_t n = i * 5 % (i % 2 == 0 ? MOST : FUNET_TAGGED_SHORT); /* a long one waits for who receives it */
+			/* a long one waits for who receives it */
+			size_t n = i * 5 % (i % 2 == 0 ? MOST : FUNET_TAGGED_SHORT);
 			fill(b, n, f.card.node + i);
 			if ((code = funet_send_tag(&f, 0, i % 2, b, n)) != 0)
 				return fail("sending a tagged message", code);

@@ -1,8 +1,10 @@
-/* talk: every node calls every other and sends it messages, with all lengths and all kinds of errors, and checks what comes back.
+/* talk: every node calls every other and sends it messages, with all lengths and all kinds of
+ * errors, and checks what comes back.
  *
  *	talk [calls]
  *
- * With an argument it only calls, as nodes of the same job in Go do. The last line is how many messages and calls were checked. */
+ * With an argument it only calls, as nodes of the same job in Go do. The last line is how many
+ * messages and calls were checked. */
 #include "funet.h"
 
 enum { REVERSE = 1, REFUSE = 2, HUGE_ANSWER = 3, SILENT = 4, NEGATIVE = 5, COUNT = 10, COUNTED = 11 };
@@ -43,7 +45,8 @@ static int silent(struct funet_message *m) { return m->argument == &f ? 0 : -EIO
 
 static int negative(struct funet_message *m) { return m->length == 0 ? -EACCES : -EIO; }
 
-/* A message of the length that its first byte says, each byte after it the next number; it is answered by the sum. */
+/* A message of the length that its first byte says, each byte after it the next number; it is
+ * answered by the sum. */
 static int count(struct funet_message *m)
 {
 	uint32_t sum = (uint32_t)m->length;

@@ -1,4 +1,5 @@
-/* watch: node 1 sleeps until a number in its memory, which others write, is as large as the argument says. */
+/* watch: node 1 sleeps until a number in its memory, which others write, is as large as the
+ * argument says. */
 #include "funi.h"
 
 static struct funi_context c;

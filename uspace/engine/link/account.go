@@ -1,19 +1,23 @@
 package link
 
-// This file is fairness of dispatch among those who pay for frames, such as users (design idea 10): deficit round
-// robin (Shreedhar and Varghese, 1995). In each round an account may send as many bytes as its quantum, replies first; a round
-// ends when everybody who has something to send, and may, has sent it, which may take several steps while the transmit ring is
-// full. An account that has the card to itself has more of everything, since nobody waits for it.
+// This file is fairness of dispatch among those who pay for frames, such as users (design idea 10):
+// deficit round robin (Shreedhar and Varghese, 1995). In each round an account may send as many
+// bytes as its quantum, replies first; a round ends when everybody who has something to send, and
+// may, has sent it, which may take several steps while the transmit ring is full. An account that
+// has the card to itself has more of everything, since nobody waits for it.
 //
-// Frames that only acknowledge are on the account of the train that they answer, or whose frame they answered; frames that are sent again on their owner's.
+// Frames that only acknowledge are on the account of the train that they answer, or whose frame
+// they answered; frames that are sent again on their owner's.
 //
-// Bytes are not all that users share: the kernel keeps a thread waiting that works all the time (Linux, Documentation/scheduler/sched-eevdf.rst),
-// and everybody's messages wait with the card's. So the owner of a card whose processor others want says how long steps took (Charge), and those for
-// whom the card worked rest after that. Nobody else does: who sends little does not wait for the rests of one who sends much.
+// Bytes are not all that users share: the kernel keeps a thread waiting that works all the time
+// (Linux, Documentation/scheduler/sched-eevdf.rst), and everybody's messages wait with the card's.
+// So the owner of a card whose processor others want says how long steps took (Charge), and those
+// for whom the card worked rest after that. Nobody else does: who sends little does not wait for
+// the rests of one who sends much.
 
 const (
-	// AloneBytes is the budget in bytes of an account that has the card to itself, BesideBytes that of one beside others: of
-	// dispatch in a round, and of what else its owner shares by it.
+	// AloneBytes is the budget in bytes of an account that has the card to itself, BesideBytes that
+	// of one beside others: of dispatch in a round, and of what else its owner shares by it.
 	AloneBytes  = 256 << 10
 	BesideBytes = 8 << 10
 	// Recently is how long in nanoseconds an account counts as one that uses the card.
@@ -25,13 +29,14 @@ const (
 	contendedFlight = 48 << 10
 	// resumedInRound is the most classes of an account that go on in a round.
 	resumedInRound = 8
-	// FrameTime is how many bytes are copied in the time that a frame takes besides: mostly the kernel's, a microsecond or two. So a byte stands for a
-	// quarter to half of a nanosecond.
+	// FrameTime is how many bytes are copied in the time that a frame takes besides: mostly the
+	// kernel's, a microsecond or two. So a byte stands for a quarter to half of a nanosecond.
 	FrameTime = 4096
-	// resting is how many times as long as the card has worked for those who use it they rest after that, where Charge is called.
+	// resting is how many times as long as the card has worked for those who use it they rest after
+	// that, where Charge is called.
 	resting = 2
-	// longestCharge is the longest time in nanoseconds that is charged at once: what looks longer was the kernel's, which had
-	// others run meanwhile. LongestRest bounds a rest.
+	// longestCharge is the longest time in nanoseconds that is charged at once: what looks longer
+	// was the kernel's, which had others run meanwhile. LongestRest bounds a rest.
 	longestCharge = 50e3
 	LongestRest   = 1e6
 )
@@ -64,8 +69,9 @@ func (e *End) Uses(a *Account, bytes int) {
 	e.usedAt = e.now
 }
 
-// Spends charges an account for other work, which takes as long as copying so many bytes. Uses also says that the account uses the card now;
-// Spends does not: what waits for a peer costs time, and leaves the others their larger budgets.
+// Spends charges an account for other work, which takes as long as copying so many bytes. Uses also
+// says that the account uses the card now; Spends does not: what waits for a peer costs time, and
+// leaves the others their larger budgets.
 func (e *End) Spends(a *Account, bytes int) {
 	a.used += bytes
 	if !a.pays {
@@ -73,10 +79,12 @@ func (e *End) Spends(a *Account, bytes int) {
 	}
 }
 
-// SpendsForNobody notes work that no account of this card has caused, such as that of foreign frames. It is nobody's part of a Charge.
+// SpendsForNobody notes work that no account of this card has caused, such as that of foreign
+// frames. It is nobody's part of a Charge.
 func (e *End) SpendsForNobody(bytes int) { e.nobody += bytes }
 
-// SpendsForAnswer charges for a frame that brought no packets to be judged: the account whose frame it has answered, or nobody.
+// SpendsForAnswer charges for a frame that brought no packets to be judged: the account whose frame
+// it has answered, or nobody.
 func (e *End) SpendsForAnswer() { e.spendsFrame(e.answered) }
 
 // spendsFrame charges an account, nil for nobody, for a frame without packets.
@@ -99,7 +107,8 @@ func (e *End) changeUser(a *Account) {
 	}
 }
 
-// Beside has the account that uses the card count as one beside others for a time (Recently), though they do not use the card.
+// Beside has the account that uses the card count as one beside others for a time (Recently),
+// though they do not use the card.
 func (e *End) Beside(now int64) { e.anotherAt = max(e.anotherAt, now) }
 
 // Contended reports whether more than one account uses the card, or Beside was called.
@@ -168,10 +177,11 @@ func (e *End) deferClass(s *class) {
 	e.awaitRound(s.account)
 }
 
-// Charge has the accounts rest that used the card since the last Charge, for which it worked for so many nanoseconds until now: each for its part of
-// that time, and so long that of the time of all of them the card works for a third. What cannot be put off, such as
-// frames that arrive, is charged to those who rest, too. Charge returns how many of the nanoseconds went to accounts that have too much of
-// that: they would rest for longer than LongestRest.
+// Charge has the accounts rest that used the card since the last Charge, for which it worked for so
+// many nanoseconds until now: each for its part of that time, and so long that of the time of all
+// of them the card works for a third. What cannot be put off, such as frames that arrive, is
+// charged to those who rest, too. Charge returns how many of the nanoseconds went to accounts that
+// have too much of that: they would rest for longer than LongestRest.
 func (e *End) Charge(now, took int64) (over int64) {
 	took = min(took, longestCharge)
 	all, n := e.nobody, int64(0)

@@ -51,8 +51,9 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 	e.progressed(f)
 }
 
-// onlyOne takes the acknowledgment of the only frame of a flow, as in a dialogue, if that has one line without a block, was not sent
-// again, and nobody learns more from it. Otherwise it returns false, and has done nothing.
+// onlyOne takes the acknowledgment of the only frame of a flow, as in a dialogue, if that has one
+// line without a block, was not sent again, and nobody learns more from it. Otherwise it returns
+// false, and has done nothing.
 func (e *End) onlyOne(f *flow) bool {
 	fr, p := f.frame(f.sndUna), f.peer
 	ln := fr.train
@@ -77,10 +78,12 @@ func (e *End) onlyOne(f *flow) bool {
 	return true
 }
 
-// beyondInARow is how many acknowledgments in a row may answer what was never sent before the cards begin anew.
+// beyondInARow is how many acknowledgments in a row may answer what was never sent before the cards
+// begin anew.
 const beyondInARow = 3
 
-// neverSent notes that a peer acknowledges what was never sent to it: it, or this card, is wrong about the sequence.
+// neverSent notes that a peer acknowledges what was never sent to it: it, or this card, is wrong
+// about the sequence.
 func (e *End) neverSent(p *peer) {
 	e.counters.NeverSent++
 	if p.beyond++; p.beyond >= beyondInARow {

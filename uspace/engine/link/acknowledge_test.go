@@ -10,8 +10,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Rule (doc.go, acknowledgment before data): an acknowledgment rides on data: two cards that answer each other within AckDelay
-// send no frame that carries only one, and one frame for each message.
+// Rule (doc.go, acknowledgment before data): an acknowledgment rides on data: two cards that answer
+// each other within AckDelay send no frame that carries only one, and one frame for each message.
 func TestAcknowledgmentsRideOnData(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	roundTrips := func(n int) {
@@ -41,7 +41,8 @@ func TestAcknowledgmentsRideOnData(t *testing.T) {
 	}
 }
 
-// Rule (Config.AckDelay): an acknowledgment that nothing takes along leaves after AckDelay, and not before.
+// Rule (Config.AckDelay): an acknowledgment that nothing takes along leaves after AckDelay, and not
+// before.
 func TestAcknowledgmentWaitsForAckDelay(t *testing.T) {
 	for _, delay := range []time.Duration{time.Microsecond, 50 * time.Microsecond, time.Millisecond} {
 		b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.AckDelay = delay }})
@@ -56,8 +57,9 @@ func TestAcknowledgmentWaitsForAckDelay(t *testing.T) {
 	}
 }
 
-// Rule (Config.AckEvery): after the given number of frames with trains, and four times as many with blocks, an acknowledgment leaves at once;
-// also of a frame of which the receiver says so (Answer), and of one before which another is missing.
+// Rule (Config.AckEvery): after the given number of frames with trains, and four times as many with
+// blocks, an acknowledgment leaves at once; also of a frame of which the receiver says so (Answer),
+// and of one before which another is missing.
 func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 	for _, c := range []struct {
 		every  int
@@ -65,7 +67,8 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 		frames int // for one acknowledgment
 	}{{1, false, 1}, {4, false, 4}, {1, true, 4}, {4, true, 16}} {
 		b := newBed(t, setup{cards: 2, net: near, tune: func(cfg *link.Config) { cfg.Train, cfg.AckEvery, cfg.AckDelay = 1, c.every, 4*time.Millisecond }})
-		warm := newTraffic(b, 400, [2]int{0, 1}) // after which a stream may have many frames in flight
+		// after which a stream may have many frames in flight
+		warm := newTraffic(b, 400, [2]int{0, 1})
 		warm.block = 64
 		b.until(10*time.Second, "all arrive", warm.pump)
 		b.pass(5 * time.Millisecond)
@@ -114,7 +117,8 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 	b.idle(time.Second)
 }
 
-// Rule (transmit.go, acknowledge): an acknowledgment that is due at once rides on the data that leaves in the same step.
+// Rule (transmit.go, acknowledge): an acknowledgment that is due at once rides on the data that
+// leaves in the same step.
 func TestAcknowledgmentDueAtOnceRidesToo(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.AckEvery = 1 }})
 	exactlyOnce(b, newTraffic(b, 10))
@@ -132,7 +136,8 @@ func TestAcknowledgmentDueAtOnceRidesToo(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, acknowledgment before data): an acknowledgment that is due at once leaves before the data for other cards.
+// Rule (doc.go, acknowledgment before data): an acknowledgment that is due at once leaves before
+// the data for other cards.
 func TestAcknowledgmentsGoBeforeData(t *testing.T) {
 	var order []arctic.Frame
 	b := newBed(t, setup{cards: 3, net: near, wrap: capture(&order), tune: func(c *link.Config) { c.AckEvery = 1 }})
@@ -152,7 +157,8 @@ func TestAcknowledgmentsGoBeforeData(t *testing.T) {
 	b.idle(time.Second)
 }
 
-// Rule (doc.go, reply before request): replies leave before requests, whatever was queued first, to whichever card.
+// Rule (doc.go, reply before request): replies leave before requests, whatever was queued first, to
+// whichever card.
 func TestRepliesGoFirst(t *testing.T) {
 	for kind, tune := range map[string]func(*link.Config){"native": single, "timed": func(c *link.Config) { timed(c); c.Lines, c.FirstWindow = 64, 32 }} {
 		var frames []arctic.Frame
@@ -181,7 +187,8 @@ func TestRepliesGoFirst(t *testing.T) {
 	}
 }
 
-// Rule (transmit.go): every frame carries the acknowledgments of both levels, also of one whose flow is parked.
+// Rule (transmit.go): every frame carries the acknowledgments of both levels, also of one whose
+// flow is parked.
 func TestAcknowledgmentsOfBothLevels(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -198,8 +205,9 @@ func TestAcknowledgmentsOfBothLevels(t *testing.T) {
 	b.arrives(time.Second, m)
 }
 
-// Rule (acknowledge.go; RFC 9293 section 3.10.7.4): an acknowledgment of what was never sent is ignored, in the cumulative number as
-// in the selective bits, so what is in flight keeps its line and is sent again until it is answered.
+// Rule (acknowledge.go; RFC 9293 section 3.10.7.4): an acknowledgment of what was never sent is
+// ignored, in the cumulative number as in the selective bits, so what is in flight keeps its line
+// and is sent again until it is answered.
 func TestAcknowledgmentOfWhatWasNeverSent(t *testing.T) {
 	for _, c := range []struct {
 		ahead     uint32 // of what has been sent
@@ -220,7 +228,8 @@ func TestAcknowledgmentOfWhatWasNeverSent(t *testing.T) {
 		b.inject(edited(bare, func(h *arctic.Header) {
 			next := b.cards[0].Sequence(1, arctic.Request)
 			if h.Acks[arctic.Request], h.Selective[arctic.Request] = next+c.ahead, c.selective; c.ahead == 0 || c.ahead == ^uint32(0) {
-				h.Acks[arctic.Request] = next + c.ahead - 1 // it acknowledges nothing, but its bits do
+				// it acknowledges nothing, but its bits do
+				h.Acks[arctic.Request] = next + c.ahead - 1
 				h.Selective[arctic.Request] = c.selective &^ 1
 			}
 		}))

@@ -1,9 +1,9 @@
 package link
 
 // This file is the frame half of the Network Packet Preprocessor (thesis 5.6.2): it checks a frame,
-// takes its acknowledgments, and drops duplicates. What it carries is the owner's to judge. A frame that
-// fails a check is dropped and counted; the sender's retransmission, or its
-// error, takes care of the rest.
+// takes its acknowledgments, and drops duplicates. What it carries is the owner's to judge. A frame
+// that fails a check is dropped and counted; the sender's retransmission, or its error, takes care
+// of the rest.
 
 import (
 	"errors"
@@ -12,13 +12,15 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Train is the packets of a frame that is to be answered. It is good until Answer. An owner that takes its time asks Holds before.
+// Train is the packets of a frame that is to be answered. It is good until Answer. An owner that
+// takes its time asks Holds before.
 type Train struct {
 	Header  *arctic.Header // of the frame
 	First   arctic.PacketHeader
-	Packets []byte   // the first and those behind it (arctic.Next)
-	Block   []byte   // behind the only one, or nil
-	Payer   *Account // for the answer, if it needs a frame of its own; nil: nobody. Whoever judges the train says so
+	Packets []byte // the first and those behind it (arctic.Next)
+	Block   []byte // behind the only one, or nil
+	// for the answer, if it needs a frame of its own; nil: nobody. Whoever judges the train says so
+	Payer   *Account
 	flow    *flow
 	peer    *peer
 	epoch   uint64
@@ -26,10 +28,11 @@ type Train struct {
 	open    bool  // it is to be answered: its flow stays as it is
 }
 
-// Arrive takes a frame from the port with that index, which keeps it until the owner is done with it. A peer's frames come in at the port
-// that leads to it: whoever can send frames elsewhere cannot send in its name. Arrive returns a train if the frame
-// carries packets that have not been answered: the owner judges each, as it handles it, and calls Answer. Everything
-// else the frame is good for has happened.
+// Arrive takes a frame from the port with that index, which keeps it until the owner is done with
+// it. A peer's frames come in at the port that leads to it: whoever can send frames elsewhere
+// cannot send in its name. Arrive returns a train if the frame carries packets that have not been
+// answered: the owner judges each, as it handles it, and calls Answer. Everything else the frame is
+// good for has happened.
 func (e *End) Arrive(port int, b []byte) *Train {
 	e.counters.FramesReceived++
 	e.counters.FrameBytesReceived += uint64(len(b))
@@ -91,8 +94,9 @@ func (e *End) Arrive(port int, b []byte) *Train {
 	return e.good(p, f, h, nil)
 }
 
-// foreseen returns a frame, and its flow, if it is like the last one of the flow, and good like that. Of such a frame nothing is to
-// be found out but its checksum, as long as the card sees its peers and groups as it did. Sealed frames are none.
+// foreseen returns a frame, and its flow, if it is like the last one of the flow, and good like
+// that. Of such a frame nothing is to be found out but its checksum, as long as the card sees its
+// peers and groups as it did. Sealed frames are none.
 func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 	if len(b) < arctic.HeaderSize {
 		return nil, nil
@@ -112,8 +116,8 @@ func (e *End) foreseen(port int, b []byte) (*flow, arctic.Frame) {
 	return fl, fl.predicted.Match(b)
 }
 
-// good takes from a frame of the present epoch, which is what its sender sent, what it is good for. foreseen is its flow if it was
-// foreseen.
+// good takes from a frame of the present epoch, which is what its sender sent, what it is good for.
+// foreseen is its flow if it was foreseen.
 func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *Train {
 	p.gid = h.GID
 	p.heard()
@@ -142,9 +146,10 @@ func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *T
 	return t
 }
 
-// authentic returns the frame if it is what its sender sent, as far as that can be known: opened, if it was sealed. What it says
-// of its sender, and for whom it is, has been looked at, because that costs least. Of a sealed frame of another epoch
-// nothing is known but that; it is returned as it is.
+// authentic returns the frame if it is what its sender sent, as far as that can be known: opened,
+// if it was sealed. What it says of its sender, and for whom it is, has been looked at, because
+// that costs least. Of a sealed frame of another epoch nothing is known but that; it is returned as
+// it is.
 func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Frame {
 	if !f.Sealed() && (p.Key == nil || hello) {
 		if err := f.Check(); err != nil {
@@ -178,10 +183,10 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 	return nil
 }
 
-// blocksPerTrain is how many frames with a block count as one with a train where
-// acknowledgments are due: a block occupies one line of its sender's cache, a train as
-// many as it has packets, and a sender that gets fewer acknowledgments sends longer
-// bursts, which cost the kernel less. A frame with a block counts as any where acknowledgments take no time (Config.Timed).
+// blocksPerTrain is how many frames with a block count as one with a train where acknowledgments
+// are due: a block occupies one line of its sender's cache, a train as many as it has packets, and
+// a sender that gets fewer acknowledgments sends longer bursts, which cost the kernel less. A frame
+// with a block counts as any where acknowledgments take no time (Config.Timed).
 const blocksPerTrain = 4
 
 // arrived finds out whether the train of a frame is to be judged.
@@ -195,8 +200,8 @@ func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
 	return t
 }
 
-// next lets a flow take a frame with a train: each frame is answered once, by accepting or rejecting each of its packets, and repeats
-// get the same answer.
+// next lets a flow take a frame with a train: each frame is answered once, by accepting or
+// rejecting each of its packets, and repeats get the same answer.
 func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *Train {
 	seq := h.Sequence
 	switch {
@@ -227,7 +232,8 @@ func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *T
 	return t
 }
 
-// isNew reports whether a frame has not been answered yet. A repeat gets its answer again. The oldest is its sender's oldest unanswered one.
+// isNew reports whether a frame has not been answered yet. A repeat gets its answer again. The
+// oldest is its sender's oldest unanswered one.
 func (e *End) isNew(fl *flow, seq, oldest uint32) bool {
 	e.known(fl, oldest)
 	// It is within the window: known has moved rcvNext to Age, or less, before it.
@@ -253,12 +259,13 @@ func (t *Train) Card() uint16 { return t.flow.peer.Card }
 // Level returns the level of the frame.
 func (t *Train) Level() arctic.Level { return t.flow.level }
 
-// Reached returns how far the card has come with the peer's frames of the level: one more than the highest number that was
-// handled; the upper 32 bits count the turns of the sequence.
+// Reached returns how far the card has come with the peer's frames of the level: one more than the
+// highest number that was handled; the upper 32 bits count the turns of the sequence.
 func (t *Train) Reached() int64 { return t.flow.reached }
 
-// Holds reports whether the last train may still be answered, for an owner that let time pass since Arrive: meanwhile the peer may have been lost. What
-// does not hold is forgotten; the peer, if it is there, sends it again. No other frame may have arrived meanwhile.
+// Holds reports whether the last train may still be answered, for an owner that let time pass since
+// Arrive: meanwhile the peer may have been lost. What does not hold is forgotten; the peer, if it
+// is there, sends it again. No other frame may have arrived meanwhile.
 func (e *End) Holds(t *Train) bool {
 	if p := t.peer; p.established && p.epoch == t.epoch {
 		return true

@@ -1,11 +1,12 @@
 package link_test
 
-// This file is the test bed: ends of links on a network in memory, in virtual time, without contexts. A card of the bed is
-// an end, its ports, and what the engine does for it: it hands over the lines of owners, judges the packets that arrive,
-// and takes lines back. Each message is accounted for: what is delivered was accepted once and whole, what comes
-// back has a reason that the receiver gave or the test expects, and each line comes back once. Cards are stepped only when
-// a frame arrived, when one asked for it, or when something was handed over; so each test that completes also says that the
-// time which Next returns is honest.
+// This file is the test bed: ends of links on a network in memory, in virtual time, without
+// contexts. A card of the bed is an end, its ports, and what the engine does for it: it hands over
+// the lines of owners, judges the packets that arrive, and takes lines back. Each message is
+// accounted for: what is delivered was accepted once and whole, what comes back has a reason that
+// the receiver gave or the test expects, and each line comes back once. Cards are stepped only when
+// a frame arrived, when one asked for it, or when something was handed over; so each test that
+// completes also says that the time which Next returns is honest.
 
 import (
 	"encoding/binary"
@@ -25,7 +26,8 @@ import (
 const (
 	gid = 7
 	tag = 0x8877665544332211
-	// maxBlocks is how many blocks a bed has addresses for: each has 64 KiB of 4 GiB, but the first of them.
+	// maxBlocks is how many blocks a bed has addresses for: each has 64 KiB of 4 GiB, but the first
+	// of them.
 	maxBlocks = 1<<16 - 1
 )
 
@@ -221,8 +223,8 @@ func (b *bed) join(card int, a *link.Account) *owner {
 	return o
 }
 
-// put hands over a message of some words for a node behind a card, or with a block behind it; it returns nil if the owner
-// has no line.
+// put hands over a message of some words for a node behind a card, or with a block behind it; it
+// returns nil if the owner has no line.
 func (b *bed) put(o *owner, to int, node uint16, l arctic.Level, words int, block []byte) *message {
 	if len(o.free) == 0 {
 		return nil
@@ -263,7 +265,8 @@ func (m *message) encode(b []byte) int {
 	return arctic.PacketHeaderSize + int(h.Length)*arctic.WordSize
 }
 
-// send is put of two words for the node that is a card's, by a card's own owner, where there is a line.
+// send is put of two words for the node that is a card's, by a card's own owner, where there is a
+// line.
 func (b *bed) send(from int, l arctic.Level, to int) *message {
 	b.t.Helper()
 	m := b.put(b.own[from], to, uint16(to), l, 2, nil)
@@ -350,7 +353,8 @@ func (b *bed) answer(i int, c *card, t *link.Train) {
 	c.Answer(&v, b.atOnce)
 }
 
-// find returns the message of a packet, and where in its block that belongs; nil for what nobody has sent.
+// find returns the message of a packet, and where in its block that belongs; nil for what nobody
+// has sent.
 func (b *bed) find(i int, t *link.Train, p arctic.Packet) (m *message, place int) {
 	b.t.Helper()
 	h := p.Header()
@@ -466,8 +470,8 @@ func (b *bed) next() int64 {
 	return at
 }
 
-// until runs the owners, which are in done, and the cards until done, and fails the test after the given virtual time or
-// when nothing can happen any more.
+// until runs the owners, which are in done, and the cards until done, and fails the test after the
+// given virtual time or when nothing can happen any more.
 func (b *bed) until(limit time.Duration, what string, done func() bool) {
 	b.t.Helper()
 	end := b.now + int64(limit)

@@ -1,6 +1,7 @@
 package link
 
-// This file opens the books of an end to tests of what stands on it: nothing here is called while frames flow.
+// This file opens the books of an end to tests of what stands on it: nothing here is called while
+// frames flow.
 
 import (
 	"fmt"
@@ -10,7 +11,8 @@ import (
 )
 
 // Check returns an error if the books do not balance: frames in flight and lost are as many as each
-// flow and its streams say, and each stream that could send is on a list. lines gets how many lines the link has of each owner, by Owner.Number.
+// flow and its streams say, and each stream that could send is on a list. lines gets how many lines
+// the link has of each owner, by Owner.Number.
 func (e *End) Check(lines map[uint32]int) error {
 	for _, p := range e.peers {
 		for _, f := range p.flows {

@@ -28,12 +28,13 @@ type Peer struct {
 	Address [6]byte // Ethernet address
 	Port    int     // index of the port that leads there
 	Local   [6]byte // own Ethernet address on that port
-	// Key authenticates what the two cards send each other; the peer has the same. nil: neither has one, and anybody who can
-	// send frames can send such as the peer's.
+	// Key authenticates what the two cards send each other; the peer has the same. nil: neither has
+	// one, and anybody who can send frames can send such as the peer's.
 	Key *Key
 }
 
-// Config describes an end. The end's owner has checked the values (engine.Config, which explains the fields).
+// Config describes an end. The end's owner has checked the values (engine.Config, which explains
+// the fields).
 type Config struct {
 	Card        uint16
 	Incarnation uint32
@@ -43,19 +44,21 @@ type Config struct {
 	Ports       []port.Port
 	Peers       []Peer
 
-	// Direct: all cards are nodes of one job, whose tag this is; frames say so (arctic.VersionDirect), and others are dropped. nil: they
-	// are cards of hosts.
+	// Direct: all cards are nodes of one job, whose tag this is; frames say so
+	// (arctic.VersionDirect), and others are dropped. nil: they are cards of hosts.
 	Direct *uint64
-	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a silence (fate.go); nil: nobody asks.
+	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a
+	// silence (fate.go); nil: nobody asks.
 	Doubt       func(card uint16, life uint32)
 	AnyGroup    bool
 	Train       int
 	FirstWindow int
 	Lines       int // of an owner
-	// Dispatch and Transmit are how long a modelled machine takes for a packet and a frame (timed.go); both 0: no time.
+	// Dispatch and Transmit are how long a modelled machine takes for a packet and a frame
+	// (timed.go); both 0: no time.
 	Dispatch, Transmit time.Duration
-	// Timed: packets have times of their own (Line.Takes), and acknowledgments none. Nor does the first packet of a stream wait for one: whom it is
-	// for has room for it (HPL-95-86, 2.2).
+	// Timed: packets have times of their own (Line.Takes), and acknowledgments none. Nor does the
+	// first packet of a stream wait for one: whom it is for has room for it (HPL-95-86, 2.2).
 	Timed bool
 
 	AckDelay                    time.Duration

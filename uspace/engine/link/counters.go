@@ -31,13 +31,15 @@ type Counters struct {
 	DroppedGroup       uint64 `json:"dropped_foreign_group"`
 	DroppedMisrouted   uint64 `json:"dropped_misrouted"`
 	DroppedStranger    uint64 `json:"dropped_unknown_card"`
-	DroppedPort        uint64 `json:"dropped_other_port"`    // in the name of a peer that another port leads to
-	DroppedForged      uint64 `json:"dropped_not_authentic"` // not sealed with the peer's key, or not at all
-	DroppedReplayed    uint64 `json:"dropped_replayed"`      // authentic, and come before
-	DroppedKey         uint64 `json:"dropped_other_key"`     // greetings
-	TransmitRingFull   uint64 `json:"transmit_ring_full"`
-	PeersLost          uint64 `json:"peers_lost"`
-	PeersRestarted     uint64 `json:"peers_restarted"`
-	Resynchronised     uint64 `json:"peers_resynchronised"`
-	TooLong            uint64 `json:"frames_too_long_for_the_path"` // sent again in others
+	// in the name of a peer that another port leads to
+	DroppedPort uint64 `json:"dropped_other_port"`
+	// not sealed with the peer's key, or not at all
+	DroppedForged    uint64 `json:"dropped_not_authentic"`
+	DroppedReplayed  uint64 `json:"dropped_replayed"`  // authentic, and come before
+	DroppedKey       uint64 `json:"dropped_other_key"` // greetings
+	TransmitRingFull uint64 `json:"transmit_ring_full"`
+	PeersLost        uint64 `json:"peers_lost"`
+	PeersRestarted   uint64 `json:"peers_restarted"`
+	Resynchronised   uint64 `json:"peers_resynchronised"`
+	TooLong          uint64 `json:"frames_too_long_for_the_path"` // sent again in others
 }

@@ -19,8 +19,8 @@ func direct(c *link.Config) {
 	c.Direct = &job
 }
 
-// Rule (Config.Direct): all frames of direct cards are of version 7 and have the tag of the job: greetings, acknowledgments and rejects, too.
-// They deliver exactly once as others do.
+// Rule (Config.Direct): all frames of direct cards are of version 7 and have the tag of the job:
+// greetings, acknowledgments and rejects, too. They deliver exactly once as others do.
 func TestDirectCards(t *testing.T) {
 	for name, faults := range networks {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,9 @@ func TestDirectCards(t *testing.T) {
 	}
 }
 
-// Rule (Config.Direct): a direct card drops frames of the other version and of other jobs, whatever they carry, and a card of a host drops direct
-// ones. Nothing of them is believed, and each is counted.
+// Rule (Config.Direct): a direct card drops frames of the other version and of other jobs, whatever
+// they carry, and a card of a host drops direct ones. Nothing of them is believed, and each is
+// counted.
 func TestDirectCardsAndOthersDoNotMeet(t *testing.T) {
 	for name, c := range map[string]struct {
 		tune    func(*link.Config) // of card 1

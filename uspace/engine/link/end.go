@@ -1,7 +1,7 @@
 package link
 
-// This file is a card's end of its links as a whole: New puts it together, and the parts of a step are called in the order in
-// which they stand here.
+// This file is a card's end of its links as a whole: New puts it together, and the parts of a step
+// are called in the order in which they stand here.
 
 import (
 	"math/rand/v2"
@@ -31,17 +31,19 @@ type End struct {
 	resumes   int64    // when the first of those that rest goes on
 	payers    *Account // those used since the last Charge
 	nobody    int      // what was done for nobody since then, in bytes as Account.used
-	answered  *Account // whose frame the frame being looked at has answered; nil: it has answered none
+	// whose frame the frame being looked at has answered; nil: it has answered none
+	answered *Account
 
 	ready   [arctic.Levels]readyList // flows with something to send now
 	ackNow  *peer                    // peers to acknowledge in this step
 	settled Lines                    // for NextSettled
-	anew    int32                    // a list of peers for NextAnew: one more than the card number; 0: the end
-	timed   *timedSend               // nil: dispatch and transmission take no time
-	blocked bool                     // a transmit ring was full
-	stalled bool                     // the same, and so the round of dispatch goes on
-	more    bool                     // a budget ran out; step again at once
-	budget  budget                   // of greetings that others make this card send
+	// a list of peers for NextAnew: one more than the card number; 0: the end
+	anew    int32
+	timed   *timedSend // nil: dispatch and transmission take no time
+	blocked bool       // a transmit ring was full
+	stalled bool       // the same, and so the round of dispatch goes on
+	more    bool       // a budget ran out; step again at once
+	budget  budget     // of greetings that others make this card send
 
 	greetings uint64 // sent
 	view      uint64 // changes with the groups that are here, and with the peers; not 0
@@ -85,8 +87,8 @@ func New(cfg Config) *End {
 	return e
 }
 
-// SetGroup says whether frames of a group are taken from peers that have not been greeted, and whether the group has
-// a context here, by which peers may be greeted.
+// SetGroup says whether frames of a group are taken from peers that have not been greeted, and
+// whether the group has a context here, by which peers may be greeted.
 func (e *End) SetGroup(gid uint16, taken, resident bool) {
 	e.view++
 	e.here.set(gid, taken)
@@ -120,7 +122,8 @@ func (e *End) Flush() {
 	}
 }
 
-// Expire does what is due: the ends of back-offs, and timers. It follows what arrived: a late step is not the peers' silence.
+// Expire does what is due: the ends of back-offs, and timers. It follows what arrived: a late step
+// is not the peers' silence.
 func (e *End) Expire() {
 	if len(e.holds.heap) > 0 && e.holds.next() <= e.now {
 		e.unhold()
@@ -156,8 +159,9 @@ func (e *End) Next() int64 {
 	return next
 }
 
-// NextAnew returns a card with which this one has begun to count anew, each once, and why: ReasonRestarted, it has another life, which is
-// believed; or ReasonResynchronised, it has the same. ok is false when there is none.
+// NextAnew returns a card with which this one has begun to count anew, each once, and why:
+// ReasonRestarted, it has another life, which is believed; or ReasonResynchronised, it has the
+// same. ok is false when there is none.
 func (e *End) NextAnew() (card uint16, why arctic.Reason, ok bool) {
 	if e.anew == 0 {
 		return 0, arctic.ReasonNone, false
@@ -216,8 +220,8 @@ func (e *End) peer(card uint16) *peer {
 // Sequence returns the number that the next frame to a card that is a peer, or was one, gets.
 func (e *End) Sequence(card uint16, l arctic.Level) uint32 { return e.byCard[card].sequence(l) }
 
-// EachReached calls see for each peer and level from which frames have come, with the number of those that have been handled,
-// as far as it goes (Train.Reached). Cards are below Cards.
+// EachReached calls see for each peer and level from which frames have come, with the number of
+// those that have been handled, as far as it goes (Train.Reached). Cards are below Cards.
 func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) {
 	for _, p := range e.peers {
 		for l := range p.parked {
@@ -237,5 +241,6 @@ func (e *End) Counters() *Counters { return &e.counters }
 // ByPeers returns the packets that peers rejected, by reason. A packet is counted each time.
 func (e *End) ByPeers() *Rejections { return &e.byPeers }
 
-// Epoch names the sequence state with a card that is a peer, or was one; 0: there is none. See Epoch of two parties.
+// Epoch names the sequence state with a card that is a peer, or was one; 0: there is none. See
+// Epoch of two parties.
 func (e *End) Epoch(card uint16) uint64 { return e.byCard[card].epoch }

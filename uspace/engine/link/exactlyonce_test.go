@@ -1,6 +1,7 @@
 package link_test
 
-// This file holds the first rule of doc.go: exactly once, whatever the network does and whatever the receiver rejects.
+// This file holds the first rule of doc.go: exactly once, whatever the network does and whatever
+// the receiver rejects.
 
 import (
 	"math/rand/v2"
@@ -15,8 +16,8 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// Rule (doc.go, exactly once): over a network that loses, duplicates, reorders and damages frames, at both levels
-// and in both directions at once, messages and blocks, from any card.
+// Rule (doc.go, exactly once): over a network that loses, duplicates, reorders and damages frames,
+// at both levels and in both directions at once, messages and blocks, from any card.
 func TestExactlyOnceUnderFaults(t *testing.T) {
 	for fault, faults := range networks {
 		for kind, tune := range cardConfigs {
@@ -45,8 +46,8 @@ func TestExactlyOnceAllToAll(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, exactly once): the same when the receive ring of the network interface is so small that most of a burst
-// is lost.
+// Rule (doc.go, exactly once): the same when the receive ring of the network interface is so small
+// that most of a burst is lost.
 func TestExactlyOnceThroughASmallReceiveRing(t *testing.T) {
 	for _, ring := range []int{1, 2, 4} {
 		b := newBed(t, setup{cards: 4, net: wire.Config{Delay: 10 * time.Microsecond, Ring: ring}, tune: single})
@@ -59,8 +60,8 @@ func TestExactlyOnceThroughASmallReceiveRing(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, full queues): with the transmit ring full lines stay with their streams, and nothing is lost, whichever frame
-// finds it full: data, acknowledgment, reject, greeting.
+// Rule (doc.go, full queues): with the transmit ring full lines stay with their streams, and
+// nothing is lost, whichever frame finds it full: data, acknowledgment, reject, greeting.
 func TestTransmitRingFull(t *testing.T) {
 	for _, kind := range []string{"native", "timed"} {
 		for seed := range uint64(4) {
@@ -83,7 +84,8 @@ func TestTransmitRingFull(t *testing.T) {
 	}
 }
 
-// someRejected is a judge that rejects about one packet in retry for now, and one in fail for good; 0: none.
+// someRejected is a judge that rejects about one packet in retry for now, and one in fail for good;
+// 0: none.
 func someRejected(random *rand.Rand, retry, fail int) func(int, *message) arctic.Reason {
 	return func(_ int, m *message) arctic.Reason {
 		switch {
@@ -96,9 +98,10 @@ func someRejected(random *rand.Rand, retry, fail int) func(int, *message) arctic
 	}
 }
 
-// Rule (doc.go, exactly once): each message is accepted once, or comes back with a reason, once; and the books balance at any
-// step: whatever the network loses, repeats, reorders and damages, whoever is cut off, leaves the list and comes back,
-// begins another life, parks its flows, or rejects for now or for good, and however long frames may be.
+// Rule (doc.go, exactly once): each message is accepted once, or comes back with a reason, once;
+// and the books balance at any step: whatever the network loses, repeats, reorders and damages,
+// whoever is cut off, leaves the list and comes back, begins another life, parks its flows, or
+// rejects for now or for good, and however long frames may be.
 func TestExactlyOnceWhateverHappens(t *testing.T) {
 	var total struct {
 		back, parked, lives, rejects, voids uint64
@@ -162,7 +165,8 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 			case "restart":
 				total.rejects += b.cards[i].Counters().RejectsSent
 				b.start(i)
-				// A greeting that was on its way may have others begin with the dead life, or make them and the new one begin twice.
+				// A greeting that was on its way may have others begin with the dead life, or make
+				// them and the new one begin twice.
 				b.reasons = append(b.reasons, arctic.ReasonResynchronised)
 				total.lives++
 				tr = newTraffic(b, 1<<20)
@@ -172,7 +176,8 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 				b.settle(b.cards[i])
 				b.cards[i].SetPeer(peerOf(i, j))
 				b.touched = true
-				// The other, which may not have heard of it, begins to count anew with the same life.
+				// The other, which may not have heard of it, begins to count anew with the same
+				// life.
 				b.reasons = append(b.reasons, arctic.ReasonResynchronised)
 			case "limit":
 				b.cards[i].SetLimit(uint16(j), 700+random.IntN(900))
@@ -192,7 +197,8 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 				total.back++
 			}
 		}
-		// A greeting of a life that has ended may have had others begin with the dead: the first frame finds that out (handshake.go).
+		// A greeting of a life that has ended may have had others begin with the dead: the first
+		// frame finds that out (handshake.go).
 		b.pass(time.Second)
 		for i := range b.cards {
 			for j := range b.cards {
@@ -235,8 +241,8 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, exactly once): sequence numbers wrap (RFC 1982 arithmetic), over 2^32, and over 2^31, where a comparison of signed
-// differences turns, under faults and with rejects.
+// Rule (doc.go, exactly once): sequence numbers wrap (RFC 1982 arithmetic), over 2^32, and over
+// 2^31, where a comparison of signed differences turns, under faults and with rejects.
 func TestSequenceWrapAround(t *testing.T) {
 	for _, edge := range []uint32{0, 1 << 31} {
 		for _, before := range []uint32{1, 63, 64, 65, 255, 256, 257, 300} {
@@ -268,8 +274,8 @@ func TestSequenceWrapAround(t *testing.T) {
 	}
 }
 
-// Rule (doc.go; dispatch.go): a frame is filled to its end and no further: a train of full packets is cut where the frame ends,
-// at the latest after Config.Train.
+// Rule (doc.go; dispatch.go): a frame is filled to its end and no further: a train of full packets
+// is cut where the frame ends, at the latest after Config.Train.
 func TestTrainsFillFrames(t *testing.T) {
 	for _, mtu := range []int{arctic.MinMTU, 1500, 3498, 9000} {
 		for _, train := range []int{1, 5, arctic.MaxTrain} {

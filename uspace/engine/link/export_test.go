@@ -1,6 +1,7 @@
 package link
 
-// This file opens more of the books of an end to tests of this package than check.go does to others.
+// This file opens more of the books of an end to tests of this package than check.go does to
+// others.
 
 import "github.com/funet/funet/uspace/arctic"
 

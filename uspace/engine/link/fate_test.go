@@ -10,7 +10,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// fated is a direct card whose timeouts are longer than every test lasts that does not wait for them.
+// fated is a direct card whose timeouts are longer than every test lasts that does not wait for
+// them.
 func fated(c *link.Config) {
 	direct(c)
 	c.PeerTimeout, c.ConnectTimeout, c.MaxRTO = 10*time.Second, 20*time.Second, 20*time.Millisecond
@@ -24,8 +25,8 @@ func (b *bed) tell(news func(card uint16, life uint32), life uint32) {
 	b.touched = true
 }
 
-// Rule (Ended): what waits for a process that has ended comes back at once, and what is sent to it later, too; others suffer nothing; another
-// life that greets is spoken to.
+// Rule (Ended): what waits for a process that has ended comes back at once, and what is sent to it
+// later, too; others suffer nothing; another life that greets is spoken to.
 func TestEndedPeer(t *testing.T) {
 	b := newBed(t, setup{cards: 3, tune: fated, net: near})
 	exactlyOnce(b, newTraffic(b, 20))
@@ -54,7 +55,8 @@ func TestEndedPeer(t *testing.T) {
 	b.arrives(time.Second, b.send(0, arctic.Request, 1))
 }
 
-// Rule (Ended): a card that never met the process believes it as well; Lives of another life ends that, and so does ConnectTimeout.
+// Rule (Ended): a card that never met the process believes it as well; Lives of another life ends
+// that, and so does ConnectTimeout.
 func TestEndedPeerThatWasNeverMet(t *testing.T) {
 	b := newBed(t, setup{cards: 2, tune: fated, net: near})
 	b.stop(1)
@@ -78,8 +80,9 @@ func TestEndedPeerThatWasNeverMet(t *testing.T) {
 	b.arrives(time.Second, b.send(0, arctic.Request, 1))
 }
 
-// Rule (Ended, Lives): news of another life change nothing while the peer is there, news of no card, of the card itself and of life 0 nothing at
-// all, and none of them a card that is not direct.
+// Rule (Ended, Lives): news of another life change nothing while the peer is there, news of no
+// card, of the card itself and of life 0 nothing at all, and none of them a card that is not
+// direct.
 func TestLateNews(t *testing.T) {
 	for name, tune := range map[string]func(*link.Config){"direct": fated, "of a host": quick} {
 		b := newBed(t, setup{cards: 2, tune: tune, net: near})
@@ -104,7 +107,8 @@ func TestLateNews(t *testing.T) {
 	}
 }
 
-// Rule (greeted): a greeting that the network held up until its sender's end was known makes no peer of the dead.
+// Rule (greeted): a greeting that the network held up until its sender's end was known makes no
+// peer of the dead.
 func TestGreetingOfTheDead(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, tune: fated, net: near, wrap: capture(&frames)})
@@ -124,8 +128,9 @@ func TestGreetingOfTheDead(t *testing.T) {
 	}
 }
 
-// Rule (Doubt, Lives): the owner is asked about a silent peer once a silence, after half of PeerTimeout; if the peer lives its silence may last for
-// ConnectTimeout, and not longer; what it missed meanwhile arrives.
+// Rule (Doubt, Lives): the owner is asked about a silent peer once a silence, after half of
+// PeerTimeout; if the peer lives its silence may last for ConnectTimeout, and not longer; what it
+// missed meanwhile arrives.
 func TestSilentPeerThatLives(t *testing.T) {
 	type doubt struct {
 		card uint16
@@ -184,7 +189,8 @@ func TestSilentPeerThatLives(t *testing.T) {
 	}
 }
 
-// Rule (vouchedFor): a peer that was silent for longer than PeerTimeout, and was vouched for, has time to answer when it is heard again, until ConnectTimeout is over.
+// Rule (vouchedFor): a peer that was silent for longer than PeerTimeout, and was vouched for, has
+// time to answer when it is heard again, until ConnectTimeout is over.
 func TestSilentPeerThatIsHeardAgain(t *testing.T) {
 	drop := false
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) {

@@ -57,20 +57,21 @@ type flow struct {
 	// that is not.
 	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
 	flying, lost    int
-	window          int     // most frames in flight
-	threshold       int     // window at which growth turns from one a frame to one a window
-	growth          int     // frames answered since the window last grew
-	deadline        int64   // retransmission; 0: nothing in flight
-	movedAt         int64   // when sndUna last moved, or the first frame after nothing was in flight left
-	srtt, rttvar    int64   // 0: not measured
-	nextReady       *flow   // also links those that the card has spare
-	turns           turn    // the flow's own: its ring is of accounts
-	classes         *class  // those of accounts
-	recent          *stream // last one looked up
-	streams         []*stream
-	byKey           map[streamKey]*stream // nil: there have been few
-	frames          []frame               // ownFrames, in room, or Window
-	room            [ownFrames]frame
+	window          int   // most frames in flight
+	threshold       int   // window at which growth turns from one a frame to one a window
+	growth          int   // frames answered since the window last grew
+	deadline        int64 // retransmission; 0: nothing in flight
+	// when sndUna last moved, or the first frame after nothing was in flight left
+	movedAt      int64
+	srtt, rttvar int64   // 0: not measured
+	nextReady    *flow   // also links those that the card has spare
+	turns        turn    // the flow's own: its ring is of accounts
+	classes      *class  // those of accounts
+	recent       *stream // last one looked up
+	streams      []*stream
+	byKey        map[streamKey]*stream // nil: there have been few
+	frames       []frame               // ownFrames, in room, or Window
+	room         [ownFrames]frame
 
 	// Receiving. All frames before rcvNext are answered for good. No frame from reached on
 	// has been handled; its upper 32 bits count the turns of the sequence (engine/life.go).
@@ -83,7 +84,8 @@ type flow struct {
 	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
 	rejects  rejects             // those of refused, in the order in which the frames came
 
-	// What frames have in common while the card sees its peers and groups as it does (End.view); another view: nothing is known.
+	// What frames have in common while the card sees its peers and groups as it does (End.view);
+	// another view: nothing is known.
 	predicted   arctic.Prediction // of those that come
 	predictedIn uint64
 	out         outgoing // of those that leave
@@ -142,7 +144,8 @@ func (f *flow) isAccepted(seq uint32) bool {
 func (f *flow) setAccepted(seq uint32)   { f.accepted[seq%Window/64] |= 1 << (seq % 64) }
 func (f *flow) clearAccepted(seq uint32) { f.accepted[seq%Window/64] &^= 1 << (seq % 64) }
 
-// accept notes that a frame at or after rcvNext was accepted, and moves rcvNext over it if it was the next.
+// accept notes that a frame at or after rcvNext was accepted, and moves rcvNext over it if it was
+// the next.
 func (f *flow) accept(seq uint32) (inOrder bool) {
 	if seq != f.rcvNext {
 		f.setAccepted(seq)

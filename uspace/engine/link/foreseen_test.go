@@ -18,8 +18,8 @@ func (b *bed) dialogue() {
 	}
 }
 
-// Rule (arrive.go): what a card thinks of a frame depends on the groups that it has and on where its peers are now, also if the frame is like
-// the one before.
+// Rule (arrive.go): what a card thinks of a frame depends on the groups that it has and on where
+// its peers are now, also if the frame is like the one before.
 func TestForeseenFramesAreSeenAnew(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: quick})
 	b.dialogue()
@@ -40,7 +40,8 @@ func TestForeseenFramesAreOfThisEpoch(t *testing.T) {
 	b.dialogue()
 	old := frames
 	b.start(0)
-	b.arrives(time.Second, b.send(0, arctic.Reply, 1)) // so that the cards have met; no request has come from card 0 since
+	// so that the cards have met; no request has come from card 0 since
+	b.arrives(time.Second, b.send(0, arctic.Reply, 1))
 	before := *b.cards[1].Counters()
 	for _, f := range old {
 		if f.Header().SourceCard == 0 && f.Packets() > 0 {

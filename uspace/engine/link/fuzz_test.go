@@ -12,11 +12,12 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// FuzzArrive: whatever frames arrive, no step panics, the books balance, each line comes back once, and what two cards exchange in
-// whose names nothing was forged is delivered once, also if its frames are sent again (doc.go). Cards 0 and 1 talk while
-// frames arrive at card 0 that claim to come from card 1: any bytes, recorded frames with other bytes and a right checksum, and with
-// other numbers in their headers. Frames of any card are sent again as they were. Card 2 is the other peer. The script is taken in
-// pieces of 24 bytes, whose first says what it is.
+// FuzzArrive: whatever frames arrive, no step panics, the books balance, each line comes back once,
+// and what two cards exchange in whose names nothing was forged is delivered once, also if its
+// frames are sent again (doc.go). Cards 0 and 1 talk while frames arrive at card 0 that claim to
+// come from card 1: any bytes, recorded frames with other bytes and a right checksum, and with
+// other numbers in their headers. Frames of any card are sent again as they were. Card 2 is the
+// other peer. The script is taken in pieces of 24 bytes, whose first says what it is.
 func FuzzArrive(f *testing.F) {
 	piece := func(op byte, b ...byte) []byte { return append(append([]byte{op}, b...), make([]byte, 23-len(b))...) }
 	many := func(pieces ...[]byte) (s []byte) {
@@ -98,9 +99,9 @@ func FuzzArrive(f *testing.F) {
 	})
 }
 
-// hostile makes a frame for card 0 from a piece of script: op 0 is any bytes behind the header of one that was recorded, 1 one
-// with other bytes, 2 one with other numbers, 3 one of any card as it was, others one with rejects. nil: there is none to begin
-// with.
+// hostile makes a frame for card 0 from a piece of script: op 0 is any bytes behind the header of
+// one that was recorded, 1 one with other bytes, 2 one with other numbers, 3 one of any card as it
+// was, others one with rejects. nil: there is none to begin with.
 func hostile(s []byte, frames []arctic.Frame) []byte {
 	var own []arctic.Frame
 	for _, f := range frames {

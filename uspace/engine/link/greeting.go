@@ -1,21 +1,23 @@
 package link
 
-// This file is greetings: when a card sends one, and what it makes of one that comes. What they prove is in
-// handshake.go, where the epochs of two cards are explained.
+// This file is greetings: when a card sends one, and what it makes of one that comes. What they
+// prove is in handshake.go, where the epochs of two cards are explained.
 //
-// A card greets a peer that packets wait for, with growing gaps, until the peer has proven that it is there. It answers
-// greetings that say that their sender lacks something, and greets a peer whose frames are of another epoch. Nobody can make it
-// send more of them than answerGap allows, for each peer, and budgetGap for all of them: who forges greetings, or
-// frames, costs the card that much.
+// A card greets a peer that packets wait for, with growing gaps, until the peer has proven that it
+// is there. It answers greetings that say that their sender lacks something, and greets a peer
+// whose frames are of another epoch. Nobody can make it send more of them than answerGap allows,
+// for each peer, and budgetGap for all of them: who forges greetings, or frames, costs the card
+// that much.
 //
-// A greeting says how long the frames are that the sender's port carries: none longer is sent to it, so cards with ports
-// of different sizes agree about the smaller one.
+// A greeting says how long the frames are that the sender's port carries: none longer is sent to
+// it, so cards with ports of different sizes agree about the smaller one.
 //
-// Where a peer has a key (Peer.Key), greetings are authenticated with it, and numbered, so that one that was
-// recorded in this life of the peer is refused. One that was recorded in an earlier life cannot be told from the greeting of
-// a card that is restarted: it is answered, and changes nothing, because the one who replays it cannot echo the
-// answer's nonce. A greeting without a key, or with another one, is refused; it is answered while the card knows nothing
-// of the peer, so that the peer hears that there is a key here; and what waits for the peer returns with ReasonKey.
+// Where a peer has a key (Peer.Key), greetings are authenticated with it, and numbered, so that one
+// that was recorded in this life of the peer is refused. One that was recorded in an earlier life
+// cannot be told from the greeting of a card that is restarted: it is answered, and changes
+// nothing, because the one who replays it cannot echo the answer's nonce. A greeting without a key,
+// or with another one, is refused; it is answered while the card knows nothing of the peer, so that
+// the peer hears that there is a key here; and what waits for the peer returns with ReasonKey.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -28,23 +30,25 @@ const (
 	lastGreetGap  = 100e6
 	// busyGreetGap is when a greeting is tried again that found the transmit ring full.
 	busyGreetGap = 100e3
-	// answerGap is the time in nanoseconds in which a peer earns the answer to a greeting or to a frame of another epoch, and
-	// answersAtOnce is how many it may have saved: as many as a handshake has, and one to spare.
+	// answerGap is the time in nanoseconds in which a peer earns the answer to a greeting or to a
+	// frame of another epoch, and answersAtOnce is how many it may have saved: as many as a
+	// handshake has, and one to spare.
 	answerGap     = 100e3
 	answersAtOnce = 4
-	// budgetGap and budgetAtOnce are the same for all peers together: 20,000 answers a second, which cost a few
-	// hundredths of a processor.
+	// budgetGap and budgetAtOnce are the same for all peers together: 20,000 answers a second,
+	// which cost a few hundredths of a processor.
 	budgetGap    = 50e3
 	budgetAtOnce = 1024
 	// resyncGap is the least time between two resynchronisations with a peer.
 	resyncGap = 100e6
-	// keyPatience is how long a card waits for a peer that refuses its key, or has none, or half of ConnectTimeout where that is
-	// less: somebody else may have said so.
+	// keyPatience is how long a card waits for a peer that refuses its key, or has none, or half of
+	// ConnectTimeout where that is less: somebody else may have said so.
 	keyPatience = 1e9
 )
 
-// budget allows something now and then: a number of times at once, and then once in each gap. It is when the next would be due if
-// nobody might save any (the generic cell rate algorithm, ITU-T I.371).
+// budget allows something now and then: a number of times at once, and then once in each gap. It is
+// when the next would be due if nobody might save any (the generic cell rate algorithm, ITU-T
+// I.371).
 type budget int64
 
 // spend reports whether there is one, and takes it.
@@ -61,7 +65,8 @@ func (b *budget) spend(now, gap int64, atOnce int64) bool {
 type secured struct {
 	session *Session // of the epoch; nil: there has been none
 	number  uint64   // of the last greeting of the peer's life
-	// pending: the peer has greeted, and held another epoch; until it is heard in the present one its frames of others are answered.
+	// pending: the peer has greeted, and held another epoch; until it is heard in the present one
+	// its frames of others are answered.
 	pending bool
 }
 
@@ -80,12 +85,13 @@ type KeyState uint8
 
 // The states, in the order of KeyStates.
 const (
-	Unkeyed    KeyState = iota // neither has one, as far as is known
-	Sealed                     // the peer has the key, and frames are sealed
-	Waiting                    // there is a key here, and the peer has not been greeted with it, or has been lost since
-	NoKeyThere                 // there is a key here, and the peer says that it has none
-	NoKeyHere                  // the peer says that it has a key, and there is none here
-	OtherKey                   // both have one, and not the same
+	Unkeyed KeyState = iota // neither has one, as far as is known
+	Sealed                  // the peer has the key, and frames are sealed
+	// there is a key here, and the peer has not been greeted with it, or has been lost since
+	Waiting
+	NoKeyThere // there is a key here, and the peer says that it has none
+	NoKeyHere  // the peer says that it has a key, and there is none here
+	OtherKey   // both have one, and not the same
 )
 
 // String says it in words.
@@ -137,10 +143,11 @@ func (e *End) greet(p *peer) {
 // introduceAtOnce is how many peers a call of Introduce greets at most.
 const introduceAtOnce = 64
 
-// Introduce greets peers that the card has not met, from index at of its list on, each once and without waiting for an
-// answer. It returns the index to go on at, after the next Step, and -1 at the end. A peer that has known an earlier life of the
-// card then returns what waits for that life. Otherwise the first packets that it has for this life would be
-// taken for the earlier one's, and come back with ReasonRestarted.
+// Introduce greets peers that the card has not met, from index at of its list on, each once and
+// without waiting for an answer. It returns the index to go on at, after the next Step, and -1 at
+// the end. A peer that has known an earlier life of the card then returns what waits for that life.
+// Otherwise the first packets that it has for this life would be taken for the earlier one's, and
+// come back with ReasonRestarted.
 func (e *End) Introduce(at int) (next int) {
 	for end := at + introduceAtOnce; at < len(e.peers); at++ {
 		if at == end {
@@ -158,15 +165,17 @@ func (e *End) Introduce(at int) (next int) {
 	return -1
 }
 
-// Greet greets one peer once, whether the card has met it or not, and the peer answers: what PeerState says of its key soon is of
-// now. It returns false when the transmit ring is full, or the card is none of the peers.
+// Greet greets one peer once, whether the card has met it or not, and the peer answers: what
+// PeerState says of its key soon is of now. It returns false when the transmit ring is full, or the
+// card is none of the peers.
 func (e *End) Greet(card uint16) bool {
 	p := e.peer(card)
 	if p == nil {
 		return false
 	}
 	p.gid = e.resident.after(p.gid) // as in greetAgain
-	p.theirs = 0                    // as in attempt: what is no answer is answered, whatever the peer's key
+	// as in attempt: what is no answer is answered, whatever the peer's key
+	p.theirs = 0
 	return e.sendGreetingThat(p, true)
 }
 
@@ -194,10 +203,11 @@ func (e *End) greetAgain(p *peer) {
 	p.greetAt = e.now + int64(p.greetGap)
 }
 
-// stale takes note of a frame of another epoch than the present one: the peer has another life, or holds an epoch that this
-// card has not begun or no longer holds. Where there is a key nobody knows who sent the frame; so it is answered only
-// while something is known to be open, and otherwise left to the greetings of the peer: whoever begins an epoch, and gets no
-// answer to the first frame of it in time, greets again (timeout).
+// stale takes note of a frame of another epoch than the present one: the peer has another life, or
+// holds an epoch that this card has not begun or no longer holds. Where there is a key nobody knows
+// who sent the frame; so it is answered only while something is known to be open, and otherwise
+// left to the greetings of the peer: whoever begins an epoch, and gets no answer to the first frame
+// of it in time, greets again (timeout).
 func (e *End) stale(p *peer, gid uint16) {
 	e.counters.Stale++
 	if p.Key == nil || !p.established || p.secured.pending {
@@ -261,7 +271,8 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 		e.fate.Outcome = Stale
 		return
 	}
-	answers := p.nonce != 0 && g.Echo == p.nonce // it has heard this card's greeting, and this is its answer
+	// it has heard this card's greeting, and this is its answer
+	answers := p.nonce != 0 && g.Echo == p.nonce
 	if answers {
 		p.replies++
 	}
@@ -272,7 +283,8 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 			if answers {
 				p.doubt = trouble
 			}
-			return // somebody else has sent it, or the peer has another life, which will be found out
+			// somebody else has sent it, or the peer has another life, which will be found out
+			return
 		}
 		if answers {
 			p.trouble = trouble
@@ -330,8 +342,8 @@ func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) keyTrouble {
 	return noTrouble
 }
 
-// begin begins an epoch with the peer, whose incarnation was another or the same: what was in flight returns, and both directions
-// count from 0.
+// begin begins an epoch with the peer, whose incarnation was another or the same: what was in
+// flight returns, and both directions count from 0.
 func (e *End) begin(p *peer, was uint32) {
 	reason := arctic.ReasonResynchronised
 	if was != p.incarnation {
@@ -359,8 +371,9 @@ func (e *End) begin(p *peer, was uint32) {
 	p.ackAt, p.beyond = 0, 0
 }
 
-// meet takes it that the peer is there, which has just proven it, and what its greeting says. A peer that was known to be there
-// and goes on as it was may be long gone, and somebody else repeat its greeting: that is no sign of life.
+// meet takes it that the peer is there, which has just proven it, and what its greeting says. A
+// peer that was known to be there and goes on as it was may be long gone, and somebody else repeat
+// its greeting: that is no sign of life.
 func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 	p.trouble, p.doubt = noTrouble, noTrouble
 	if e.fates != nil {
@@ -380,8 +393,8 @@ func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
 	}
 }
 
-// resynchronise gives up what the two cards know of each other's sequence numbers, because the peer says of them what cannot
-// be, and greets the peer: both begin another epoch.
+// resynchronise gives up what the two cards know of each other's sequence numbers, because the peer
+// says of them what cannot be, and greets the peer: both begin another epoch.
 func (e *End) resynchronise(p *peer) {
 	if !p.resyncs.spend(e.now, resyncGap, 1) {
 		return

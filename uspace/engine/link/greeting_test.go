@@ -1,6 +1,7 @@
 package link_test
 
-// This file holds the rules of the greeting: what a card believes of a peer's life, and which frames it takes.
+// This file holds the rules of the greeting: what a card believes of a peer's life, and which
+// frames it takes.
 
 import (
 	"testing"
@@ -11,8 +12,9 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Rule (greeting.go): a frame that the network held back since an earlier life of a peer is never accepted, and does not
-// make the card forget the present life; nor is any frame of a whole run accepted that is sent again (doc.go).
+// Rule (greeting.go): a frame that the network held back since an earlier life of a peer is never
+// accepted, and does not make the card forget the present life; nor is any frame of a whole run
+// accepted that is sent again (doc.go).
 func TestReplayedFramesAreNotAccepted(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -59,8 +61,8 @@ func TestReplayedFramesAreNotAccepted(t *testing.T) {
 	exactlyOnce(b, tr)
 }
 
-// Rule (greeting.go): frames of the peer's earlier life that arrive while it is being greeted anew are not accepted either: it
-// is believed only with a fresh nonce.
+// Rule (greeting.go): frames of the peer's earlier life that arrive while it is being greeted anew
+// are not accepted either: it is believed only with a fresh nonce.
 func TestHeldBackFramesDuringGreeting(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -69,7 +71,8 @@ func TestHeldBackFramesDuringGreeting(t *testing.T) {
 	b.start(0)
 	b.start(1)
 	m := b.send(0, arctic.Request, 1)
-	b.net.Cut(func(from, _ [6]byte) bool { return from == address(1) }) // the answers of its present life are lost
+	// the answers of its present life are lost
+	b.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
 	for range 20 {
 		for _, f := range old {
 			b.net.Cut(nil)
@@ -91,8 +94,9 @@ func TestHeldBackFramesDuringGreeting(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 50))
 }
 
-// Rule (greeting.go): nothing of a frame is taken before its sender has been greeted, also if all else is right: here one that was
-// recorded in this very life of the peer, for an earlier one of the card.
+// Rule (greeting.go): nothing of a frame is taken before its sender has been greeted, also if all
+// else is right: here one that was recorded in this very life of the peer, for an earlier one of
+// the card.
 func TestFramesForAnEarlierLife(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -108,8 +112,9 @@ func TestFramesForAnEarlierLife(t *testing.T) {
 	}
 }
 
-// Rule (Introduce): a card that introduces itself when it begins another life is met before lines wait for it, so none that is
-// sent to it afterwards comes back for the earlier life's sake; to those that it has met it does not introduce itself again.
+// Rule (Introduce): a card that introduces itself when it begins another life is met before lines
+// wait for it, so none that is sent to it afterwards comes back for the earlier life's sake; to
+// those that it has met it does not introduce itself again.
 func TestIntroduction(t *testing.T) {
 	for seed := range uint64(2) {
 		b := newBed(t, setup{cards: 80, tune: quick, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
@@ -150,7 +155,8 @@ func TestIntroduction(t *testing.T) {
 	}
 }
 
-// Rule (greeting.go): frames of unknown lives are answered with greetings at a bounded rate, however many come.
+// Rule (greeting.go): frames of unknown lives are answered with greetings at a bounded rate,
+// however many come.
 func TestStaleFramesAreAnsweredAtABoundedRate(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -169,8 +175,9 @@ func TestStaleFramesAreAnsweredAtABoundedRate(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): to be greeted again by a peer that is known costs nothing that is owed to it: an old greeting makes the cards
-// exchange nonces, and the acknowledgment that waits to ride on data is sent all the same.
+// Rule (doc.go): to be greeted again by a peer that is known costs nothing that is owed to it: an
+// old greeting makes the cards exchange nonces, and the acknowledgment that waits to ride on data
+// is sent all the same.
 func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -196,8 +203,8 @@ func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 	}
 }
 
-// Rule (arrive.go): cards whose groups differ never meet: the frames are dropped and counted, and the lines come back after
-// ConnectTimeout. With AnyGroup they meet.
+// Rule (arrive.go): cards whose groups differ never meet: the frames are dropped and counted, and
+// the lines come back after ConnectTimeout. With AnyGroup they meet.
 func TestCardsOfDifferentGroups(t *testing.T) {
 	for _, any := range []bool{false, true} {
 		b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { quick(c); c.AnyGroup = any }})
@@ -215,8 +222,8 @@ func TestCardsOfDifferentGroups(t *testing.T) {
 	}
 }
 
-// Rule (greeting.go): each greeting names the next of the groups that are here, so that one which the peer has not cannot keep
-// the others from meeting it.
+// Rule (greeting.go): each greeting names the next of the groups that are here, so that one which
+// the peer has not cannot keep the others from meeting it.
 func TestGreetingsNameEachGroup(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: quick})
 	for _, g := range []uint16{1, 9, 1000} {
@@ -229,8 +236,8 @@ func TestGreetingsNameEachGroup(t *testing.T) {
 	b.arrives(time.Second, m) // what it carries is the receiver's to judge
 }
 
-// Rule (doc.go): a data frame of a greeted peer is answered, whatever its group is: without an answer it would hold up what the
-// two cards share.
+// Rule (doc.go): a data frame of a greeted peer is answered, whatever its group is: without an
+// answer it would hold up what the two cards share.
 func TestFramesOfAnAbsentGroupAreAnswered(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 5))

@@ -1,40 +1,47 @@
 package link
 
-// This file is the handshake of two cards as a state machine of its own: what a card has said to a peer, what it has heard,
-// and which epoch their sequence state is of. It knows no frames, no time and no flows: greeting.go sends what it says.
+// This file is the handshake of two cards as a state machine of its own: what a card has said to a
+// peer, what it has heard, and which epoch their sequence state is of. It knows no frames, no time
+// and no flows: greeting.go sends what it says.
 //
-// Sequence numbers mean something between two cards only while both count from the same beginning. So they are bound to an
-// epoch, which stands in every frame, and which both find from two nonces, one of each card, and both incarnations (Epoch).
-// A card begins an epoch when a greeting echoes a nonce of its own that has begun none yet: the nonce is drawn at random
-// and spent by that, so no card ever begins an epoch twice, and all sequence state of an epoch is of one beginning. The two
+// Sequence numbers mean something between two cards only while both count from the same beginning.
+// So they are bound to an epoch, which stands in every frame, and which both find from two nonces,
+// one of each card, and both incarnations (Epoch). A card begins an epoch when a greeting echoes a
+// nonce of its own that has begun none yet: the nonce is drawn at random and spent by that, so no
+// card ever begins an epoch twice, and all sequence state of an epoch is of one beginning. The two
 // begin it together, or who has not will say so:
 //
 //	A: nonce x, no epoch                 ->
 //	            <- B: nonce y, echo x, no epoch       (A begins the epoch of x and y)
 //	A: nonce x, echo y, that epoch       ->           (B begins it, too)
 //
-// A greeting is answered when its sender lacks something: it does not echo the present nonce, or holds another
-// epoch, or asks for an answer because it does not know yet that this card is there. Two cards that hold the same
-// epoch and know the same nonces say nothing more.
+// A greeting is answered when its sender lacks something: it does not echo the present nonce, or
+// holds another epoch, or asks for an answer because it does not know yet that this card is there.
+// Two cards that hold the same epoch and know the same nonces say nothing more.
 //
-// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet, also where another was drawn since:
-// so greetings may be lost, repeated and overtaken, and those of an earlier life of the peer come again, and begin no more than one epoch.
+// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not
+// begun it yet, also where another was drawn since: so greetings may be lost, repeated and
+// overtaken, and those of an earlier life of the peer come again, and begin no more than one epoch.
 //
-// Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both still hold the same epoch
-// nothing is reset. Where the last greeting of a handshake was lost, only one holds the new epoch; the frames that
-// it sends are of an epoch that the other does not know, who greets again, and its old nonce, repeated, gets the answer that
-// was lost. Where there is a key such frames are not always answered, because anybody can send them; there the one that holds the new
-// epoch greets again when the first frame of it is not answered in time (timeout).
+// Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both
+// still hold the same epoch nothing is reset. Where the last greeting of a handshake was lost, only
+// one holds the new epoch; the frames that it sends are of an epoch that the other does not know,
+// who greets again, and its old nonce, repeated, gets the answer that was lost. Where there is a
+// key such frames are not always answered, because anybody can send them; there the one that holds
+// the new epoch greets again when the first frame of it is not answered in time (timeout).
 //
-// A greeting that echoes the present nonce says that its sender lived after the nonce was drawn, and not that it lives now: it may be of
-// a life that ended while the network held it up. Then a card begins an epoch with the dead. The greeting that says so reaches the
-// living, or the first frame does, or the greeting that follows a retransmission timeout. It echoes a nonce that is not the living one's,
-// who answers, and the next nonces of both begin their epoch. So that lasts a round trip, and one or two retransmissions where
-// greetings are lost. It cannot be excluded: between any greeting and its arrival its sender may die.
+// A greeting that echoes the present nonce says that its sender lived after the nonce was drawn,
+// and not that it lives now: it may be of a life that ended while the network held it up. Then a
+// card begins an epoch with the dead. The greeting that says so reaches the living, or the first
+// frame does, or the greeting that follows a retransmission timeout. It echoes a nonce that is not
+// the living one's, who answers, and the next nonces of both begin their epoch. So that lasts a
+// round trip, and one or two retransmissions where greetings are lost. It cannot be excluded:
+// between any greeting and its arrival its sender may die.
 //
-// Whoever sees a greeting, and where there is no key, can echo its nonce with an incarnation and a nonce that he made up. The
-// card then begins an epoch that the peer will never hold: every frame of one is stale for the other, and they greet
-// again, each with a nonce that is not spent. So he can make two cards begin anew, both of them, and nothing else.
+// Whoever sees a greeting, and where there is no key, can echo its nonce with an incarnation and a
+// nonce that he made up. The card then begins an epoch that the peer will never hold: every frame
+// of one is stale for the other, and they greet again, each with a nonce that is not spent. So he
+// can make two cards begin anew, both of them, and nothing else.
 
 import (
 	"math/rand/v2"
@@ -50,7 +57,8 @@ type handshake struct {
 	began       uint64 // the nonce of this card that began it
 	incarnation uint32 // the peer's, of the last epoch; 0: there has been none
 	used, spent bool   // nonce has been echoed; and it has begun an epoch
-	attempts    bool   // this card greets to find out whether the peer is there, and nothing has proven it yet
+	// this card greets to find out whether the peer is there, and nothing has proven it yet
+	attempts bool
 }
 
 // heard is the outcome of a greeting.
@@ -65,8 +73,9 @@ const (
 	begun
 )
 
-// attempt begins to greet the peer. A nonce that has proven something is not good enough to prove that the peer is there
-// now; one that has not is kept, because greetings with it may be on their way.
+// attempt begins to greet the peer. A nonce that has proven something is not good enough to prove
+// that the peer is there now; one that has not is kept, because greetings with it may be on their
+// way.
 func (h *handshake) attempt(random rand.Source) {
 	if h.used {
 		h.draw(random)
@@ -81,7 +90,8 @@ func (h *handshake) draw(random rand.Source) {
 	}
 }
 
-// forget gives the epoch up: what the peer says of it is impossible. The next handshake begins another.
+// forget gives the epoch up: what the peer says of it is impossible. The next handshake begins
+// another.
 func (h *handshake) forget() { h.epoch = 0 }
 
 // say fills in what a greeting says of the handshake, besides the epoch.
@@ -92,14 +102,15 @@ func (h *handshake) say(g *arctic.Greeting, random rand.Source) {
 	g.Nonce, g.Echo = h.nonce, h.theirs
 }
 
-// hear takes a greeting whose sender holds an epoch, and says what it comes to, and whether it is to be answered. self is this
-// card with its incarnation, from the other with what the greeting says. After begun, self's nonce is the one that
-// began it.
+// hear takes a greeting whose sender holds an epoch, and says what it comes to, and whether it is
+// to be answered. self is this card with its incarnation, from the other with what the greeting
+// says. After begun, self's nonce is the one that began it.
 func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random rand.Source) (what heard, answer bool) {
 	h.theirs = from.Nonce
 	if h.epoch != 0 && h.nonce != h.began && !h.attempts && from.Incarnation == h.incarnation && held != h.epoch {
-		// Something made this card draw another nonce, a greeting of an earlier life of the peer, for example. If the peer has heard nothing
-		// of the epoch that its nonce has begun, the peer needs the nonce that has begun it here.
+		// Something made this card draw another nonce, a greeting of an earlier life of the peer,
+		// for example. If the peer has heard nothing of the epoch that its nonce has begun, the
+		// peer needs the nonce that has begun it here.
 		self.Nonce = h.began
 		if Epoch(*self, from) == h.epoch {
 			h.nonce, h.used, h.spent = h.began, true, true

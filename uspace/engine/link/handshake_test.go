@@ -1,7 +1,8 @@
 package link
 
-// This file lets two handshakes greet each other over a network that loses, repeats and reorders, with restarts and somebody
-// who forges, and asks after every step that no epoch is ever begun twice, and at the end that both hold one.
+// This file lets two handshakes greet each other over a network that loses, repeats and reorders,
+// with restarts and somebody who forges, and asks after every step that no epoch is ever begun
+// twice, and at the end that both hold one.
 
 import (
 	"math/rand/v2"
@@ -106,7 +107,8 @@ func (p *parley) agreed() bool {
 	return a.epoch == b.epoch && a.epoch != 0 && a.incarnation == b.self.Incarnation && b.incarnation == a.self.Incarnation
 }
 
-// Rule: two cards that greet agree on an epoch by three greetings, or by those of two that begin at once, and then are quiet.
+// Rule: two cards that greet agree on an epoch by three greetings, or by those of two that begin at
+// once, and then are quiet.
 func TestHandshakeOfTwo(t *testing.T) {
 	for name, c := range map[string]struct {
 		open []int
@@ -132,8 +134,8 @@ func TestHandshakeOfTwo(t *testing.T) {
 	}
 }
 
-// Rule: where the last greeting is lost, the frames that follow, which the other does not know, get it repeated, and nothing is
-// begun anew.
+// Rule: where the last greeting is lost, the frames that follow, which the other does not know, get
+// it repeated, and nothing is begun anew.
 func TestLostGreetingIsRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParley(t)
@@ -153,8 +155,9 @@ func TestLostGreetingIsRepeated(t *testing.T) {
 	})
 }
 
-// Rule: greetings that are lost, repeated and reordered, and attempts of both until they know each other, begin no more than one
-// epoch: frames that have been sent in it come to nothing only where a card is lost or restarted, or somebody forges.
+// Rule: greetings that are lost, repeated and reordered, and attempts of both until they know each
+// other, begin no more than one epoch: frames that have been sent in it come to nothing only where
+// a card is lost or restarted, or somebody forges.
 func TestOneEpochOfALife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParley(t)
@@ -185,8 +188,9 @@ func TestOneEpochOfALife(t *testing.T) {
 	})
 }
 
-// Rule: greetings of an earlier life of a card, which anybody can repeat, begin nothing, and make two cards that are about to agree begin
-// nothing twice, whatever is lost, repeated and reordered besides.
+// Rule: greetings of an earlier life of a card, which anybody can repeat, begin nothing, and make
+// two cards that are about to agree begin nothing twice, whatever is lost, repeated and reordered
+// besides.
 func TestEarlierLivesBeginNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParley(t)
@@ -227,8 +231,9 @@ func TestEarlierLivesBeginNothing(t *testing.T) {
 	})
 }
 
-// Rule: whatever is lost, repeated, reordered, forged and restarted, no card begins an epoch twice in its life, so neither is ever
-// in the epoch of another beginning; and afterwards a greeting for each frame that is stale makes both agree.
+// Rule: whatever is lost, repeated, reordered, forged and restarted, no card begins an epoch twice
+// in its life, so neither is ever in the epoch of another beginning; and afterwards a greeting for
+// each frame that is stale makes both agree.
 func TestHandshakeWithEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParley(t)
@@ -274,7 +279,8 @@ func TestHandshakeWithEverything(t *testing.T) {
 			}
 		}
 		p.wire = nil
-		for range 8 { // each sends a frame, which is stale where the epochs differ, and each that is greets
+		// each sends a frame, which is stale where the epochs differ, and each that is greets
+		for range 8 {
 			for i := range 2 {
 				if p.cards[i].epoch == 0 || !p.agreed() {
 					p.send(i)

@@ -127,7 +127,8 @@ func (e *End) TryAnew(o *Owner) {
 	}
 }
 
-// TryNode does the same for what waits for a node behind a card, which has just said something about it.
+// TryNode does the same for what waits for a node behind a card, which has just said something
+// about it.
 func (e *End) TryNode(o *Owner, card, node uint16) {
 	gap := e.tryGap()
 	for _, s := range o.streams {

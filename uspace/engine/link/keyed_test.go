@@ -1,7 +1,8 @@
 package link_test
 
-// This file holds the rules of greetings between cards with keys: what each knows of the other's key, and how soon two cards that
-// hold different epochs agree, although nobody answers frames that anybody may have sent.
+// This file holds the rules of greetings between cards with keys: what each knows of the other's
+// key, and how soon two cards that hold different epochs agree, although nobody answers frames that
+// anybody may have sent.
 
 import (
 	"bytes"
@@ -41,8 +42,8 @@ func (b *bed) says(card, of int) link.PeerState {
 	return s
 }
 
-// Rule (greeting.go, PeerState): when one of two cards has greeted the other, both know how their keys differ, also the one that
-// has nothing to say to the other.
+// Rule (greeting.go, PeerState): when one of two cards has greeted the other, both know how their
+// keys differ, also the one that has nothing to say to the other.
 func TestBothKnowHowKeysDiffer(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys []byte
@@ -68,8 +69,9 @@ func TestBothKnowHowKeysDiffer(t *testing.T) {
 	}
 }
 
-// Rule (Greet): a peer that is known and has another key, because it was restarted, is in doubt when it has been asked, and its state
-// stays what it was until the peer is lost; with the right key again it is in no doubt.
+// Rule (Greet): a peer that is known and has another key, because it was restarted, is in doubt
+// when it has been asked, and its state stays what it was until the peer is lost; with the right
+// key again it is in no doubt.
 func TestGreetFindsAnotherKey(t *testing.T) {
 	of := []byte{1, 1}
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { quick(c); keyed(t, of...)(c) }})
@@ -113,8 +115,8 @@ func TestGreetFindsAnotherKey(t *testing.T) {
 	}
 }
 
-// Rule (greeting.go): frames of another epoch, which anybody can have sent, get no answer from a card with a key as soon as a frame
-// of the present epoch has been opened.
+// Rule (greeting.go): frames of another epoch, which anybody can have sent, get no answer from a
+// card with a key as soon as a frame of the present epoch has been opened.
 func TestForgedEpochsGetNoAnswerWithAKey(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, tune: keyed(t, 1), wrap: lookedAt(func(_ int, f arctic.Frame) bool {
@@ -145,8 +147,9 @@ func TestForgedEpochsGetNoAnswerWithAKey(t *testing.T) {
 	}
 }
 
-// Rule (peer.go, timeout): a card that begins an epoch, and whose peer has not heard of it, says so again when the first frame of it
-// is not answered in time: two cards with a key are never apart for longer than a retransmission or two.
+// Rule (peer.go, timeout): a card that begins an epoch, and whose peer has not heard of it, says so
+// again when the first frame of it is not answered in time: two cards with a key are never apart
+// for longer than a retransmission or two.
 func TestLostGreetingWithAKey(t *testing.T) {
 	var greetings []arctic.Frame // of card 1
 	pass := func(int, arctic.Frame) bool { return true }
@@ -161,7 +164,8 @@ func TestLostGreetingWithAKey(t *testing.T) {
 	b.start(1)
 	b.meet()
 	exactlyOnce(b, newTraffic(b, 5))
-	// Somebody repeats a greeting of the earlier life. Card 0 answers with a new nonce, and what card 1 says to that is held up.
+	// Somebody repeats a greeting of the earlier life. Card 0 answers with a new nonce, and what
+	// card 1 says to that is held up.
 	greetings = nil
 	pass = func(card int, f arctic.Frame) bool { return card == 0 || !f.Hello() }
 	b.inject(earlier)
@@ -170,8 +174,8 @@ func TestLostGreetingWithAKey(t *testing.T) {
 		t.Fatalf("card 1 has sent %d greetings", len(greetings))
 	}
 	held := greetings[0]
-	// Card 0 begins anew, and the network loses it. Then what was held up arrives, from which card 0 makes an epoch; of that the network
-	// loses the news.
+	// Card 0 begins anew, and the network loses it. Then what was held up arrives, from which card
+	// 0 makes an epoch; of that the network loses the news.
 	lost := 0
 	pass = func(card int, f arctic.Frame) bool {
 		if card == 0 && f.Hello() && lost < 2 {
@@ -200,9 +204,9 @@ func TestLostGreetingWithAKey(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 20))
 }
 
-// Rule (handshake.go): a greeting of a peer's dead life, which the network held up, may begin an epoch with that life, if it
-// answers the present nonce. That costs what was sent meanwhile, and lasts a round trip; where the greetings that follow are lost a
-// retransmission or two.
+// Rule (handshake.go): a greeting of a peer's dead life, which the network held up, may begin an
+// epoch with that life, if it answers the present nonce. That costs what was sent meanwhile, and
+// lasts a round trip; where the greetings that follow are lost a retransmission or two.
 func TestGreetingOfADeadLife(t *testing.T) {
 	for _, lose := range []int{0, 2} {
 		var held arctic.Frame

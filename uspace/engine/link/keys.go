@@ -1,7 +1,7 @@
 package link
 
-// This file is where keys come from: the 32 bytes that two cards share, and what a greeting in each direction makes
-// of them. All of it is HKDF-SHA256 (RFC 5869) and HMAC-SHA256 (RFC 2104):
+// This file is where keys come from: the 32 bytes that two cards share, and what a greeting in each
+// direction makes of them. All of it is HKDF-SHA256 (RFC 5869) and HMAC-SHA256 (RFC 2104):
 //
 //	secret of 32 bytes -- Extract --> one key for each use, by Expand with a label of its own:
 //	    greeting   authenticates greetings
@@ -9,7 +9,8 @@ package link
 //	    session    and both cards, incarnations and nonces: a secret for each direction
 //	secret of a direction -- Expand -->
 //	    key        seals frames (seal.go)
-//	    next       the secret after it, from which the one before cannot be found (RFC 8446 section 7.2)
+//	    next       the secret after it, from which the one before cannot be found (RFC 8446
+//	               section 7.2)
 //
 // So each handshake has keys of its own, and each direction of it.
 
@@ -42,8 +43,9 @@ const (
 	jobLabel      = "FUNet link 1 job"
 )
 
-// Key holds what a card has of a secret that it shares with others. It shows itself to nobody: formatted, logged or
-// marshalled it says its identity only. It belongs to the goroutine of the card.
+// Key holds what a card has of a secret that it shares with others. It shows itself to nobody:
+// formatted, logged or marshalled it says its identity only. It belongs to the goroutine of the
+// card.
 type Key struct {
 	extracted []byte
 	identity  uint32
@@ -66,8 +68,9 @@ func NewKey(secret []byte) (*Key, error) {
 	}
 	return &Key{
 		extracted: extracted,
-		identity:  binary.LittleEndian.Uint32(expand(extracted, identityLabel, 4)) | 1, // 0 is no key
-		mac:       hmac.New(sha256.New, expand(extracted, greetingLabel, KeySize)),
+		// 0 is no key
+		identity: binary.LittleEndian.Uint32(expand(extracted, identityLabel, 4)) | 1,
+		mac:      hmac.New(sha256.New, expand(extracted, greetingLabel, KeySize)),
 	}, nil
 }
 
@@ -80,7 +83,8 @@ func expand(secret []byte, info string, n int) []byte {
 	return b
 }
 
-// Identity says which key it is, to tell one from another: 31 bits, of which nothing follows about the key.
+// Identity says which key it is, to tell one from another: 31 bits, of which nothing follows about
+// the key.
 func (k *Key) Identity() uint32 { return k.identity }
 
 // String says the identity only.
@@ -92,21 +96,23 @@ func (k *Key) GoString() string { return k.String() }
 // MarshalText is String.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Job returns the secret of a job's own key, of KeySize bytes: the same on all hosts that share the key, another for each GID and token, and
-// nothing follows from it about the key. Any goroutine may call it.
+// Job returns the secret of a job's own key, of KeySize bytes: the same on all hosts that share the
+// key, another for each GID and token, and nothing follows from it about the key. Any goroutine may
+// call it.
 func (k *Key) Job(gid uint16, token []byte) []byte {
 	info := binary.LittleEndian.AppendUint16([]byte(jobLabel), gid)
 	return expand(k.extracted, string(append(info, token...)), KeySize)
 }
 
-// SignGreeting authenticates the frame that arctic.PutGreeting has written to b, before arctic.Seal. It does not allocate.
+// SignGreeting authenticates the frame that arctic.PutGreeting has written to b, before
+// arctic.Seal. It does not allocate.
 func (k *Key) SignGreeting(b []byte) {
 	_, _, mac := arctic.GreetingMAC(b)
 	copy(mac, k.greetingMAC(b))
 }
 
-// VerifyGreeting reports whether a frame with a greeting, which arctic.Parse has accepted, is authenticated with the
-// key. It does not allocate.
+// VerifyGreeting reports whether a frame with a greeting, which arctic.Parse has accepted, is
+// authenticated with the key. It does not allocate.
 func (k *Key) VerifyGreeting(f arctic.Frame) bool {
 	if len(f) != arctic.GreetingEnd {
 		return false
@@ -147,9 +153,9 @@ func transcript(a, b Party) (t [transcriptSize]byte) {
 	return t
 }
 
-// Epoch names the sequence state that two cards begin after a handshake: both find the same number, and it
-// is another than after any other handshake, because each card draws its nonce anew. It is not 0, and nobody who knows one
-// of the nonces can choose the other for an epoch that he wants.
+// Epoch names the sequence state that two cards begin after a handshake: both find the same number,
+// and it is another than after any other handshake, because each card draws its nonce anew. It is
+// not 0, and nobody who knows one of the nonces can choose the other for an epoch that he wants.
 func Epoch(a, b Party) uint64 {
 	t := transcript(a, b)
 	sum := sha256.Sum256(t[:])

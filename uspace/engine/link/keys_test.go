@@ -43,7 +43,8 @@ func keyOf(t testing.TB, i byte) *Key {
 	return k
 }
 
-// Rule: keys are made by HKDF-SHA256: the test cases 1 to 3 of RFC 5869, appendix A, as keys.go calls it.
+// Rule: keys are made by HKDF-SHA256: the test cases 1 to 3 of RFC 5869, appendix A, as keys.go
+// calls it.
 func TestHKDFVectors(t *testing.T) {
 	for i, c := range []struct {
 		secret, salt, info string
@@ -79,8 +80,8 @@ func hexRange(first, n int) string {
 	return hex.EncodeToString(b)
 }
 
-// Rule: frames are sealed by AES-256-GCM: test cases 13, 14 and 16 of the specification that NIST took over (McGrew and Viega,
-// "The Galois/Counter Mode of Operation (GCM)", appendix B).
+// Rule: frames are sealed by AES-256-GCM: test cases 13, 14 and 16 of the specification that NIST
+// took over (McGrew and Viega, "The Galois/Counter Mode of Operation (GCM)", appendix B).
 func TestGCMVectors(t *testing.T) {
 	for _, c := range []struct{ key, nonce, plain, header, out string }{
 		{strings.Repeat("00", 32), strings.Repeat("00", 12), "", "", "530f8afbc74536b9a963b4f1c4cb738b"},
@@ -113,7 +114,8 @@ func TestNewKeyRefuses(t *testing.T) {
 	}
 }
 
-// Rule: a key shows itself in no format, log or document; only its identity, which both who have it find.
+// Rule: a key shows itself in no format, log or document; only its identity, which both who have it
+// find.
 func TestKeyShowsNothing(t *testing.T) {
 	k := keyOf(t, 0x41)
 	var logged bytes.Buffer
@@ -137,8 +139,8 @@ func TestKeyShowsNothing(t *testing.T) {
 	}
 }
 
-// Rule: an epoch is the same for both cards, not 0, and another where anything of the handshake is other; so are the
-// keys of a session, and the two directions have different ones.
+// Rule: an epoch is the same for both cards, not 0, and another where anything of the handshake is
+// other; so are the keys of a session, and the two directions have different ones.
 func TestHandshakeNamesItsEpoch(t *testing.T) {
 	party := rapid.Custom(func(t *rapid.T) Party {
 		return Party{Card: rapid.Uint16Range(0, 3).Draw(t, "card"), Incarnation: rapid.Uint32Range(1, 3).Draw(t, "incarnation"), Nonce: rapid.Uint64Range(1, 4).Draw(t, "nonce")}
@@ -181,8 +183,8 @@ func greeting() []byte {
 	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Incarnation: 3, Number: 4, Longest: 1514, Flags: arctic.Authenticated, Key: 5})]
 }
 
-// Rule: a greeting is authenticated by HMAC-SHA256, the first 16 bytes, over bytes 14..75 and 80..119; every bit counts, and so
-// does the key.
+// Rule: a greeting is authenticated by HMAC-SHA256, the first 16 bytes, over bytes 14..75 and
+// 80..119; every bit counts, and so does the key.
 func TestGreetingAuthenticated(t *testing.T) {
 	k := keyOf(t, 1)
 	b := greeting()
@@ -218,7 +220,8 @@ func TestGreetingAuthenticated(t *testing.T) {
 	}
 }
 
-// Rule (Key.Job): a job's secret is the same on hosts with the same key, and another for each key, GID and token; it is none of the key's own.
+// Rule (Key.Job): a job's secret is the same on hosts with the same key, and another for each key,
+// GID and token; it is none of the key's own.
 func TestKeyOfAJob(t *testing.T) {
 	secret := bytes.Repeat([]byte{7}, KeySize)
 	key := func(b []byte) *Key {

@@ -1,6 +1,7 @@
 package link_test
 
-// This file holds the rules of ways that carry less than the port sends (limit.go; RFC 4821, RFC 8899).
+// This file holds the rules of ways that carry less than the port sends (limit.go; RFC 4821, RFC
+// 8899).
 
 import (
 	"bytes"
@@ -17,7 +18,8 @@ import (
 // least is the longest frame that every path takes.
 const least = arctic.EthernetSize + arctic.MinMTU
 
-// narrowBed is two cards whose frames get lost without a word when they are longer than the way of the card that sends them.
+// narrowBed is two cards whose frames get lost without a word when they are longer than the way of
+// the card that sends them.
 type narrowBed struct {
 	*bed
 	ways    [2]int // bytes of a frame
@@ -52,8 +54,9 @@ func (n *narrowBed) transfer(from int) {
 	n.idle(10 * time.Second)
 }
 
-// Rule (limit.go): messages and blocks are delivered once and whole while what the ways carry changes at any time and to any length
-// that FUNet works with, in each direction, with or without a word to the cards, true or not.
+// Rule (limit.go): messages and blocks are delivered once and whole while what the ways carry
+// changes at any time and to any length that FUNet works with, in each direction, with or without a
+// word to the cards, true or not.
 func TestWaysThatChange(t *testing.T) {
 	voids := uint64(0)
 	for seed := range uint64(15) {
@@ -98,8 +101,9 @@ func TestWaysThatChange(t *testing.T) {
 	}
 }
 
-// Rule (limit.go): a way that becomes narrow without a word while its window is full of long frames is found out, and carries all, long
-// before peers count as silent; and when it is wide again, frames become as long as before.
+// Rule (limit.go): a way that becomes narrow without a word while its window is full of long frames
+// is found out, and carries all, long before peers count as silent; and when it is wide again,
+// frames become as long as before.
 func TestNarrowWayIsFoundOut(t *testing.T) {
 	n := newNarrowBed(t, wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, nil)
 	n.transfer(0)
@@ -117,7 +121,8 @@ func TestNarrowWayIsFoundOut(t *testing.T) {
 			n.transfer(0)
 		}
 		got := n.cards[0].Limit(1)
-		for n.lost = 0; n.lost == 0 && got != whole; { // until the next length has been tried in vain
+		// until the next length has been tried in vain
+		for n.lost = 0; n.lost == 0 && got != whole; {
 			n.pass(native().RaiseAfter)
 			n.transfer(0)
 		}
@@ -133,8 +138,8 @@ func TestNarrowWayIsFoundOut(t *testing.T) {
 	}
 }
 
-// Rule (SetLimit): what somebody says about a way makes no frame longer than he said, but those filled up to find out whether he is
-// right, and none shorter than every path takes.
+// Rule (SetLimit): what somebody says about a way makes no frame longer than he said, but those
+// filled up to find out whether he is right, and none shorter than every path takes.
 func TestSetLimit(t *testing.T) {
 	n := newNarrowBed(t, wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, nil)
 	n.transfer(0)
@@ -161,7 +166,8 @@ func TestSetLimit(t *testing.T) {
 	}
 }
 
-// Rule (limit.go): a forged word that a way is narrow costs some of the frames' length for a while and nothing else.
+// Rule (limit.go): a forged word that a way is narrow costs some of the frames' length for a while
+// and nothing else.
 func TestForgedLimit(t *testing.T) {
 	n := newNarrowBed(t, near, nil)
 	n.transfer(0)
@@ -179,8 +185,9 @@ func TestForgedLimit(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): what a frame carries is settled when it is first sent. If it has become too long its number is answered before its
-// packets go elsewhere: a receiver that has had it answers as it did, and one that has not will take that number no more.
+// Rule (doc.go): what a frame carries is settled when it is first sent. If it has become too long
+// its number is answered before its packets go elsewhere: a receiver that has had it answers as it
+// did, and one that has not will take that number no more.
 func TestFrameThatHasBecomeTooLong(t *testing.T) {
 	for _, had := range []bool{false, true} {
 		var frames []arctic.Frame
@@ -235,8 +242,8 @@ func (p *shrinking) Reserve() []byte {
 	return b[:min(p.size, len(b))]
 }
 
-// Rule (limit.go): frames become shorter when the port lends shorter buffers than before, and longer again; nothing is lost or comes
-// twice.
+// Rule (limit.go): frames become shorter when the port lends shorter buffers than before, and
+// longer again; nothing is lost or comes twice.
 func TestPortLendsShorterBuffers(t *testing.T) {
 	var ports []*shrinking
 	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000, Faults: networks["all"]}, wrap: func(_ int, p *wire.Port) port.Port {

@@ -32,8 +32,9 @@ func (p *peer) secure() {
 	}
 }
 
-// SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits
-// for it returns with ReasonDeparted, and it is greeted anew. The port is one of the card's, the card not itself.
+// SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits for
+// it returns with ReasonDeparted, and it is greeted anew. The port is one of the card's, the card
+// not itself.
 func (e *End) SetPeer(p Peer) {
 	e.view++
 	if int(p.Card) >= len(e.byCard) {
@@ -63,8 +64,8 @@ func (e *End) SetPeer(p Peer) {
 	}
 }
 
-// RemovePeer makes a card a stranger, and tells it so if it is there. It does nothing if the card is
-// none of the peers. What waits for it returns with ReasonDeparted.
+// RemovePeer makes a card a stranger, and tells it so if it is there. It does nothing if the card
+// is none of the peers. What waits for it returns with ReasonDeparted.
 func (e *End) RemovePeer(card uint16) {
 	if p := e.peer(card); p != nil {
 		e.view++

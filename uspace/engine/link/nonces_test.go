@@ -18,7 +18,8 @@ func (d drawn) Uint64() uint64 {
 	return n
 }
 
-// Rule (Config.Nonces): every nonce of a card's greetings is a number of the source that the card was given: nobody foresees it who cannot foresee that.
+// Rule (Config.Nonces): every nonce of a card's greetings is a number of the source that the card
+// was given: nobody foresees it who cannot foresee that.
 func TestNoncesComeFromOutside(t *testing.T) {
 	var frames []arctic.Frame
 	numbers := drawn{}

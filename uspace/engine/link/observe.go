@@ -40,7 +40,8 @@ const (
 	Forged
 	// Replayed: it is authentic, and has come before.
 	Replayed
-	// WrongKey: a greeting with another key than this card's, without one, or with one and this card has none.
+	// WrongKey: a greeting with another key than this card's, without one, or with one and this
+	// card has none.
 	WrongKey
 	// OtherPort: its card is a peer that another port leads to.
 	OtherPort
@@ -67,10 +68,11 @@ type Fate struct {
 	Reason  arctic.Reason
 }
 
-// Observe has see called for each frame that the card sends, before the port gets the frame, and for each frame that the card
-// has received, when its fate is known: with the number of the port, and the bytes, which are valid until see
-// returns and must not be changed. A received frame during which a process's memory failed
-// (Abandon) is not shown. nil ends it. see is called by who calls Step, and must be quick.
+// Observe has see called for each frame that the card sends, before the port gets the frame, and
+// for each frame that the card has received, when its fate is known: with the number of the port,
+// and the bytes, which are valid until see returns and must not be changed. A received frame during
+// which a process's memory failed (Abandon) is not shown. nil ends it. see is called by who calls
+// Step, and must be quick.
 func (e *End) Observe(see func(port int, frame []byte, fate Fate)) { e.see = see }
 
 // Observed shows a frame that has arrived, once it is known what becomes of it.

@@ -1,7 +1,7 @@
 package link
 
-// This file is the owner of lines: a context, as far as its packets travel. The link knows an owner by what stands in
-// frames, by the account that its frames are on, and by its streams.
+// This file is the owner of lines: a context, as far as its packets travel. The link knows an owner
+// by what stands in frames, by the account that its frames are on, and by its streams.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -16,8 +16,8 @@ type Owner struct {
 	// Ended: nobody takes what comes back, so what is rejected for now is not tried again.
 	Ended bool
 	Tag   uint64
-	// Account is on whose account its frames are; set before the first Queue, and changed only while no
-	// line is queued.
+	// Account is on whose account its frames are; set before the first Queue, and changed only
+	// while no line is queued.
 	Account *Account
 	// Follower sees what becomes of its frames; nil, as a rule: nobody.
 	Follower Follower
@@ -69,16 +69,16 @@ func (e *End) Resume(o *Owner) {
 	}
 }
 
-// GiveUp takes the owner's lines back that wait and are not in flight: to gets each. nil for keep means all, else those
-// stay for which it returns true.
+// GiveUp takes the owner's lines back that wait and are not in flight: to gets each. nil for keep
+// means all, else those stay for which it returns true.
 func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 	for _, s := range o.streams {
 		e.empty(s, keep, to)
 	}
 }
 
-// GiveUpTo does the same for what waits for one node behind a card: parts of long transfers, or the other lines. It costs
-// nothing for the other nodes that the owner sends to.
+// GiveUpTo does the same for what waits for one node behind a card: parts of long transfers, or the
+// other lines. It costs nothing for the other nodes that the owner sends to.
 func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part bool, keep func(*Line) bool, to func(*Line)) {
 	if int(card) >= len(e.byCard) || e.byCard[card] == nil {
 		return
@@ -94,7 +94,8 @@ func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part 
 	}
 }
 
-// TakeBack takes back what of the owner's waits for a node behind a card and is not in flight: to gets each.
+// TakeBack takes back what of the owner's waits for a node behind a card and is not in flight: to
+// gets each.
 func (e *End) TakeBack(o *Owner, card, node uint16, to func(*Line)) {
 	for _, s := range o.streams {
 		if s.flow.peer.Card == card && s.node == node {
@@ -117,8 +118,8 @@ func (e *End) empty(s *stream, keep func(*Line) bool, to func(*Line)) {
 	e.watch(s.flow.peer)
 }
 
-// Bury forgets up to most streams of an owner that has no line in the link any more, and returns how many fewer it
-// forgot. The owner has no streams left when Buried says so.
+// Bury forgets up to most streams of an owner that has no line in the link any more, and returns
+// how many fewer it forgot. The owner has no streams left when Buried says so.
 func (e *End) Bury(o *Owner, most int) (left int) {
 	for ; len(o.streams) > 0 && most > 0; most-- {
 		s := o.streams[len(o.streams)-1]

@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Rule (Halted): of an owner that is halted nothing new is dispatched, also what was rejected for now, but a frame that is lost is
-// sent again; others go on. After Resume everything is sent.
+// Rule (Halted): of an owner that is halted nothing new is dispatched, also what was rejected for
+// now, but a frame that is lost is sent again; others go on. After Resume everything is sent.
 func TestHaltedOwner(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		t.Run(kind, func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestHaltedOwner(t *testing.T) {
 	}
 }
 
-// Rule (GiveUp): what waits and is not in flight comes back at once, each line once, but for those that are to be kept; what is in
-// flight goes on.
+// Rule (GiveUp): what waits and is not in flight comes back at once, each line once, but for those
+// that are to be kept; what is in flight goes on.
 func TestGiveUp(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: thesis})
 	exactlyOnce(b, newTraffic(b, 10))
@@ -78,7 +78,9 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// Rule (GiveUpTo): only parts of long transfers, or only other lines, to that node behind that card come back; the rest goes on. A card or a node that the owner sends nothing to is none of its business.
+// Rule (GiveUpTo): only parts of long transfers, or only other lines, to that node behind that card
+// come back; the rest goes on. A card or a node that the owner sends nothing to is none of its
+// business.
 func TestGiveUpTo(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 10))
@@ -114,7 +116,8 @@ func TestGiveUpTo(t *testing.T) {
 		t.Fatal("no line came back")
 	}
 	parts := given
-	sent = append(sent, b.put(o, 1, 2, arctic.Request, 2, nil)) // one frame to the node is in flight, so it waits
+	// one frame to the node is in flight, so it waits
+	sent = append(sent, b.put(o, 1, 2, arctic.Request, 2, nil))
 	b.pass(10 * time.Microsecond)
 	b.cards[0].GiveUpTo(&o.Owner, 1, arctic.Request, 2, false, nil, func(ln *link.Line) {
 		if ln.Part || ln.Node != 2 {
@@ -141,8 +144,9 @@ func TestGiveUpTo(t *testing.T) {
 	}
 }
 
-// Rule (Bury): an owner without lines is forgotten, a bounded number of streams in a call; the streams of others stay. A flow has the
-// same stream for a node however many it has, before and after it was parked (stream.go).
+// Rule (Bury): an owner without lines is forgotten, a bounded number of streams in a call; the
+// streams of others stay. A flow has the same stream for a node however many it has, before and
+// after it was parked (stream.go).
 func TestManyStreams(t *testing.T) {
 	const nodes = 40
 	b := newBed(t, setup{cards: 2, net: near})
@@ -187,7 +191,8 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// Rule (stream.go): the streams of an owner are bounded by its lines, however many nodes it sends to while the flow is in use.
+// Rule (stream.go): the streams of an owner are bounded by its lines, however many nodes it sends
+// to while the flow is in use.
 func TestStreamsAreBounded(t *testing.T) {
 	const lines, nodes = 32, 2000
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.Lines = lines }})
@@ -222,8 +227,8 @@ func (f *followed) Answered(_ *link.Line, v link.Verdict) {
 	f.last = v
 }
 
-// Rule (Follower): an owner's follower sees each of its frames get its number once, and be answered once, and each time that it was sent;
-// of other owners it sees nothing.
+// Rule (Follower): an owner's follower sees each of its frames get its number once, and be answered
+// once, and each time that it was sent; of other owners it sees nothing.
 func TestFollower(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		if kind == "tiny" {
@@ -253,7 +258,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// Rule (Observe): each frame is shown once, with what became of it, and what is counted agrees; nil ends it.
+// Rule (Observe): each frame is shown once, with what became of it, and what is counted agrees; nil
+// ends it.
 func TestObserve(t *testing.T) {
 	for seed := range uint64(4) {
 		b := newBed(t, setup{cards: 2, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}, tune: quick})

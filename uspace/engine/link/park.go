@@ -39,8 +39,8 @@ const (
 	spareClasses  = 64
 )
 
-// parked is the state that outlives a flow. The peer has answered all frames before sndNext, and the
-// card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
+// parked is the state that outlives a flow. The peer has answered all frames before sndNext, and
+// the card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
 type parked struct {
 	reached                   int64
 	srtt, rttvar              int64
@@ -200,9 +200,9 @@ func (f *flow) waits() bool {
 	return false
 }
 
-// quiet reports whether a flow that does not wait is also owed nothing and backs off
-// from no node: a node that was full is tried with care as long as the back-off lasts. A frame that came and is not answered yet
-// counts as reached, which would be taken for answered.
+// quiet reports whether a flow that does not wait is also owed nothing and backs off from no node:
+// a node that was full is tried with care as long as the back-off lasts. A frame that came and is
+// not answered yet counts as reached, which would be taken for answered.
 func (e *End) quiet(f *flow) bool {
 	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 || e.train.open && e.train.flow == f {
 		return false

@@ -12,33 +12,39 @@ type peer struct {
 	handshake
 	established bool
 	inAckNow    bool
-	anew        arctic.Reason // why the two have begun an epoch, until NextAnew; ReasonNone: they have not
-	gid         uint16        // group of the last frame received, so that the peer has it
-	nextAnew    int32         // see End.anew
-	readable    bool          // sealed frames are not encrypted
-	trouble     keyTrouble    // why its greeting was refused
-	beyond      uint8         // acknowledgments in a row of what was never sent
-	doubt       keyTrouble    // why a greeting was refused in the name of an established peer; see PeerState
-	secured     *secured      // nil: there is no key
-	greetAt     int64         // next greeting; 0: none
-	answers     budget        // of greetings that it makes this card send
-	resyncs     budget        // of resynchronisations
+	// why the two have begun an epoch, until NextAnew; ReasonNone: they have not
+	anew     arctic.Reason
+	gid      uint16     // group of the last frame received, so that the peer has it
+	nextAnew int32      // see End.anew
+	readable bool       // sealed frames are not encrypted
+	trouble  keyTrouble // why its greeting was refused
+	beyond   uint8      // acknowledgments in a row of what was never sent
+	// why a greeting was refused in the name of an established peer; see PeerState
+	doubt   keyTrouble
+	secured *secured // nil: there is no key
+	greetAt int64    // next greeting; 0: none
+	answers budget   // of greetings that it makes this card send
+	resyncs budget   // of resynchronisations
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
 	silentSince int64
 	ackAt       int64 // acknowledge at; 0: nothing owed
 	nextAckNow  *peer
-	timer       int32                 // index in the heap, or notTimed
-	greetGap    int32                 // nanoseconds to the greeting after the next
-	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
-	said        uint16                // the same, that the peer's port carries, as its greeting says
-	replies     uint16                // see PeerState.Replies
-	suspect     uint16                // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
-	raiseAt     int64                 // longer frames are tried; 0: never
-	wake        int64                 // key in the heap
-	lookAt      int64                 // next look at the flows (park.go); 0: when the timer next fires
-	flows       [arctic.Levels]*flow  // nil: quiet
-	parked      [arctic.Levels]parked // of flows that are nil
+	timer       int32 // index in the heap, or notTimed
+	greetGap    int32 // nanoseconds to the greeting after the next
+	// the longest frame that the way there takes, in bytes behind the Ethernet header
+	limit uint16
+	// the same, that the peer's port carries, as its greeting says
+	said    uint16
+	replies uint16 // see PeerState.Replies
+	// a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
+	suspect uint16
+	raiseAt int64 // longer frames are tried; 0: never
+	wake    int64 // key in the heap
+	// next look at the flows (park.go); 0: when the timer next fires
+	lookAt int64
+	flows  [arctic.Levels]*flow  // nil: quiet
+	parked [arctic.Levels]parked // of flows that are nil
 }
 
 // due does what is due for the peer and returns when something next is.
@@ -82,8 +88,8 @@ func (e *End) due(p *peer) int64 {
 	return min(next, e.tidy(p))
 }
 
-// nextDue returns when something is due for the peer of a card that is about to sleep, or Never; its timer if that is also for a look (tidy). A look may
-// be late by asleepLook.
+// nextDue returns when something is due for the peer of a card that is about to sleep, or Never;
+// its timer if that is also for a look (tidy). A look may be late by asleepLook.
 func (p *peer) nextDue() int64 {
 	next := int64(Never)
 	note := func(at int64) {
@@ -122,9 +128,9 @@ func (e *End) timeout(f *flow) {
 	}
 	e.counters.Timeouts++
 	if f.peer.Key != nil && f.sndUna == 0 && f.timeouts&1 == 0 {
-		// The epoch has just begun, and the greeting that says so to the peer may be lost: to a frame of an epoch that is not
-		// its own it gives no answer (stale). Each second time the frame goes alone: where many cards time out at once there may be
-		// no room for both.
+		// The epoch has just begun, and the greeting that says so to the peer may be lost: to a
+		// frame of an epoch that is not its own it gives no answer (stale). Each second time the
+		// frame goes alone: where many cards time out at once there may be no room for both.
 		e.greetBack(f.peer, f.peer.gid)
 	}
 	if e.now-f.movedAt >= e.mayBeSilent(f.peer) && !e.vouchedFor(f.peer) {

@@ -1,7 +1,7 @@
 package link_test
 
-// This file holds the rules of peers that are silent, restart, leave, move, or are cut off: each line comes back with the reason,
-// and nothing hangs.
+// This file holds the rules of peers that are silent, restart, leave, move, or are cut off: each
+// line comes back with the reason, and nothing hangs.
 
 import (
 	"slices"
@@ -38,8 +38,8 @@ func (b *bed) arrives(limit time.Duration, m *message) {
 	}
 }
 
-// Rule (greeting.go): a peer that was never heard ends in ReasonSilent after ConnectTimeout, not before, for every line; a later
-// line gets a new try. Greetings have growing gaps.
+// Rule (greeting.go): a peer that was never heard ends in ReasonSilent after ConnectTimeout, not
+// before, for every line; a later line gets a new try. Greetings have growing gaps.
 func TestNeverHeardPeer(t *testing.T) {
 	b := newBed(t, setup{cards: 2, tune: quick, net: near})
 	b.stop(1)
@@ -67,8 +67,9 @@ func TestNeverHeardPeer(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 40))
 }
 
-// Rule (doc.go): a peer that falls silent ends in ReasonSilent after PeerTimeout for every line that it has not answered; what came
-// back is not delivered again when the peer is heard, and new lines arrive.
+// Rule (doc.go): a peer that falls silent ends in ReasonSilent after PeerTimeout for every line
+// that it has not answered; what came back is not delivered again when the peer is heard, and new
+// lines arrive.
 func TestPeerFallsSilentAndReturns(t *testing.T) {
 	for seed := range uint64(6) {
 		b := newBed(t, setup{cards: 2, tune: quick, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
@@ -105,8 +106,8 @@ func TestPartitionHealsInTime(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): with one direction cut both sides give up within their time, also the side that hears acknowledgments but
-// whose frames do not arrive; none is delivered twice.
+// Rule (doc.go): with one direction cut both sides give up within their time, also the side that
+// hears acknowledgments but whose frames do not arrive; none is delivered twice.
 func TestOneDirectionCut(t *testing.T) {
 	for from := range 2 {
 		b := newBed(t, setup{cards: 2, tune: quick, net: near})
@@ -125,9 +126,10 @@ func TestOneDirectionCut(t *testing.T) {
 	}
 }
 
-// Rule (doc.go: a flow whose oldest frame is not answered for PeerTimeout gives its frames back): frames that something on the way
-// drops for ever come back though the peer is heard all the time, and what the other level sends arrives. The receiver does not wait for
-// them: when the way is open again all goes on.
+// Rule (doc.go: a flow whose oldest frame is not answered for PeerTimeout gives its frames back):
+// frames that something on the way drops for ever come back though the peer is heard all the time,
+// and what the other level sends arrives. The receiver does not wait for them: when the way is open
+// again all goes on.
 func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 	drop := false
 	b := newBed(t, setup{cards: 2, tune: func(c *link.Config) { quick(c); single(c) }, net: near, wrap: tapped(func(card int, f arctic.Frame) bool {
@@ -163,8 +165,9 @@ func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 	}
 }
 
-// Rule (greeting.go): a peer that restarts has another incarnation; what its earlier life had not acknowledged comes back
-// with ReasonRestarted, what was not sent goes to its new life, and the owner hears of it once.
+// Rule (greeting.go): a peer that restarts has another incarnation; what its earlier life had not
+// acknowledged comes back with ReasonRestarted, what was not sent goes to its new life, and the
+// owner hears of it once.
 func TestPeerRestarts(t *testing.T) {
 	for seed := range uint64(6) {
 		b := newBed(t, setup{cards: 3, tune: func(c *link.Config) { quick(c); single(c) }, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
@@ -186,8 +189,8 @@ func TestPeerRestarts(t *testing.T) {
 	}
 }
 
-// Rule (NextAnew): the owner hears of each peer with which the card counts anew, once, and whether that was restarted; of both it hears
-// the worse.
+// Rule (NextAnew): the owner hears of each peer with which the card counts anew, once, and whether
+// that was restarted; of both it hears the worse.
 func TestCountingAnewIsTold(t *testing.T) {
 	b := newBed(t, setup{cards: 2, tune: quick, net: near})
 	exactlyOnce(b, newTraffic(b, 20))
@@ -207,7 +210,8 @@ func TestCountingAnewIsTold(t *testing.T) {
 	}
 }
 
-// meet lets all cards greet each other anew after a restart: what was sent to an earlier life comes back.
+// meet lets all cards greet each other anew after a restart: what was sent to an earlier life comes
+// back.
 func (b *bed) meet() {
 	b.t.Helper()
 	was := b.reasons
@@ -216,8 +220,9 @@ func (b *bed) meet() {
 	b.reasons = was
 }
 
-// Rule (Leave): the peers know at once; what waits for the card that left comes back with ReasonDeparted, and nothing else
-// does. A line for a peer that has left is greeted for, and comes back as silent.
+// Rule (Leave): the peers know at once; what waits for the card that left comes back with
+// ReasonDeparted, and nothing else does. A line for a peer that has left is greeted for, and comes
+// back as silent.
 func TestLeave(t *testing.T) {
 	b := newBed(t, setup{cards: 3, tune: quick, net: near})
 	exactlyOnce(b, newTraffic(b, 20))
@@ -255,9 +260,10 @@ func TestLeave(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 20, [2]int{0, 2}, [2]int{2, 0}))
 }
 
-// Rule (membership.go): what waits for a peer that is removed, and what is queued for it afterwards, comes back with
-// ReasonDeparted at once; the peer hears of it, its frames are a stranger's, and the others notice nothing. Added again, in the life
-// that it had, both go on where they were.
+// Rule (membership.go): what waits for a peer that is removed, and what is queued for it
+// afterwards, comes back with ReasonDeparted at once; the peer hears of it, its frames are a
+// stranger's, and the others notice nothing. Added again, in the life that it had, both go on where
+// they were.
 func TestPeerRemoved(t *testing.T) {
 	b := newBed(t, setup{cards: 3, net: near})
 	exactlyOnce(b, newTraffic(b, 20))
@@ -303,8 +309,8 @@ func exactlyOnceOf(b *bed, tr *traffic) {
 	})
 }
 
-// Rule (SetPeer): a card can be made without peers, and exchanges messages with those that are added as if it had always known
-// them; to be told again of one that is known changes nothing.
+// Rule (SetPeer): a card can be made without peers, and exchanges messages with those that are
+// added as if it had always known them; to be told again of one that is known changes nothing.
 func TestPeersJoin(t *testing.T) {
 	b := newBed(t, setup{cards: 3, alone: true, net: near})
 	for i, c := range b.cards {
@@ -325,8 +331,8 @@ func TestPeersJoin(t *testing.T) {
 	}
 }
 
-// Rule (SetPeer): a peer that has another address is spoken to there, what waits for it comes back with ReasonDeparted, and what
-// comes from the old address is a stranger's.
+// Rule (SetPeer): a peer that has another address is spoken to there, what waits for it comes back
+// with ReasonDeparted, and what comes from the old address is a stranger's.
 func TestPeerMoves(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, tune: quick, net: near, wrap: capture(&frames)})
@@ -360,8 +366,8 @@ func TestPeerMoves(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 40))
 }
 
-// Rule (Expire; RFC 6298 section 5): a card that was not stepped for long looks at what arrived meanwhile before it judges
-// by the time: no retransmission, no peer lost, nothing comes back.
+// Rule (Expire; RFC 6298 section 5): a card that was not stepped for long looks at what arrived
+// meanwhile before it judges by the time: no retransmission, no peer lost, nothing comes back.
 func TestLateStepIsNotTheOthersSilence(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 10))
@@ -379,8 +385,8 @@ func TestLateStepIsNotTheOthersSilence(t *testing.T) {
 	}
 }
 
-// Rule (PeerStates): an owner sees each peer once, whether it has been greeted, its round-trip time, and how many frames are in
-// flight.
+// Rule (PeerStates): an owner sees each peer once, whether it has been greeted, its round-trip
+// time, and how many frames are in flight.
 func TestPeerStates(t *testing.T) {
 	b := newBed(t, setup{cards: 4, net: wire.Config{Delay: 100 * time.Microsecond}})
 	exactlyOnce(b, newTraffic(b, 50, [2]int{0, 1}, [2]int{0, 2}))

@@ -1,6 +1,7 @@
 package link_test
 
-// This file holds the rule of a card with several ports: a peer is where its port leads, and nowhere else.
+// This file holds the rule of a card with several ports: a peer is where its port leads, and
+// nowhere else.
 
 import (
 	"bytes"
@@ -43,8 +44,9 @@ func (p otherPort) Receive(frames [][]byte) int {
 	return n
 }
 
-// Rule (arrive.go): a frame in a peer's name is taken at the port that leads to the peer, and at no other: neither a greeting, nor packets, foreseen or
-// not, nor acknowledgments. It is counted (Counters.DroppedPort).
+// Rule (arrive.go): a frame in a peer's name is taken at the port that leads to the peer, and at no
+// other: neither a greeting, nor packets, foreseen or not, nor acknowledgments. It is counted
+// (Counters.DroppedPort).
 func TestFramesAtAnotherPort(t *testing.T) {
 	ports := &twoPorts{elsewhere: true}
 	b := newBed(t, setup{cards: 2, net: near, wrap: func(card int, p *wire.Port) port.Port {

@@ -1,7 +1,7 @@
 package link_test
 
-// This file holds the rules of quiet peers: what is parked comes back as it was, and a card that sleeps is not woken for it for ever
-// (park.go).
+// This file holds the rules of quiet peers: what is parked comes back as it was, and a card that
+// sleeps is not woken for it for ever (park.go).
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Rule (park.go): when all have spoken to all, every flow is parked, with at most three wake-ups for each peer, and then no card asks to be
-// stepped again.
+// Rule (park.go): when all have spoken to all, every flow is parked, with at most three wake-ups
+// for each peer, and then no card asks to be stepped again.
 func TestQuietPeersAreParked(t *testing.T) {
 	const cards = 16
 	b := newBed(t, setup{cards: cards, net: near})
@@ -30,13 +30,14 @@ func TestQuietPeersAreParked(t *testing.T) {
 	}
 }
 
-// Rule (Retime): a card that is about to sleep is not woken for the retransmission of a frame that was answered, but still for one that was not, and later for
-// the looks at its flows.
+// Rule (Retime): a card that is about to sleep is not woken for the retransmission of a frame that
+// was answered, but still for one that was not, and later for the looks at its flows.
 func TestRetime(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	b.arrives(time.Second, b.send(0, arctic.Request, 1))
 	b.idle(time.Second)
-	const soon = int64(100 * time.Millisecond) // longer than any retransmission, and than a pause between two looks at a card that is awake
+	// longer than any retransmission, and than a pause between two looks at a card that is awake
+	const soon = int64(100 * time.Millisecond)
 	stale := false
 	for _, c := range b.cards {
 		stale = stale || c.Next() < b.now+soon
@@ -61,8 +62,8 @@ func TestRetime(t *testing.T) {
 	}
 }
 
-// Rule (park.go): a frame that the network kept back while its flow was parked is a duplicate, and what it takes up is parked
-// again; sequences go on where they were.
+// Rule (park.go): a frame that the network kept back while its flow was parked is a duplicate, and
+// what it takes up is parked again; sequences go on where they were.
 func TestLateDuplicateOfAParkedFlow(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -85,8 +86,8 @@ func TestLateDuplicateOfAParkedFlow(t *testing.T) {
 	}
 }
 
-// Rule (EachReached): how far a card has come with a peer's frames is known of flows in use and of parked ones, and never
-// goes back, not even where the peer begins another life.
+// Rule (EachReached): how far a card has come with a peer's frames is known of flows in use and of
+// parked ones, and never goes back, not even where the peer begins another life.
 func TestReachedSurvivesParkingAndRestart(t *testing.T) {
 	b := newBed(t, setup{cards: 3, net: near, tune: quick})
 	reached := func() map[uint16]int64 {
@@ -115,8 +116,8 @@ func TestReachedSurvivesParkingAndRestart(t *testing.T) {
 	}
 }
 
-// Rule (park.go): a peer that was quiet and starts again is met as any other: its sequences start from 0, and what was remembered
-// of its earlier life is forgotten.
+// Rule (park.go): a peer that was quiet and starts again is met as any other: its sequences start
+// from 0, and what was remembered of its earlier life is forgotten.
 func TestQuietPeerRestarts(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: quick})
 	exactlyOnce(b, newTraffic(b, 20))
@@ -141,8 +142,8 @@ func TestQuietPeerRestarts(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 20))
 }
 
-// Rule (park.go): lines of an owner that is halted keep their flow, without a timer; when it goes on they are delivered, and when they
-// are given up the flow is parked.
+// Rule (park.go): lines of an owner that is halted keep their flow, without a timer; when it goes
+// on they are delivered, and when they are given up the flow is parked.
 func TestFlowOfAHaltedOwnerWaits(t *testing.T) {
 	for _, giveUp := range []bool{false, true} {
 		b := newBed(t, setup{cards: 2, net: near})
@@ -180,8 +181,8 @@ func (b *bed) givenUp(ln *link.Line) {
 	b.reasons = was
 }
 
-// Rule (park.go): the room for a window goes back at the next look at which little is in flight, also when the flow is used all
-// the time.
+// Rule (park.go): the room for a window goes back at the next look at which little is in flight,
+// also when the flow is used all the time.
 func TestRoomForAWindowGoesBack(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { single(c); c.Lines = 2000 }})
 	for range 2000 {

@@ -1,7 +1,7 @@
 package link
 
-// This file is how far a card has come with its peers' frames: what tells the frames before an event from those after it
-// (engine/life.go).
+// This file is how far a card has come with its peers' frames: what tells the frames before an
+// event from those after it (engine/life.go).
 
 import "github.com/funet/funet/uspace/arctic"
 

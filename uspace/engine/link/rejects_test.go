@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Rule (doc.go): an answer to a frame is final. A packet that was rejected for now travels again in another frame with
-// another number, and is delivered once.
+// Rule (doc.go): an answer to a frame is final. A packet that was rejected for now travels again in
+// another frame with another number, and is delivered once.
 func TestRejectedForNowTravelsInAnotherFrame(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -44,8 +44,9 @@ func TestRejectedForNowTravelsInAnotherFrame(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): of a train each packet has its own answer: accepted, rejected for now, or for good; only those that were rejected for good come
-// back, with their reason, and only those rejected for now travel again.
+// Rule (doc.go): of a train each packet has its own answer: accepted, rejected for now, or for
+// good; only those that were rejected for good come back, with their reason, and only those
+// rejected for now travel again.
 func TestEachPacketOfATrainIsAnswered(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 5))
@@ -98,8 +99,9 @@ func TestTwoPermanentReasonsInATrain(t *testing.T) {
 	}
 }
 
-// Rule (rejects.go): a repeated frame gets the same answer each time it comes, and is not judged again: also when its reject was lost, the
-// receiver has room by now, and the packets have gone on elsewhere.
+// Rule (rejects.go): a repeated frame gets the same answer each time it comes, and is not judged
+// again: also when its reject was lost, the receiver has room by now, and the packets have gone on
+// elsewhere.
 func TestRepeatedFrameGetsTheSameAnswer(t *testing.T) {
 	loseAnswers := 2
 	b := newBed(t, setup{cards: 2, net: near, wrap: tapped(func(card int, f arctic.Frame) bool {
@@ -146,8 +148,8 @@ func TestOwnerThatEndedDoesNotTryAgain(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): only what goes to the same node from the same owner waits with a packet that was rejected for now: other owners,
-// other nodes of the card, the other level, and blocks go on.
+// Rule (doc.go): only what goes to the same node from the same owner waits with a packet that was
+// rejected for now: other owners, other nodes of the card, the other level, and blocks go on.
 func TestOnlyTheSameStreamWaits(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		if kind == "tiny" {
@@ -214,8 +216,9 @@ func (b *bed) tries(d time.Duration) (at []int64) {
 	return at
 }
 
-// Rule (hold.go): the back-off after rejects is MinHold at first, doubles up to a millisecond, then grows by a quarter, and is MaxHold in the
-// end, each a quarter longer at most by chance; what is accepted ends it.
+// Rule (hold.go): the back-off after rejects is MinHold at first, doubles up to a millisecond, then
+// grows by a quarter, and is MaxHold in the end, each a quarter longer at most by chance; what is
+// accepted ends it.
 func TestBackOffGrows(t *testing.T) {
 	const least, most = 20 * time.Microsecond, 50 * time.Millisecond
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.MinHold, c.MaxHold = least, most }})
@@ -247,8 +250,9 @@ func TestBackOffGrows(t *testing.T) {
 	}
 }
 
-// Rule (hold.go): the tries of one account after rejects follow each other no faster than one each 50 us, beside others 400 us, after a
-// burst, however many streams and owners it has; and those of one stream become few. A node that has room gets what waits.
+// Rule (hold.go): the tries of one account after rejects follow each other no faster than one each
+// 50 us, beside others 400 us, after a burst, however many streams and owners it has; and those of
+// one stream become few. A node that has room gets what waits.
 func TestTriesOfAnAccountAreBounded(t *testing.T) {
 	for _, k := range []struct {
 		owners, nodes int
@@ -310,8 +314,9 @@ func TestTriesOfAnAccountAreBounded(t *testing.T) {
 	}
 }
 
-// Rule (TryAnew): an owner that is back tries anew at once, however long its back-off was. It books no more of its account's tries
-// than it makes, so however often it comes back with many streams that back off, it does not put off others of the account.
+// Rule (TryAnew): an owner that is back tries anew at once, however long its back-off was. It books
+// no more of its account's tries than it makes, so however often it comes back with many streams
+// that back off, it does not put off others of the account.
 func TestTryAnew(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 5))
@@ -347,8 +352,8 @@ func TestTryAnew(t *testing.T) {
 	}
 }
 
-// Rule (park.go): rejects are remembered as long as the peer may ask for them, however long it is silent, and no timer runs for it;
-// its next frame ends it.
+// Rule (park.go): rejects are remembered as long as the peer may ask for them, however long it is
+// silent, and no timer runs for it; its next frame ends it.
 func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})
@@ -390,7 +395,8 @@ func (b *bed) flows() (n int) {
 	return n
 }
 
-// Rule (transmit.go, arctic.MaxRejects): more rejects than a frame has room for leave in several, in one step.
+// Rule (transmit.go, arctic.MaxRejects): more rejects than a frame has room for leave in several,
+// in one step.
 func TestManyRejectsAtOnce(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, tune: single, wrap: capture(&frames)})

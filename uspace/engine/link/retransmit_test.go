@@ -1,6 +1,7 @@
 package link_test
 
-// This file holds the rules of the window, of lost frames and of retransmission (RFC 5681, RFC 6298).
+// This file holds the rules of the window, of lost frames and of retransmission (RFC 5681, RFC
+// 6298).
 
 import (
 	"slices"
@@ -12,8 +13,9 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Rule (Config.FirstWindow, Window): as many frames of a flow are in flight as its window says: FirstWindow at first, one more for each
-// that is answered (slow start), and never more than Window between the oldest unanswered and the newest.
+// Rule (Config.FirstWindow, Window): as many frames of a flow are in flight as its window says:
+// FirstWindow at first, one more for each that is answered (slow start), and never more than Window
+// between the oldest unanswered and the newest.
 func TestWindow(t *testing.T) {
 	most, oldest, newest := 0, uint32(0), uint32(0)
 	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: time.Millisecond}, tune: func(c *link.Config) { single(c); c.Lines, c.FirstWindow = 4000, 5 },
@@ -48,8 +50,9 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, full queues): with the window full a flow waits for an answer: behind a frame that is not answered no more than
-// Window are sent, also if all of those are answered, here with rejects.
+// Rule (doc.go, full queues): with the window full a flow waits for an answer: behind a frame that
+// is not answered no more than Window are sent, also if all of those are answered, here with
+// rejects.
 func TestNoMoreThanTheWindowBehindALostFrame(t *testing.T) {
 	const none = 1 << 31
 	lost, newest := uint32(none), uint32(0)
@@ -76,8 +79,9 @@ func TestNoMoreThanTheWindowBehindALostFrame(t *testing.T) {
 	b.idle(time.Minute)
 }
 
-// Rule (arrive.go): a sender has at most Window frames unanswered. A frame whose age says that it has more is dropped and
-// counted, whatever its sequence number; the largest age that is possible is taken.
+// Rule (arrive.go): a sender has at most Window frames unanswered. A frame whose age says that it
+// has more is dropped and counted, whatever its sequence number; the largest age that is possible
+// is taken.
 func TestMoreUnansweredThanTheWindow(t *testing.T) {
 	for _, c := range []struct {
 		ahead   uint32
@@ -102,8 +106,8 @@ func TestMoreUnansweredThanTheWindow(t *testing.T) {
 	}
 }
 
-// attempts is a bed whose card 0 loses the first frames with packets after its bed is armed, and the times at which it sent
-// each of them.
+// attempts is a bed whose card 0 loses the first frames with packets after its bed is armed, and
+// the times at which it sent each of them.
 type attempts struct {
 	*bed
 	lose  int
@@ -128,8 +132,9 @@ func newAttempts(t *testing.T, net wire.Config, tune func(*link.Config)) *attemp
 	return a
 }
 
-// Rule (RFC 6298 sections 2 and 5): before a round-trip time is known a frame is sent again after FirstRTO; after that when the smoothed
-// time and four times its variation are over, at least MinRTO; each timeout doubles that, up to MaxRTO.
+// Rule (RFC 6298 sections 2 and 5): before a round-trip time is known a frame is sent again after
+// FirstRTO; after that when the smoothed time and four times its variation are over, at least
+// MinRTO; each timeout doubles that, up to MaxRTO.
 func TestRetransmissionTimeout(t *testing.T) {
 	a := newAttempts(t, near, func(c *link.Config) { c.MaxRTO = 35 * time.Millisecond })
 	m := a.send(0, arctic.Request, 1)
@@ -167,8 +172,8 @@ func TestRetransmissionTimeout(t *testing.T) {
 	}
 }
 
-// Rule (RFC 5681 section 3.2; acknowledge.go): a frame that three later ones have overtaken is sent again at once, and no sooner: two are not
-// enough, because networks reorder. The window is halved.
+// Rule (RFC 5681 section 3.2; acknowledge.go): a frame that three later ones have overtaken is sent
+// again at once, and no sooner: two are not enough, because networks reorder. The window is halved.
 func TestOvertakenFrameIsSentAgain(t *testing.T) {
 	for after := 1; after <= 4; after++ {
 		a := newAttempts(t, near, func(c *link.Config) { single(c); c.AckEvery = 1 })
@@ -194,8 +199,8 @@ func TestOvertakenFrameIsSentAgain(t *testing.T) {
 	}
 }
 
-// Rule (RFC 6298 section 5): a frame that is lost again after a retransmission is sent again after its own retransmission time,
-// however busy the frames after it keep the flow.
+// Rule (RFC 6298 section 5): a frame that is lost again after a retransmission is sent again after
+// its own retransmission time, however busy the frames after it keep the flow.
 func TestFrameLostTwiceIsNotForgotten(t *testing.T) {
 	a := newAttempts(t, near, single)
 	exactlyOnce(a.bed, newTraffic(a.bed, 100, [2]int{0, 1}))
@@ -224,8 +229,8 @@ func TestFrameLostTwiceIsNotForgotten(t *testing.T) {
 	}
 }
 
-// Rule (RFC 6298 section 3, Karn): the round-trip time of a frame that was sent again is not measured, because nobody knows which one
-// was answered.
+// Rule (RFC 6298 section 3, Karn): the round-trip time of a frame that was sent again is not
+// measured, because nobody knows which one was answered.
 func TestRoundTripTimeOfFramesSentOnce(t *testing.T) {
 	lose := 0 // answers
 	b := newBed(t, setup{cards: 2, net: near, wrap: tapped(func(card int, _ arctic.Frame) bool {
@@ -252,8 +257,8 @@ func TestRoundTripTimeOfFramesSentOnce(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, exactly once): a frame that was accepted behind one that is missing is taken once, however often it comes, before the
-// missing one and after it; the missing one is still taken.
+// Rule (doc.go, exactly once): a frame that was accepted behind one that is missing is taken once,
+// however often it comes, before the missing one and after it; the missing one is still taken.
 func TestFrameBehindAGapIsTakenOnce(t *testing.T) {
 	for _, level := range arctic.ByPriority {
 		lost, behind := []arctic.Frame(nil), []arctic.Frame(nil)

@@ -1,19 +1,22 @@
 package link
 
-// This file seals frames, and opens them: AES-256-GCM of the standard library (NIST SP 800-38D), whose nonce is four bytes of
-// zero and the counter of the frame (section 8.2.1: the deterministic construction; each direction has keys of its own).
-// The counter stands in the frame (package arctic) and is never used twice, also not for a frame that is sent again, whose
-// acknowledgments are others. Its upper half is the number of the key, its lower half counts frames with that key.
+// This file seals frames, and opens them: AES-256-GCM of the standard library (NIST SP 800-38D),
+// whose nonce is four bytes of zero and the counter of the frame (section 8.2.1: the deterministic
+// construction; each direction has keys of its own). The counter stands in the frame (package
+// arctic) and is never used twice, also not for a frame that is sent again, whose acknowledgments
+// are others. Its upper half is the number of the key, its lower half counts frames with that key.
 //
-// New keys follow without a pause. Each is made of the one before, by either end, when the first frame with its number
-// comes; nothing is agreed on. The card with the lower number leads: it goes on to the next key when one direction has used its
-// up, or after a day, but not before the peer has sent with the present one. The other follows as soon as it has
-// opened a frame with it. So neither is ever more than one key ahead of what the other has seen, and a receiver keeps three: the
-// present one, the one before for frames that were overtaken, and the next one when a frame claims to be sealed with it.
+// New keys follow without a pause. Each is made of the one before, by either end, when the first
+// frame with its number comes; nothing is agreed on. The card with the lower number leads: it goes
+// on to the next key when one direction has used its up, or after a day, but not before the peer
+// has sent with the present one. The other follows as soon as it has opened a frame with it. So
+// neither is ever more than one key ahead of what the other has seen, and a receiver keeps three:
+// the present one, the one before for frames that were overtaken, and the next one when a frame
+// claims to be sealed with it.
 //
-// What has been received once is never opened again, by a window over the counters of a key (RFC 6479). Sequence numbers
-// alone would let old frames without packets pass: an old acknowledgment answers nothing anew, but it would count as a
-// sign of life of a peer that is gone.
+// What has been received once is never opened again, by a window over the counters of a key (RFC
+// 6479). Sequence numbers alone would let old frames without packets pass: an old acknowledgment
+// answers nothing anew, but it would count as a sign of life of a peer that is gone.
 //
 // A frame that does not open changes nothing.
 
@@ -44,7 +47,8 @@ var (
 	ErrReplayed = errors.New("link: sealed frame has come before")
 )
 
-// Session is the keys of two cards from one handshake to the next. It belongs to the goroutine of the card.
+// Session is the keys of two cards from one handshake to the next. It belongs to the goroutine of
+// the card.
 type Session struct {
 	seal  sealer
 	open  opener
@@ -52,14 +56,14 @@ type Session struct {
 	since int64 // when the leading card began with its key
 }
 
-// Seal seals the composed frame in the first n bytes of b, which has room for n+arctic.SealSize, and returns its length; with
-// readable it stays so. 0: the key is used up, because the peer did not follow to the next one: only another
-// handshake helps. It does not allocate.
+// Seal seals the composed frame in the first n bytes of b, which has room for n+arctic.SealSize,
+// and returns its length; with readable it stays so. 0: the key is used up, because the peer did
+// not follow to the next one: only another handshake helps. It does not allocate.
 func (s *Session) Seal(b []byte, n int, readable bool) int { return s.seal.frame(b, n, readable) }
 
-// Open opens a sealed frame that arctic.Look returned in its place, and returns it as arctic.Parse does others. Errors:
-// ErrForged, ErrReplayed, and those of arctic for what an authentic frame carries. It does not allocate, but where
-// a new key begins.
+// Open opens a sealed frame that arctic.Look returned in its place, and returns it as arctic.Parse
+// does others. Errors: ErrForged, ErrReplayed, and those of arctic for what an authentic frame
+// carries. It does not allocate, but where a new key begins.
 func (s *Session) Open(f arctic.Frame) (arctic.Frame, error) {
 	opened, err := s.open.frame(f)
 	if !s.leads && s.seal.number() != s.open.number {
@@ -68,8 +72,8 @@ func (s *Session) Open(f arctic.Frame) (arctic.Frame, error) {
 	return opened, err
 }
 
-// Renew goes on to the next key, if it is due. Call it now and then, at least each few seconds in which
-// frames are sealed.
+// Renew goes on to the next key, if it is due. Call it now and then, at least each few seconds in
+// which frames are sealed.
 func (s *Session) Renew(now int64) {
 	if !s.leads || s.open.number != s.seal.number() {
 		return // the peer has not followed yet
@@ -100,7 +104,8 @@ func next(secret []byte) []byte {
 	return n
 }
 
-// sealer is one direction, at its sender. Its nonce is a field, because what is given to an interface is allocated.
+// sealer is one direction, at its sender. Its nonce is a field, because what is given to an
+// interface is allocated.
 type sealer struct {
 	aead    cipher.AEAD
 	after   []byte // the secret of the next key
@@ -195,8 +200,8 @@ func (o *opener) frame(f arctic.Frame) (arctic.Frame, error) {
 	return f.Opened()
 }
 
-// replayWindow is which of the last frames of a key have come: of a window of bits, as a ring of words, of which the
-// newest is cleared when it is entered (RFC 6479).
+// replayWindow is which of the last frames of a key have come: of a window of bits, as a ring of
+// words, of which the newest is cleared when it is entered (RFC 6479).
 type replayWindow struct {
 	next uint64 // one more than the highest that has come
 	bits [replayWords]uint64

@@ -64,7 +64,8 @@ func open(t testing.TB, s *Session, b []byte) (arctic.Frame, error) {
 	return s.Open(f)
 }
 
-// Rule: what one end seals the other opens, in both directions, and it is as it was; content is hidden, unless readable.
+// Rule: what one end seals the other opens, in both directions, and it is as it was; content is
+// hidden, unless readable.
 func TestSealOpen(t *testing.T) {
 	a, b := pair(t)
 	for i, way := range [][2]*Session{{a, b}, {b, a}} {
@@ -87,8 +88,9 @@ func TestSealOpen(t *testing.T) {
 	}
 }
 
-// Rule: the construction is that of the comments: AES-256-GCM over the frame from its version on, with the key of the direction
-// and the counter as nonce (package arctic, doc.go; SP 800-38D section 8.2.1).
+// Rule: the construction is that of the comments: AES-256-GCM over the frame from its version on,
+// with the key of the direction and the counter as nonce (package arctic, doc.go; SP 800-38D
+// section 8.2.1).
 func TestSealedAsDocumented(t *testing.T) {
 	a, _ := pair(t)
 	plain, n := message(2)
@@ -138,8 +140,8 @@ func TestCounterNeverRepeats(t *testing.T) {
 	}
 }
 
-// Rule: what was opened once is refused, whatever came since; what is too old to tell is refused; what was overtaken by fewer
-// than the window is not (RFC 6479).
+// Rule: what was opened once is refused, whatever came since; what is too old to tell is refused;
+// what was overtaken by fewer than the window is not (RFC 6479).
 func TestReplayRefused(t *testing.T) {
 	a, b := pair(t)
 	var wires [][]byte
@@ -174,7 +176,8 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
-// Rule: the window says of every counter what a set of all that have come would, where that is recent enough.
+// Rule: the window says of every counter what a set of all that have come would, where that is
+// recent enough.
 func TestReplayWindowAgainstSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w replayWindow
@@ -210,7 +213,8 @@ func stateOf(s *Session) string {
 	return fmt.Sprint(s.seal.counter, s.seal.after, s.open.number, s.open.present.replayWindow, s.open.previous != nil)
 }
 
-// Rule: a frame that was forged, replayed or changed by a bit is refused, and changes nothing: of 10^6 of each.
+// Rule: a frame that was forged, replayed or changed by a bit is refused, and changes nothing: of
+// 10^6 of each.
 func TestRefusedFramesChangeNothing(t *testing.T) {
 	count := 1_000_000
 	if testing.Short() {
@@ -278,7 +282,8 @@ func TestRefusedFramesChangeNothing(t *testing.T) {
 	}
 }
 
-// Rule: what an end sealed it does not open itself, nor does a session of another handshake, of another key or of other cards.
+// Rule: what an end sealed it does not open itself, nor does a session of another handshake, of
+// another key or of other cards.
 func TestOtherSessionsRefuse(t *testing.T) {
 	a, _ := pair(t)
 	w := sealed(t, a, 3, false)
@@ -307,8 +312,9 @@ func TestOpenChecksTheFrame(t *testing.T) {
 	}
 }
 
-// Rule: new keys come after a day or when those of either direction are nearly used up, and without a pause: frames that were
-// sealed before, and overtaken, still open. The follower follows with its next frame; the leader does not go on before.
+// Rule: new keys come after a day or when those of either direction are nearly used up, and without
+// a pause: frames that were sealed before, and overtaken, still open. The follower follows with its
+// next frame; the leader does not go on before.
 func TestNewKeys(t *testing.T) {
 	for name, wear := range map[string]func(a, b *Session) (now int64){
 		"a day":            func(a, b *Session) int64 { return renewAfter },
@@ -343,7 +349,8 @@ func TestNewKeys(t *testing.T) {
 				if a.seal.number() != key+1 || b.seal.number() != key {
 					t.Fatalf("keys %d and %d, want %d and %d", a.seal.number(), b.seal.number(), key+1, key)
 				}
-				between := sealed(t, b, 4, true) // with the old key, while the new one is on its way
+				// with the old key, while the new one is on its way
+				between := sealed(t, b, 4, true)
 				if _, err := open(t, b, sealed(t, a, 3, false)); err != nil {
 					t.Fatalf("first frame with key %d: %v", key+1, err)
 				}
@@ -362,8 +369,8 @@ func TestNewKeys(t *testing.T) {
 	}
 }
 
-// Rule: frames of keys that are neither the present one nor its neighbours are refused, and nobody can make a card go on to
-// the next key by claiming that a frame is sealed with it.
+// Rule: frames of keys that are neither the present one nor its neighbours are refused, and nobody
+// can make a card go on to the next key by claiming that a frame is sealed with it.
 func TestKeyNumberIsNotBelieved(t *testing.T) {
 	a, b := pair(t)
 	w := sealed(t, a, 1, false)
@@ -420,7 +427,8 @@ func TestSealNothingAllocates(t *testing.T) {
 	}
 }
 
-// FuzzOpen: a session takes any sealed frame without a panic, and opens none that its peer has not sealed.
+// FuzzOpen: a session takes any sealed frame without a panic, and opens none that its peer has not
+// sealed.
 func FuzzOpen(f *testing.F) {
 	for _, readable := range []bool{false, true} {
 		a, _ := pair(f)

@@ -51,7 +51,8 @@ func (p *ringPort) Commit(n int) {
 
 func (p *ringPort) Flush() {}
 
-// couple is two ends that share rings, of which the first sends. A microsecond passes with each step.
+// couple is two ends that share rings, of which the first sends. A microsecond passes with each
+// step.
 type couple struct {
 	ends      [2]*link.End
 	ports     [2]*ringPort
@@ -146,8 +147,8 @@ func (c *couple) send(n, nodes int, block bool) {
 	}
 }
 
-// Rule (doc.go): an end allocates nothing in the steady state: messages and blocks, to few nodes and many, rejected and tried again, with
-// flows parked and taken up, and on a modelled machine.
+// Rule (doc.go): an end allocates nothing in the steady state: messages and blocks, to few nodes
+// and many, rejected and tried again, with flows parked and taken up, and on a modelled machine.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	for name, tune := range map[string]func(*link.Config){"native": nil, "train 1": single, "timed": func(c *link.Config) { timed(c); c.Lines = 64 }} {
 		c := newCouple(tune)

@@ -6,10 +6,10 @@ package link
 // no other (hold.go): a stalled process costs the flow that it shares nothing but its
 // tries, and one whose frames are never answered one place in its window.
 //
-// Parts of long transfers have a stream of their own: they need no room in the node's
-// queue, so they go on while other packets wait for some. A process that changes its
-// queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
-// so processes that do so at the same time do not wait for each other. So have answers (Line.Answer).
+// Parts of long transfers have a stream of their own: they need no room in the node's queue, so
+// they go on while other packets wait for some. A process that changes its queues, and takes
+// nothing meanwhile, waits for no more than that its parts are taken; so processes that do so at
+// the same time do not wait for each other. So have answers (Line.Answer).
 
 // list says where a stream is that waits or does not.
 type list uint8
@@ -21,17 +21,18 @@ const (
 )
 
 type stream struct {
-	flow    *flow
-	owner   *Owner
-	turn    turn // in its job's class on the flow
-	node    uint16
-	sort    sort
-	list    list
-	seat    int32 // in the heap of holds
-	index   int32 // in Owner.streams
-	at      int32 // in flow.streams
-	flying  int32 // frames in flight or lost
-	limit   int32 // most of them, to Window: firstLimit until the node answers, and 1 after a transient reject
+	flow   *flow
+	owner  *Owner
+	turn   turn // in its job's class on the flow
+	node   uint16
+	sort   sort
+	list   list
+	seat   int32 // in the heap of holds
+	index  int32 // in Owner.streams
+	at     int32 // in flow.streams
+	flying int32 // frames in flight or lost
+	// most of them, to Window: firstLimit until the node answers, and 1 after a transient reject
+	limit   int32
 	waiting Lines
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
@@ -71,8 +72,8 @@ func (ln *Line) sort() sort {
 // sends reports whether the owner lets the stream send something new.
 func (s *stream) sends() bool { return !s.owner.Halted || s.sort >= answers && s.sort < chained }
 
-// stream returns the stream of a context for a node, made when it is first
-// needed: there are at most three, and two for each chain, for each context and node behind the peer, and of a context
+// stream returns the stream of a context for a node, made when it is first needed: there are at
+// most three, and two for each chain, for each context and node behind the peer, and of a context
 // not many more than twice as many as it has lines.
 func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	if s := f.recent; s != nil && s.owner == o && s.node == node && s.sort == of {
@@ -149,7 +150,8 @@ func (f *flow) forget(s *stream) {
 	f.streams = f.streams[:len(f.streams)-1]
 }
 
-// firstLimit returns how many frames of a new stream may be in flight before its node has answered one.
+// firstLimit returns how many frames of a new stream may be in flight before its node has answered
+// one.
 func (e *End) firstLimit() int32 {
 	if e.cfg.Timed {
 		return int32(e.cfg.FirstWindow)

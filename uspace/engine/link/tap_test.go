@@ -1,7 +1,7 @@
 package link_test
 
-// This file holds what the bed can put between a card and its port, and a stranger on the network who sends what nobody else
-// would.
+// This file holds what the bed can put between a card and its port, and a stranger on the network
+// who sends what nobody else would.
 
 import (
 	"bytes"
@@ -12,7 +12,8 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// tap shows each frame that a card sends to see before it leaves; a frame for which see returns false is not sent.
+// tap shows each frame that a card sends to see before it leaves; a frame for which see returns
+// false is not sent.
 type tap struct {
 	port.Port
 	buffer []byte
@@ -68,8 +69,8 @@ func withPackets(frames []arctic.Frame) (some []arctic.Frame) {
 	return some
 }
 
-// full is a port whose transmit ring is full most of the time. Once it has lent a buffer it keeps to it, as port.Port
-// promises.
+// full is a port whose transmit ring is full most of the time. Once it has lent a buffer it keeps
+// to it, as port.Port promises.
 type full struct {
 	port.Port
 	random *rand.Rand

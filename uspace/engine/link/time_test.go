@@ -1,6 +1,7 @@
 package link
 
-// This file holds the rules of times at the ends of their range, and what the tests of this package are made with.
+// This file holds the rules of times at the ends of their range, and what the tests of this package
+// are made with.
 
 import (
 	"math"

@@ -1,9 +1,10 @@
 package link
 
-// This file is the time that the Dispatch Unit and the Transmit Scheduler take (thesis
-// 5.2.4, 5.6.3) when the card is that of a modelled machine: Timing.Dispatch and
-// Timing.Transmit. With both zero frames leave as in dispatch.go. On a card whose packets have times of their own
-// (Config.Timed) the Transmit Scheduler works that long besides, may be busy behind them, and acknowledgments leave at once.
+// This file is the time that the Dispatch Unit and the Transmit Scheduler take (thesis 5.2.4,
+// 5.6.3) when the card is that of a modelled machine: Timing.Dispatch and Timing.Transmit. With
+// both zero frames leave as in dispatch.go. On a card whose packets have times of their own
+// (Config.Timed) the Transmit Scheduler works that long besides, may be busy behind them, and
+// acknowledgments leave at once.
 //
 // The Dispatch Unit works on one frame at a time, as long as Dispatch for each packet of
 // its train, and then puts it into the Send Queue: its lines are outstanding, its sequence
@@ -60,7 +61,8 @@ func (e *End) WorksFor() *Owner {
 	return e.timed.owner
 }
 
-// SendTimed is Send of a modelled machine: it ends what has ended by now and starts what a free unit can start.
+// SendTimed is Send of a modelled machine: it ends what has ended by now and starts what a free
+// unit can start.
 func (e *End) SendTimed() {
 	if e.timed == nil {
 		e.Send()

@@ -1,6 +1,7 @@
 package link_test
 
-// This file holds the rules of a modelled machine: dispatch and transmission take time (timed.go; thesis 5.2.4, 5.6.3).
+// This file holds the rules of a modelled machine: dispatch and transmission take time (timed.go;
+// thesis 5.2.4, 5.6.3).
 
 import (
 	"slices"
@@ -12,7 +13,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// departures lets the cards run until card 0 has sent n more frames, and returns when they left and which carried no packets.
+// departures lets the cards run until card 0 has sent n more frames, and returns when they left and
+// which carried no packets.
 func departures(b *bed, n int) (at []int64, bare []bool) {
 	b.t.Helper()
 	for end := b.now + int64(time.Second); len(at) < n; {
@@ -36,7 +38,8 @@ func departures(b *bed, n int) (at []int64, bare []bool) {
 	return at, bare
 }
 
-// newTimedBed is two cards that have met, whose units take so long, and which leave each packet its own frame.
+// newTimedBed is two cards that have met, whose units take so long, and which leave each packet its
+// own frame.
 func newTimedBed(t *testing.T, dispatch, transmit time.Duration, window int) *bed {
 	b := newBed(t, setup{cards: 3, net: near, tune: func(c *link.Config) {
 		thesis(c)
@@ -46,8 +49,9 @@ func newTimedBed(t *testing.T, dispatch, transmit time.Duration, window int) *be
 	return b
 }
 
-// Rule (timed.go): a frame leaves when the Dispatch Unit has worked on each of its packets, and after that the Transmit Scheduler on the
-// frame. Until then the Dispatch Unit says whose packet it works on.
+// Rule (timed.go): a frame leaves when the Dispatch Unit has worked on each of its packets, and
+// after that the Transmit Scheduler on the frame. Until then the Dispatch Unit says whose packet it
+// works on.
 func TestUnitsTakeTheirTime(t *testing.T) {
 	for _, c := range []struct{ dispatch, transmit time.Duration }{{300, 0}, {0, 500}, {300, 500}} {
 		b := newTimedBed(t, c.dispatch, c.transmit, 1)
@@ -81,8 +85,8 @@ func TestUnitsTakeTheirTime(t *testing.T) {
 	}
 }
 
-// Rule (timed.go): a unit works on one frame at a time, and two units on two: frames leave as far apart as the slower one takes, and
-// replies before requests.
+// Rule (timed.go): a unit works on one frame at a time, and two units on two: frames leave as far
+// apart as the slower one takes, and replies before requests.
 func TestUnitsOverlap(t *testing.T) {
 	for _, c := range []struct{ dispatch, transmit time.Duration }{{5000, 0}, {0, 5000}, {3000, 5000}, {5000, 3000}} {
 		b := newTimedBed(t, c.dispatch, c.transmit, 8)
@@ -104,9 +108,9 @@ func TestUnitsOverlap(t *testing.T) {
 	}
 }
 
-// Rule (timed.go): acknowledgments go before data at the first opportunity: behind the frame that is being transmitted, before those
-// of the Send Queue; one for the card that the next frame is for rides on that. The Send Queue holds as many frames as an owner has
-// lines.
+// Rule (timed.go): acknowledgments go before data at the first opportunity: behind the frame that
+// is being transmitted, before those of the Send Queue; one for the card that the next frame is for
+// rides on that. The Send Queue holds as many frames as an owner has lines.
 func TestAcknowledgmentsPassTheSendQueue(t *testing.T) {
 	b := newTimedBed(t, 100, 20*time.Microsecond, 32)
 	for range 8 { // answers after which as many frames may be in flight
@@ -134,7 +138,8 @@ func TestSendQueueCountsTowardsTheWindow(t *testing.T) {
 		thesis(c)
 		c.Dispatch, c.Transmit = 100, 50*time.Microsecond
 	}})
-	b.arrives(time.Second, b.send(0, arctic.Request, 1)) // of one frame in the window, and one for that which was answered
+	// of one frame in the window, and one for that which was answered
+	b.arrives(time.Second, b.send(0, arctic.Request, 1))
 	other := b.join(0, new(link.Account))
 	before := b.cards[0].Sequence(1, arctic.Request)
 	for range 2 {
@@ -149,8 +154,8 @@ func TestSendQueueCountsTowardsTheWindow(t *testing.T) {
 	b.checked()
 }
 
-// Rule (timed.go): a frame that was answered or given up before it is transmitted is not sent; an owner that halts while the unit works on its
-// packet sends nothing, and another takes the place.
+// Rule (timed.go): a frame that was answered or given up before it is transmitted is not sent; an
+// owner that halts while the unit works on its packet sends nothing, and another takes the place.
 func TestUnitsForgetWhatIsGone(t *testing.T) {
 	b := newTimedBed(t, 2*time.Microsecond, time.Microsecond, 4)
 	m := b.send(0, arctic.Request, 1)
@@ -184,8 +189,9 @@ func TestUnitsForgetWhatIsGone(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 10))
 }
 
-// Rule (timed.go): a full transmit ring stops the Transmit Scheduler with its frame, and a full Send Queue the Dispatch Unit; nothing is
-// lost (exactly once on such machines is in exactlyonce_test.go).
+// Rule (timed.go): a full transmit ring stops the Transmit Scheduler with its frame, and a full
+// Send Queue the Dispatch Unit; nothing is lost (exactly once on such machines is in
+// exactlyonce_test.go).
 func TestSendQueueIsBounded(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond}, tune: func(c *link.Config) {
 		thesis(c)

@@ -109,13 +109,14 @@ func (e *End) expire() {
 const (
 	// retimed is how many timers Retime looks at.
 	retimed = 4
-	// asleepLook is how late, in nanoseconds, a card that sleeps looks at a peer's flows, which only gives memory back (park.go): longer than a pause between
-	// the probes of a program that is idle (package socket), so that it is not woken twice more after each.
+	// asleepLook is how late, in nanoseconds, a card that sleeps looks at a peer's flows, which
+	// only gives memory back (park.go): longer than a pause between the probes of a program that is
+	// idle (package socket), so that it is not woken twice more after each.
 	asleepLook = 1e9
 )
 
-// Retime sets the earliest timers to what is next due, for a card that is about to sleep: it would wake up in vain. What is due now
-// stays due.
+// Retime sets the earliest timers to what is next due, for a card that is about to sleep: it would
+// wake up in vain. What is due now stays due.
 func (e *End) Retime() {
 	for range retimed {
 		p := e.timers.earliest()

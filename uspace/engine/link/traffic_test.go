@@ -22,11 +22,13 @@ type traffic struct {
 	messages int // of a lane
 	words    int // of each, 1 to 21
 	burst    int // that a lane sends at once
-	block    int // bytes; each fourth message has such a block, up to maxBlocks of them; 0: none has
-	lanes    []*lane
+	// bytes; each fourth message has such a block, up to maxBlocks of them; 0: none has
+	block int
+	lanes []*lane
 }
 
-// newTraffic makes traffic between the own owners of the given pairs of cards, all when none is given.
+// newTraffic makes traffic between the own owners of the given pairs of cards, all when none is
+// given.
 func newTraffic(b *bed, messages int, pairs ...[2]int) *traffic {
 	t := &traffic{b: b, messages: messages, words: 2, burst: 4}
 	if len(pairs) == 0 {

@@ -6,8 +6,8 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil. Behind its end there is
-// room for what sealing adds.
+// reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil.
+// Behind its end there is room for what sealing adds.
 func (e *End) reserve(p *peer) []byte {
 	b := e.cfg.Ports[p.Port].Reserve()
 	if b == nil {
@@ -79,7 +79,8 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
 		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
 		fr.void = true
-	} else if ln := fr.train; ln.Block != nil { // which is alone in its frame, and copied and summed at once where there is no key
+		// which is alone in its frame, and copied and summed at once where there is no key
+	} else if ln := fr.train; ln.Block != nil {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
 		n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
 		if p.Key == nil {
@@ -119,7 +120,8 @@ func (e *End) watchOver(f *flow) {
 	}
 }
 
-// noJob is the tag of frames without packets, which belong to no job unless the card is of one job alone.
+// noJob is the tag of frames without packets, which belong to no job unless the card is of one job
+// alone.
 func (e *End) noJob() uint64 {
 	if e.cfg.Direct != nil {
 		return *e.cfg.Direct
@@ -267,7 +269,8 @@ func (e *End) acknowledgePeer(p *peer) bool {
 	return true
 }
 
-// answeredFor returns whose train the peer is owed an answer for, the reply level's first; nil: nobody's, or a repeat's.
+// answeredFor returns whose train the peer is owed an answer for, the reply level's first; nil:
+// nobody's, or a repeat's.
 func (p *peer) answeredFor() *Account {
 	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil && (f.unacked > 0 || f.answers > 0) {

@@ -21,8 +21,8 @@ type turn struct {
 	class      *class  // or this; nil: a stream's or the flow's own
 }
 
-// class holds what an account, or a job of the account, sends on a flow (a class of hierarchical scheduling, as in CBQ, Floyd and Jacobson
-// 1995). It exists as long as it has streams.
+// class holds what an account, or a job of the account, sends on a flow (a class of hierarchical
+// scheduling, as in CBQ, Floyd and Jacobson 1995). It exists as long as it has streams.
 type class struct {
 	turn
 	flow     *flow

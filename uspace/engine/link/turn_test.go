@@ -12,8 +12,8 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// crowd is a card that two accounts use: a victim with one owner, the card's own, and others with many owners of
-// several groups, who always have something to send.
+// crowd is a card that two accounts use: a victim with one owner, the card's own, and others with
+// many owners of several groups, who always have something to send.
 type crowd struct {
 	*bed
 	level  arctic.Level
@@ -73,7 +73,8 @@ func (c *crowd) exchange() {
 	c.t.Helper()
 	c.before, c.found = 0, false
 	m := c.send(0, arctic.Request, 1)
-	for end := c.now + int64(time.Second); m.at == 0; c.step(c.now + 500) { // as long as a step takes
+	// as long as a step takes
+	for end := c.now + int64(time.Second); m.at == 0; c.step(c.now + 500) {
 		c.stuff()
 		if c.now > end {
 			c.t.Fatal("the victim's message does not arrive")
@@ -81,9 +82,9 @@ func (c *crowd) exchange() {
 	}
 }
 
-// Rule (doc.go, who sends pays; turn.go, account.go): what an account sends waits for a few kilobytes of another account's frames at the
-// most, however many owners, groups, nodes and streams that has, also if those are replies, blocks, or for nodes that take
-// nothing.
+// Rule (doc.go, who sends pays; turn.go, account.go): what an account sends waits for a few
+// kilobytes of another account's frames at the most, however many owners, groups, nodes and streams
+// that has, also if those are replies, blocks, or for nodes that take nothing.
 func TestAccountsShareDispatch(t *testing.T) {
 	for _, k := range []struct {
 		level                 arctic.Level
@@ -119,8 +120,8 @@ func TestAccountsShareDispatch(t *testing.T) {
 	}
 }
 
-// Rule (account.go): an account for which the card has worked sends nothing new for twice as long, and the card has nothing to do until then; another's
-// messages leave.
+// Rule (account.go): an account for which the card has worked sends nothing new for twice as long,
+// and the card has nothing to do until then; another's messages leave.
 func TestRestingAccount(t *testing.T) {
 	c := newCrowd(t, arctic.Request, 4, 2, 3, 0)
 	c.exchange()
@@ -157,8 +158,9 @@ func TestRestingAccount(t *testing.T) {
 	c.checked()
 }
 
-// Rule (account.go; Shreedhar and Varghese): two accounts that always have something to send get about the same in bytes, whether one has
-// many owners, many nodes, or blocks where the other has messages; one that has the card to itself sends all.
+// Rule (account.go; Shreedhar and Varghese): two accounts that always have something to send get
+// about the same in bytes, whether one has many owners, many nodes, or blocks where the other has
+// messages; one that has the card to itself sends all.
 func TestAccountsGetTheSameBytes(t *testing.T) {
 	for _, k := range []struct{ owners, groups, nodes, block int }{{1, 1, 1, 0}, {32, 1, 1, 0}, {32, 8, 10, 0}, {4, 4, 10, 16 << 10}} {
 		c := newCrowd(t, arctic.Request, k.owners, k.groups, k.nodes, k.block)
@@ -182,8 +184,8 @@ func TestAccountsGetTheSameBytes(t *testing.T) {
 	}
 }
 
-// Rule (turn.go): the jobs of an account share what it has, and the streams of a job share what that has: a job of one stream gets as much as
-// one of forty.
+// Rule (turn.go): the jobs of an account share what it has, and the streams of a job share what
+// that has: a job of one stream gets as much as one of forty.
 func TestJobsOfAnAccountShare(t *testing.T) {
 	sent := map[uint16]int{}
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.AnyGroup, c.FirstWindow = true, 4 }, wrap: tapped(func(card int, f arctic.Frame) bool {

@@ -4,7 +4,8 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// Verdict is the rejects of a frame: bit i stands for packet i of its train. A frame without a bit set is accepted.
+// Verdict is the rejects of a frame: bit i stands for packet i of its train. A frame without a bit
+// set is accepted.
 type Verdict struct {
 	Retry, Fail uint64 // packets rejected for a transient, for a permanent reason
 	RetryReason arctic.Reason
@@ -54,8 +55,8 @@ func (v *Verdict) take(w arctic.Reject) {
 	}
 }
 
-// Rejections are packets by the reason for which they were rejected. Of reasons that this version does not
-// know, which a peer may send, there is one sum.
+// Rejections are packets by the reason for which they were rejected. Of reasons that this version
+// does not know, which a peer may send, there is one sum.
 type Rejections [len(reasons) + 1]uint64
 
 // reasons are those that travel (arctic.Reason).

@@ -1,6 +1,7 @@
-/* chain: all nodes of a job are one chain, 0, 1, 2 and so on. Each sends messages along it and writes into everybody's window, at the same time as the others; each
- * message and each write comes to every node once, and its sender hears so. At last the last node leaves, and who sends along the chain hears who does
- * not have it.
+/* chain: all nodes of a job are one chain, 0, 1, 2 and so on. Each sends messages along it and
+ * writes into everybody's window, at the same time as the others; each message and each write comes
+ * to every node once, and its sender hears so. At last the last node leaves, and who sends along
+ * the chain hears who does not have it.
  *
  *	cc -O2 -o chain -I.. chain.c
  *	funet run -n 3 ./chain
@@ -13,8 +14,9 @@
 
 #include "funi.h"
 
-/* Types of messages: a node is a member; the key of everybody's window; a node has opened its; all may begin; a round of a node's; a node has done
- * its part; the last node is to leave; it has left; the end. */
+/* Types of messages: a node is a member; the key of everybody's window; a node has opened its; all
+ * may begin; a round of a node's; a node has done its part; the last node is to leave; it has left;
+ * the end. */
 enum { JOINED = 1, KEY, READY, BEGIN, ROUND, DONE, LEAVE, LEFT, END };
 
 enum { BASE = 0x10000, ROUNDS = 50, MOST = 8, CHAIN = 5, BYTES = 8 * ROUNDS * MOST };
@@ -95,7 +97,8 @@ static int tell(uint16_t node, uint32_t type)
 	return funi_send_commit(&card, FUNI_REQUEST);
 }
 
-/* Waits for what was sent along the chain, and that it has come to all; or that it has not come to the last, which has left. */
+/* Waits for what was sent along the chain, and that it has come to all; or that it has not come to
+ * the last, which has left. */
 static int arrives(int code, uint32_t handle, int last_has_left)
 {
 	struct funi_delivery d;

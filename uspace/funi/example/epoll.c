@@ -4,10 +4,11 @@
  *	funet run -n 3 ./epoll [TICKS]
  *
  * At each tick of a timer, every 2 ms, node 0 sends a request to each other node, which replies.
- * After the last tick it waits for the missing replies, prints how many came, and tells the others to end.
- * All wait in epoll_pwait only: node 0 for its timer and the card, the others for the card.
+ * After the last tick it waits for the missing replies, prints how many came, and tells the others
+ * to end. All wait in epoll_pwait only: node 0 for its timer and the card, the others for the card.
  *
- * SIGINT (Ctrl-C) and SIGTERM end it. They are blocked but for that wait, so none comes between a look and the sleep. */
+ * SIGINT (Ctrl-C) and SIGTERM end it. They are blocked but for that wait, so none comes between a
+ * look and the sleep. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <sys/epoll.h>
@@ -54,8 +55,8 @@ static int send_due(uint32_t due)
 	return sent != had;
 }
 
-/* Takes one message of each level: 1 if there was one, 0, or -1. A request stays where it is while there is no room for its
- * reply. */
+/* Takes one message of each level: 1 if there was one, 0, or -1. A request stays where it is while
+ * there is no room for its reply. */
 static int take(void)
 {
 	struct funi_return back;
@@ -103,7 +104,8 @@ static int rest(void)
 	return ended ? fail("") : 0;
 }
 
-/* The loop: work until there is nothing, arm the card, and sleep only if nothing has come meanwhile. */
+/* The loop: work until there is nothing, arm the card, and sleep only if nothing has come
+ * meanwhile. */
 static int serve(void)
 {
 	while (!over) {

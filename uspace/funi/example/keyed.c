@@ -1,13 +1,16 @@
-/* keyed: two processes of a job, nodes 0 and 1. Node 1 gives a key to its memory; node 0 writes there.
+/* keyed: two processes of a job, nodes 0 and 1. Node 1 gives a key to its memory; node 0 writes
+ * there.
  *
  *	cc -O2 -o keyed -I.. keyed.c
  *	funet run -n 2 ./keyed
  *
  * Either node may be ../../rats/example instead, which is this program in Go.
  *
- * Node 1 sends node 0 a seed, in a message. With it node 0 sends messages that its card and the other's put where the seed says;
- * node 1 hears of each when all of it is there, looks at every byte, and asks for the next. Then node 0 splits the seed and sends the
- * two parts of one message, of which node 1 hears once. At last node 1 takes the key back, and node 0 sees that it is good for nothing.
+ * Node 1 sends node 0 a seed, in a message. With it node 0 sends messages that its card and the
+ * other's put where the seed says; node 1 hears of each when all of it is there, looks at every
+ * byte, and asks for the next. Then node 0 splits the seed and sends the two parts of one message,
+ * of which node 1 hears once. At last node 1 takes the key back, and node 0 sees that it is good
+ * for nothing.
  *
  * SIGINT (Ctrl-C) and SIGTERM end it. */
 #define _POSIX_C_SOURCE 200809L

@@ -1,11 +1,13 @@
-/* structures: a lock-free queue and a hash table in the memory of node 0, which all other nodes of a job use at once: each puts
- * numbers into the queue, takes as many out, and counts in the table what it has taken. At last everybody's numbers were each taken once. Node 0
- * only exposes the memory: the cards do everything else.
+/* structures: a lock-free queue and a hash table in the memory of node 0, which all other nodes of
+ * a job use at once: each puts numbers into the queue, takes as many out, and counts in the table
+ * what it has taken. At last everybody's numbers were each taken once. Node 0 only exposes the
+ * memory: the cards do everything else.
  *
  *	cc -O2 -o structures -I.. structures.c
  *	funet run -n 3 ./structures
  *
- * Any node may be ../../rma/example instead, which is this program in Go, and says how the two structures work.
+ * Any node may be ../../rma/example instead, which is this program in Go, and says how the two
+ * structures work.
  *
  * SIGINT (Ctrl-C) and SIGTERM end it. */
 #define _POSIX_C_SOURCE 200809L
@@ -13,7 +15,8 @@
 
 #include "funi.h"
 
-enum { KEY = 1, DONE = 2 }; /* types of messages: where the structures are; a node has done its part */
+/* types of messages: where the structures are; a node has done its part */
+enum { KEY = 1, DONE = 2 };
 
 enum {
 	BASE = 0x10000,
@@ -88,7 +91,8 @@ static int tell(uint16_t node, uint32_t type, const uint32_t *words, uint32_t n)
 	return funi_send_commit(&card, FUNI_REQUEST);
 }
 
-/* Carries out an operation on words of 64 bits at an address of the window, and waits for what they were: a funi_reason, 0 for none; -1: it cannot. */
+/* Carries out an operation on words of 64 bits at an address of the window, and waits for what they
+ * were: a funi_reason, 0 for none; -1: it cannot. */
 static int operate(enum funi_operation operation, uint64_t address, const uint64_t *operands, uint32_t bytes, uint64_t *was)
 {
 	const struct funi_target t = { 0, key, address };
@@ -133,7 +137,8 @@ static int change_queue(int put, uint32_t *v, int *done)
 			return 1;
 		const uint64_t next = put ? round << 33 | full | *v : (round + 1) << 33;
 		const int possible = put ? is == round << 33 : is >> 32 == (round << 1 | 1);
-		const int ahead = is >> 33 > round || (put && is >> 32 == (round << 1 | 1)); /* somebody has done so, and not counted it */
+		/* somebody has done so, and not counted it */
+		const int ahead = is >> 33 > round || (put && is >> 32 == (round << 1 | 1));
 		if (!possible && !ahead)
 			return 0;
 		if (!ahead) {
@@ -189,7 +194,8 @@ static int counted(uint64_t k, uint64_t *count)
 /* Number i of a node. It is not 0. */
 static uint32_t number(uint32_t node, uint32_t i) { return node << 16 | i; }
 
-/* Node 0: it exposes the memory, tells everybody the key, and looks at the structures when all have done their part. */
+/* Node 0: it exposes the memory, tells everybody the key, and looks at the structures when all have
+ * done their part. */
 static int owner(void)
 {
 	void *memory;

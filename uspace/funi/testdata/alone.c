@@ -1,4 +1,5 @@
-/* alone: node 0 of a job whose card is this program itself: it says what arrives and what comes back, and looks at what is sent. */
+/* alone: node 0 of a job whose card is this program itself: it says what arrives and what comes
+ * back, and looks at what is sent. */
 #define _POSIX_C_SOURCE 200809L
 #include "funet.h"
 
@@ -176,7 +177,8 @@ int main(void)
 	CHECK(leaves(FUNI_REQUEST) == NULL && funet_poll(&f) == 0 && f.control == 0);
 	(void)leaves_as(FUNI_REQUEST, 1, FUNET_GRANT);
 
-	/* After the return ring has overflowed all who may wait for this node are told, and what waits here ends. */
+	/* After the return ring has overflowed all who may wait for this node are told, and what waits
+	 * here ends. */
 	begin(__LINE__);
 	const uint32_t call[3] = { 77, SERVE, 1 };
 	granted(1, 5, 0, grant);
@@ -200,7 +202,8 @@ int main(void)
 	CHECK(funet_flush(&f, 1000) == -EHOSTUNREACH && f.sendings == NULL);
 	CHECK(funet_poll(&f) == 0 && leaves(FUNI_REQUEST) == NULL);
 
-	/* The memory that was granted to a node that is gone comes free, and what it had announced is forgotten. */
+	/* The memory that was granted to a node that is gone comes free, and what it had announced is
+	 * forgotten. */
 	begin(__LINE__);
 	granted(1, 5, 0, grant);
 	comes_back(FUNI_REASON_NO_CONTEXT, FUNI_REQUEST, 1, FUNET_PROBE, 0, 0);
@@ -209,7 +212,8 @@ int main(void)
 		CHECK(!f.landings[i].open);
 	CHECK(leaves(FUNI_REQUEST) == NULL);
 
-	/* A second grant of a message that has left whole is no news; one of a message that has ended is refused. */
+	/* A second grant of a message that has left whole is no news; one of a message that has ended
+	 * is refused. */
 	begin(__LINE__);
 	id = posted(512);
 	CHECK(funet_flush(&f, 1000) == 0);
@@ -219,14 +223,16 @@ int main(void)
 	(void)arrives(FUNI_REPLY, 1, FUNET_GRANT, 4, another);
 	CHECK(funet_poll(&f) == 1 && leaves_as(FUNI_REQUEST, 1, FUNET_ABORT)[0] == 1024);
 
-	/* The receiver of a message of which a part has come back does not wait for it, whether or not it has left whole. */
+	/* The receiver of a message of which a part has come back does not wait for it, whether or not
+	 * it has left whole. */
 	begin(__LINE__);
 	(void)posted(512);
 	CHECK(funet_flush(&f, 1000) == 0);
 	comes_back(FUNI_REASON_RESYNCHRONISED, FUNI_REQUEST, 1, FUNET_PART, 512, 1);
 	CHECK(funet_poll(&f) == -EHOSTUNREACH && leaves_as(FUNI_REQUEST, 1, FUNET_ABORT)[0] == 512);
 
-	/* Nor does the receiver of a tagged message whose pieces came back, or that was told so in vain. */
+	/* Nor does the receiver of a tagged message whose pieces came back, or that was told so in
+	 * vain. */
 	begin(__LINE__);
 	comes_back(FUNI_REASON_RESYNCHRONISED, FUNI_REQUEST, 1, FUNET_PIECE, 99, 0);
 	comes_back(FUNI_REASON_RESYNCHRONISED, FUNI_REQUEST, 2, FUNET_TOLD, 98, 0);
@@ -236,7 +242,8 @@ int main(void)
 	w = leaves_as(FUNI_REQUEST, 2, FUNET_TOLD);
 	CHECK(w[0] == 98 && w[1] == (uint32_t)FUNET_FORM_ABORT << 16);
 
-	/* Envelopes that nobody has received may be among what was lost: their numbers are made void. */
+	/* Envelopes that nobody has received may be among what was lost: their numbers are made void.
+	 */
 	begin(__LINE__);
 	for (int i = 0; i < 3; i++) {
 		CHECK(funet_send_tag(&f, 3, 9, bytes, 4) == 0);
@@ -297,8 +304,9 @@ int main(void)
 	(void)arrives(FUNI_REPLY, 1, FUNET_GRANT, 4, late);
 	CHECK(funet_poll(&f) == 1 && leaves_as(FUNI_REQUEST, 1, FUNET_ABORT)[0] == 512 && f.sendings == NULL);
 
-	/* One from memory that was adopted is given up at once, while the card still reads it: the program has the same bytes, and
-	 * is not seen to change them. Later messages from there are copied. */
+	/* One from memory that was adopted is given up at once, while the card still reads it: the
+	 * program has the same bytes, and is not seen to change them. Later messages from there are
+	 * copied. */
 	begin(__LINE__);
 	struct funet_piece *p = (struct funet_piece *)calloc(1, sizeof *p);
 	uint8_t *shared = (uint8_t *)mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | FUNI_MAP_ANONYMOUS, -1, 0);
@@ -318,7 +326,8 @@ int main(void)
 	CHECK(w[0] == p->address + 16 && shared[16] == 7 && shared[8191] == 7 && funet_address(&f, shared + 16, 3000) == 0);
 	CHECK(funet_poll(&f) == 0 && leaves_as(FUNI_REQUEST, 1, FUNET_ABORT)[0] == 512 && f.sendings == NULL);
 
-	/* Lives: a node in Go that joins again is refused; that the others went on without this node ends it. */
+	/* Lives: a node in Go that joins again is refused; that the others went on without this node
+	 * ends it. */
 	begin(__LINE__);
 	const uint32_t hello[5] = { FUNET_HELLO, 35, 0, 0, 0 }, stale[5] = { FUNET_STALE, 1, TAKE, FUNET_BYTES, 0 }, fence[5] = { FUNET_FENCE, 1, 0, 0, 0 };
 	(void)arrives(FUNI_REQUEST, 2, FUNET_MEMBER, 5, hello);
@@ -328,7 +337,8 @@ int main(void)
 	(void)arrives(FUNI_REPLY, 2, FUNET_MEMBER, 5, fence);
 	CHECK(funet_poll(&f) == -ENOTCONN);
 
-	/* Who sends to a handler that is not there hears it, whatever the length; an answer without a text says what its code means. */
+	/* Who sends to a handler that is not there hears it, whatever the length; an answer without a
+	 * text says what its code means. */
 	begin(__LINE__);
 	const uint32_t nobody[2] = { 77 | 3 << 8, 0 }, missing[2] = { 77, FUNI_REPLY };
 	for (int l = 0; l < 2; l++) {
@@ -350,7 +360,8 @@ int main(void)
 	(void)arrives(FUNI_REPLY, 3, FUNET_ANSWER, 2, none);
 	CHECK(funet_finish(&f, asked, NULL, 100) == FUNET_NO_HANDLER && strstr(f.error, "no such handler") != NULL);
 
-	/* A message that the daemon gives no memory for is refused in the end; one of all lengths is not refused at once. */
+	/* A message that the daemon gives no memory for is refused in the end; one of all lengths is
+	 * not refused at once. */
 	begin(__LINE__);
 	const uint32_t longest[5] = { 8, TAKE, FUNET_MAX_BYTES, 0, 0 };
 	(void)arrives(FUNI_REQUEST, 1, FUNET_READY, 5, longest);

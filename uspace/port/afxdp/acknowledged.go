@@ -1,11 +1,12 @@
 package afxdp
 
-// This file proves a transmit queue by the card's own frames: for each queue that is not proven, one frame with packets is
-// remembered until the peer acknowledges it. So every queue that
-// carries traffic is proven within a round trip, and from then on no frame is looked at. The
-// other queues are proven by questions (SendOn; package hello).
+// This file proves a transmit queue by the card's own frames: for each queue that is not proven,
+// one frame with packets is remembered until the peer acknowledges it. So every queue that carries
+// traffic is proven within a round trip, and from then on no frame is looked at. The other queues
+// are proven by questions (SendOn; package hello).
 //
-// Frames are not verified here: whoever can forge one can make a queue seem to work that does not, and nothing else.
+// Frames are not verified here: whoever can forge one can make a queue seem to work that does not,
+// and nothing else.
 
 import (
 	"encoding/binary"
@@ -38,7 +39,8 @@ type remembered struct {
 	ack      int // offset of the acknowledgment in the answer
 }
 
-// remember notes a frame that is committed on the queue, unless it waits for the answer to another frame.
+// remember notes a frame that is committed on the queue, unless it waits for the answer to another
+// frame.
 func (p *Port) remember(q *queue, frame []byte) {
 	r := &q.remembered
 	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {

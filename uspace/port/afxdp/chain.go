@@ -2,13 +2,13 @@ package afxdp
 
 // This file receives frames that may be chains of descriptors (Config.Jumbo).
 //
-// A frame in one descriptor is lent in place. So is a chain, whose descriptors but the last
-// have PacketContinued, if its parts lie one behind the other. In copy mode they do: the kernel
-// takes from the fill ring in turn addresses that are as far apart as it writes (xdp.UMEMConfig.Unaligned),
-// and gets them back in the same order. The chain that goes on at the beginning of the
-// memory does not, nor does one in zero-copy mode. They are copied into assembly memory, one piece for
-// each frame that can be lent, because the card reads frames in one piece. All UMEM frames go
-// back to the fill ring with Release.
+// A frame in one descriptor is lent in place. So is a chain, whose descriptors but the last have
+// PacketContinued, if its parts lie one behind the other. In copy mode they do: the kernel takes
+// from the fill ring in turn addresses that are as far apart as it writes
+// (xdp.UMEMConfig.Unaligned), and gets them back in the same order. The chain that goes on at the
+// beginning of the memory does not, nor does one in zero-copy mode. They are copied into assembly
+// memory, one piece for each frame that can be lent, because the card reads frames in one piece.
+// All UMEM frames go back to the fill ring with Release.
 //
 // A chain whose end the kernel has not put into the ring yet waits for it. One that
 // cannot be a frame of this interface is dropped and counted: it is longer than the
@@ -33,7 +33,8 @@ type Chains struct {
 	Dropped   uint64 // chains that could not be a frame
 }
 
-// newAssembly makes an assembly for chains of pieces of piece bytes that come through rings of the given number of slots.
+// newAssembly makes an assembly for chains of pieces of piece bytes that come through rings of the
+// given number of slots.
 func newAssembly(piece int, slots uint32) *assembly {
 	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots),
 		addr: make([]uint64, maxLent*maxParts)}

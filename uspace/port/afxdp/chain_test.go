@@ -135,12 +135,13 @@ func TestChains(t *testing.T) {
 	// The fill ring is full, and the kernel that would take from it is not in the game: what
 	// Release gives back has no room, and is not missed.
 	rapid.Check(t, func(t *rapid.T) {
-		// The check before may have failed, or rapid may have given it up: a fail file of an older test has too
-		// little to draw from.
+		// The check before may have failed, or rapid may have given it up: a fail file of an older
+		// test has too little to draw from.
 		p.Release()
 		q.rx.Release(q.rx.PeekMore(q.rx.Cap()))
 		q.cutting = false
-		before, used := p.Chains(), rapid.Uint32Range(0, p.sizes.rxFrames-1).Draw(t, "first") // also across the end
+		// also across the end
+		before, used := p.Chains(), rapid.Uint32Range(0, p.sizes.rxFrames-1).Draw(t, "first")
 		var descs []xdp.Desc
 		var want [][]byte
 		var counted Chains

@@ -1,8 +1,8 @@
 package afxdp
 
-// This file opens a direct port: on a socket that a helper has made for this process, on memory of the process's own.
-// The helper has the interface, and its guard writes addresses and routes (package bpf, Ports). So there is neither a
-// program nor an address here.
+// This file opens a direct port: on a socket that a helper has made for this process, on memory of
+// the process's own. The helper has the interface, and its guard writes addresses and routes
+// (package bpf, Ports). So there is neither a program nor an address here.
 
 import (
 	"errors"
@@ -29,14 +29,16 @@ type Direct struct {
 	Geometry port.Geometry
 	MTU      int  // of the socket's link
 	Generic  bool // its program runs in generic mode
-	Sums     bool // the guard makes datagrams of frames, for which it needs their sums (encap.PutSum)
+	// the guard makes datagrams of frames, for which it needs their sums (encap.PutSum)
+	Sums bool
 }
 
 // ErrGeometry: a port cannot be opened on such memory and rings.
 var ErrGeometry = errors.New("no direct port has such memory; run the same version of FUNet on both sides")
 
-// OpenDirect opens a port on it. The socket becomes the port's, also if it fails; the memory stays the caller's, who may
-// close it then. It needs no capability, and the port has no Watch: its interface is the helper's business.
+// OpenDirect opens a port on it. The socket becomes the port's, also if it fails; the memory stays
+// the caller's, who may close it then. It needs no capability, and the port has no Watch: its
+// interface is the helper's business.
 func OpenDirect(d Direct) (*Port, error) {
 	g, z := d.Geometry, (&Config{}).sizes(d.MTU, false)
 	if g != GeometryFor(d.MTU) {

@@ -68,8 +68,8 @@ func named(name string) netlink.LinkAttrs {
 // vlan is VLAN 5 on fu0.
 func vlan() error { return upper(&netlink.Vlan{LinkAttrs: named("k0"), VlanId: 5}) }
 
-// Rule: every kind of link gets a mode that delivers there, or is refused; a bond is never attached to
-// natively, and what carries nothing says so. Where a link carries frames, they cross in both
+// Rule: every kind of link gets a mode that delivers there, or is refused; a bond is never attached
+// to natively, and what carries nothing says so. Where a link carries frames, they cross in both
 // directions.
 func TestKinds(t *testing.T) {
 	const native, generic = xdp.AttachNative, xdp.AttachGeneric

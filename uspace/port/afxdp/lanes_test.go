@@ -52,9 +52,9 @@ func after(parts ...[]turn) (story []turn) {
 	return story
 }
 
-// Rule: a queue is lost when the program hands frames to its socket and none of them arrives, for seconds; one that has frames
-// to send and sends none is stuck; the verdict names it, within ten seconds of traffic. What only looks so is
-// not, and what nobody sends through is neither.
+// Rule: a queue is lost when the program hands frames to its socket and none of them arrives, for
+// seconds; one that has frames to send and sends none is stuck; the verdict names it, within ten
+// seconds of traffic. What only looks so is not, and what nobody sends through is neither.
 func TestWatcherOfQueues(t *testing.T) {
 	busy := turn{redirected: 9, arrived: 9, completed: 9, held: 20}
 	for name, c := range map[string]struct {
@@ -84,8 +84,8 @@ func TestWatcherOfQueues(t *testing.T) {
 	}
 }
 
-// Rule: a queue whose frames arrive in the second in which they are handed over or the next, and leave within two, is
-// never judged.
+// Rule: a queue whose frames arrive in the second in which they are handed over or the next, and
+// leave within two, is never judged.
 func TestWatcherOfSoundQueues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l watchedLane
@@ -110,9 +110,10 @@ func TestWatcherOfSoundQueues(t *testing.T) {
 	})
 }
 
-// Rule: frames that the program hands to a socket and that the kernel refuses there (here it is one of another queue) are
-// noticed: in native mode generic mode takes its place, with a sentence that names the queue; there nothing is left to
-// mend, and the port says so once; the queue counts as lost until a frame comes.
+// Rule: frames that the program hands to a socket and that the kernel refuses there (here it is one
+// of another queue) are noticed: in native mode generic mode takes its place, with a sentence that
+// names the queue; there nothing is left to mend, and the port says so once; the queue counts as
+// lost until a frame comes.
 func TestWatchFindsLostFrames(t *testing.T) {
 	l := newLab(t, lab.Options{Queues: 2})
 	c := Config{Attach: xdp.AttachNative}
@@ -178,9 +179,9 @@ func TestWatchFindsLostFrames(t *testing.T) {
 	}
 }
 
-// Rule: a queue from which nothing leaves while it is told to send (here because nobody takes completions back, so the
-// kernel stops) is noticed, in a sentence that names it, and counts as stuck until a frame leaves; one whose card does not run
-// is not.
+// Rule: a queue from which nothing leaves while it is told to send (here because nobody takes
+// completions back, so the kernel stops) is noticed, in a sentence that names it, and counts as
+// stuck until a frame leaves; one whose card does not run is not.
 func TestWatchFindsStuckQueue(t *testing.T) {
 	l := newLab(t, lab.Options{Queues: 2})
 	c := Config{Attach: xdp.AttachNative}

@@ -9,8 +9,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: no frame leaves on a queue that is left out, but those that name it; the last one is never left out; and a
-// queue that is taken in again carries what it did before.
+// Rule: no frame leaves on a queue that is left out, but those that name it; the last one is never
+// left out; and a queue that is taken in again carries what it did before.
 func TestLeaveOut(t *testing.T) {
 	a, b := pair(t, lab.Options{Queues: 3}, Config{Attach: xdp.AttachNative})
 	if a.QueueCount() != 3 {

@@ -1,6 +1,7 @@
 package afxdp
 
-// This file tests what becomes of datagrams that the kernel merged, and of the offload that merges them.
+// This file tests what becomes of datagrams that the kernel merged, and of the offload that merges
+// them.
 
 import (
 	"encoding/binary"
@@ -34,8 +35,9 @@ func setMerging(t *testing.T, l *lab.Lab, host int, iface string, on bool) {
 	}
 }
 
-// Rule (Info.Why, Watch): above an interface whose GRO merges datagrams a port says so with the cure, when it is opened and when frames were
-// lost; and datagrams that hold more than their frame are counted.
+// Rule (Info.Why, Watch): above an interface whose GRO merges datagrams a port says so with the
+// cure, when it is opened and when frames were lost; and datagrams that hold more than their frame
+// are counted.
 func TestMergedDatagrams(t *testing.T) {
 	l := newLab(t, lab.Options{})
 	local := netip.MustParseAddr("198.18.55.2")
@@ -134,7 +136,8 @@ func TestMergedDatagrams(t *testing.T) {
 	}
 }
 
-// Rule (xdp.Mergers): all interfaces below count, through each other, and the interface itself does not.
+// Rule (xdp.Mergers): all interfaces below count, through each other, and the interface itself does
+// not.
 func TestMergersBelow(t *testing.T) {
 	l := newLab(t, lab.Options{})
 	if err := l.Do(0, func() error {

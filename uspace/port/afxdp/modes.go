@@ -1,7 +1,8 @@
 package afxdp
 
-// This file chooses the modes that Open tries, one after the other: a ladder whose rungs are zero-copy
-// (native), native copy and generic copy. The configuration bounds the ladder at both ends.
+// This file chooses the modes that Open tries, one after the other: a ladder whose rungs are
+// zero-copy (native), native copy and generic copy. The configuration bounds the ladder at both
+// ends.
 
 import (
 	"errors"
@@ -33,9 +34,9 @@ func (r rung) failed(attached bool, err error) string {
 	return fmt.Sprintf("no sockets in %s mode (%s)", r.attach, reason)
 }
 
-// rungs are the modes to try on an interface of a kind with the given number of queues, best first, at least one, and
-// why better ones are left out. A mode that was asked for by name is the only one, even if it cannot work, so that
-// the refusal says why.
+// rungs are the modes to try on an interface of a kind with the given number of queues, best first,
+// at least one, and why better ones are left out. A mode that was asked for by name is the only
+// one, even if it cannot work, so that the refusal says why.
 //
 // On veth of one queue generic mode is the best. There a native program makes the peer's frames,
 // which AF_XDP sends as socket buffers, take a ring, another softirq and a copy into a page of the
@@ -76,7 +77,8 @@ func explicit(b xdp.BindMode) xdp.BindMode {
 	return b
 }
 
-// final reports whether the next rung would fail with the same error, or a person has to deal with it.
+// final reports whether the next rung would fail with the same error, or a person has to deal with
+// it.
 func final(err error) bool {
 	for _, e := range []error{xdp.ErrPermission, xdp.ErrNoInterface, xdp.ErrNetDown, xdp.ErrBusy, xdp.ErrProgramAttached, xdp.ErrConfig, ErrRing} {
 		if errors.Is(err, e) {

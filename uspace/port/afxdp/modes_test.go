@@ -15,8 +15,8 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: the ladder is zero-copy, native copy, generic copy, cut to what was asked for; zero-copy is never
-// tried with a generic program but where somebody asked for both, who is refused; a bond gets
+// Rule: the ladder is zero-copy, native copy, generic copy, cut to what was asked for; zero-copy is
+// never tried with a generic program but where somebody asked for both, who is refused; a bond gets
 // generic mode, veth of one queue too, and both say why.
 func TestRungs(t *testing.T) {
 	const (
@@ -57,8 +57,8 @@ func TestRungs(t *testing.T) {
 	}
 }
 
-// Rule: whatever is asked for, a port says the modes that it has and why they are no better, and where
-// copy mode is certain a UMEM frame is as small as before: veth never has zero-copy.
+// Rule: whatever is asked for, a port says the modes that it has and why they are no better, and
+// where copy mode is certain a UMEM frame is as small as before: veth never has zero-copy.
 func TestModesTold(t *testing.T) {
 	for _, c := range []struct {
 		queues int
@@ -95,8 +95,8 @@ func TestFramesForZeroCopy(t *testing.T) {
 	}
 }
 
-// Rule: a mode that cannot work is refused in one line that says what to do, and nothing else is taken
-// in its place.
+// Rule: a mode that cannot work is refused in one line that says what to do, and nothing else is
+// taken in its place.
 func TestModesRefused(t *testing.T) {
 	l := newLab(t, lab.Options{})
 	for _, c := range []struct {
@@ -118,14 +118,15 @@ func TestModesRefused(t *testing.T) {
 	open(t, l, 0, Config{}) // nothing is left of the others
 }
 
-// Rule: Close has what was committed leave, also what the kernel did not take at the last kick: here
-// because the interface was down, and comes up while Close waits.
+// Rule: Close has what was committed leave, also what the kernel did not take at the last kick:
+// here because the interface was down, and comes up while Close waits.
 func TestCloseSendsTheLast(t *testing.T) {
 	for _, jumbo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("jumbo %v", jumbo), func(t *testing.T) {
 			l := newLab(t, lab.Options{})
 			a, b := open(t, l, 0, Config{Jumbo: jumbo}), open(t, l, 1, Config{Jumbo: jumbo})
-			// The port waits for as long as this test's own patience, not drainTime: the machine is busy.
+			// The port waits for as long as this test's own patience, not drainTime: the machine is
+			// busy.
 			a.drainTime = patience
 			setLink(t, l, 0, false)
 			send(t, a, b, 7, 200)
@@ -149,8 +150,8 @@ func TestCloseSendsTheLast(t *testing.T) {
 	}
 }
 
-// Rule: in zero-copy mode Close waits until every frame has been completed, at most drainTime; in copy
-// mode only until the kernel has taken all. A frame that nobody completes stands for a NIC
+// Rule: in zero-copy mode Close waits until every frame has been completed, at most drainTime; in
+// copy mode only until the kernel has taken all. A frame that nobody completes stands for a NIC
 // that is slow.
 func TestCloseWaitsForCompletions(t *testing.T) {
 	for _, jumbo := range []bool{false, true} {

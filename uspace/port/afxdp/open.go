@@ -47,30 +47,33 @@ type Config struct {
 	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
 	// up to 1024 in all. Small ones provoke losses.
 	RxRing, FillFrames int
-	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
-	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
+	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and
+	// frames are shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
-	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN interface, where the
-	// kernel handles tags. It cannot be combined with UDP. The interface must leave tags in the frames that it receives
-	// (rx-vlan-hw-parse of ethtool(8)), and let those of the VLAN in.
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN
+	// interface, where the kernel handles tags. It cannot be combined with UDP. The interface must
+	// leave tags in the frames that it receives (rx-vlan-hw-parse of ethtool(8)), and let those of
+	// the VLAN in.
 	VLAN uint16
-	// Queue, if not nil, is the only queue that frames leave on, and the NIC is told to bring frames to it (xdp.Steer).
-	// If the driver cannot, frames arrive on any queue, and Info.Why says so. nil: frames use all queues.
+	// Queue, if not nil, is the only queue that frames leave on, and the NIC is told to bring
+	// frames to it (xdp.Steer). If the driver cannot, frames arrive on any queue, and Info.Why says
+	// so. nil: frames use all queues.
 	Queue *int
-	// NIC is a program that was loaded before, for at least as many queues as the interface has. It lets in
-	// its own groups and those of Groups, and stays the caller's. nil: Open loads one.
+	// NIC is a program that was loaded before, for at least as many queues as the interface has. It
+	// lets in its own groups and those of Groups, and stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
 	// AttachProgram attaches the program; nil: xdp.Attach.
 	AttachProgram func(program *ebpf.Program, ifindex int, mode xdp.AttachMode) (*xdp.Attachment, error)
-	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With a NIC and this Open needs
-	// no capability.
+	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With a NIC and this
+	// Open needs no capability.
 	Socket func() (int, error)
 }
 
 // Info describes what was opened.
 type Info struct {
 	Interface string
-	Index     int // of the interface in its network namespace; 0: a direct port's, which is another's
+	// of the interface in its network namespace; 0: a direct port's, which is another's
+	Index     int
 	MAC       [6]byte
 	MTU       int // bytes
 	FrameSize int // bytes of the longest frame
@@ -79,7 +82,8 @@ type Info struct {
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
 	UDPPort   uint16         // 0: frames have an EtherType of their own
-	Merged    uint64         // datagrams that the kernel merged, at the last Watch: their frames are lost
+	// datagrams that the kernel merged, at the last Watch: their frames are lost
+	Merged uint64
 	// Why says why the modes are no better, if others were tried or would be expected, and what
 	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
 	Why string
@@ -200,7 +204,8 @@ func Open(c Config) (_ *Port, err error) {
 	return p, p.follow()
 }
 
-// steer has the NIC bring frames to the queue that was asked for, and returns a remark about queues.
+// steer has the NIC bring frames to the queue that was asked for, and returns a remark about
+// queues.
 func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
 	shifted := kind.Name == "veth" && p.info.Queues > 1 && p.info.XDPMode == xdp.AttachGeneric
 	if c.Queue == nil {
@@ -322,8 +327,8 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 }
 
 // Close sends the committed frames, detaches the program and gives everything back. It takes up to
-// drainTime longer when frames do not leave, and nothing ends that wait: one of the frames may be the
-// acknowledgment that spares a peer its retries. It may be called twice.
+// drainTime longer when frames do not leave, and nothing ends that wait: one of the frames may be
+// the acknowledgment that spares a peer its retries. It may be called twice.
 func (p *Port) Close() error {
 	p.drain()
 	var errs []error
@@ -335,7 +340,8 @@ func (p *Port) Close() error {
 	}
 	errs = append(errs, p.stepOff())
 	if p.steering != nil {
-		// A daemon has given up the capability: its next life takes over the rule that it leaves, and Info.Why has named the rule.
+		// A daemon has given up the capability: its next life takes over the rule that it leaves,
+		// and Info.Why has named the rule.
 		if err := p.steering.Close(); !errors.Is(err, xdp.ErrPermission) {
 			errs = append(errs, err)
 		}

@@ -7,12 +7,13 @@
 // Commit puts its descriptor on the tx ring, Flush kicks the kernel, and the
 // completion ring brings the frame back.
 //
-// Each queue of the interface has a socket. The NIC chooses the queue on which a frame arrives. The port chooses the queue on
-// which it leaves: one queue for all frames of one series of sequence numbers, so that none overtakes
-// another (transmit.go), or the queue that was asked for (Config.Queue). One goroutine serves all queues. When the fill ring runs empty or the rx ring
-// full, the kernel drops frames and counts them (Statistics): the card's
-// retransmission brings them again. All queues share the transmit frames. When all of those are
-// under way, Reserve returns nil and the card waits.
+// Each queue of the interface has a socket. The NIC chooses the queue on which a frame arrives. The
+// port chooses the queue on which it leaves: one queue for all frames of one series of sequence
+// numbers, so that none overtakes another (transmit.go), or the queue that was asked for
+// (Config.Queue). One goroutine serves all queues. When the fill ring runs empty or the rx ring
+// full, the kernel drops frames and counts them (Statistics): the card's retransmission brings them
+// again. All queues share the transmit frames. When all of those are under way, Reserve returns nil
+// and the card waits.
 //
 // With Config.Jumbo a frame may be longer than a UMEM frame (multi-buffer AF_XDP,
 // Documentation/networking/af_xdp.rst): it is a chain of descriptors in either ring
@@ -21,24 +22,26 @@
 // mode a driver may allow fewer parts a frame than the kernel (netdev's
 // xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
-// With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in front of the
-// frame, where Reserve left room, and Receive strips them in place, so the card sees ordinary frames. The port reads the path
-// to each peer from an immutable table, which a separate goroutine makes anew when the kernel's routes
-// and neighbours change (package paths). A frame without a path
-// is counted and not sent (Datagrams); the card sends it again, like any lost frame. The MTU of a path
-// may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
+// With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in
+// front of the frame, where Reserve left room, and Receive strips them in place, so the card sees
+// ordinary frames. The port reads the path to each peer from an immutable table, which a separate
+// goroutine makes anew when the kernel's routes and neighbours change (package paths). A frame
+// without a path is counted and not sent (Datagrams); the card sends it again, like any lost frame.
+// The MTU of a path may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
 //
-// With Config.VLAN frames have a tag of that VLAN; Commit writes it and Receive takes it out (vlan.go).
+// With Config.VLAN frames have a tag of that VLAN; Commit writes it and Receive takes it out
+// (vlan.go).
 //
-// Open tries the modes best first and takes the first that works (modes.go); Info says which mode that is and
-// why no better mode works. Each socket has frames on its fill ring before it is bound: at
-// bind a driver may take the receive buffers of the queue from there, and the kernel's own traffic uses them, too. A driver
-// that asks to be woken is woken. Where a socket may be zero-copy, UMEM frames
-// have 4096 bytes (sizes.go). Close waits until the last frames have left.
+// Open tries the modes best first and takes the first that works (modes.go); Info says which mode
+// that is and why no better mode works. Each socket has frames on its fill ring before it is bound:
+// at bind a driver may take the receive buffers of the queue from there, and the kernel's own
+// traffic uses them, too. A driver that asks to be woken is woken. Where a socket may be zero-copy,
+// UMEM frames have 4096 bytes (sizes.go). Close waits until the last frames have left.
 //
-// A successful bind does not prove that frames arrive, for FUNet or for the kernel, and a driver may
-// forget the NIC program later. Watch, which the owner calls each second, compares counters,
-// attaches anew and steps down to a lower mode (watcher.go, watch.go). Queues says what is proven about each queue.
+// A successful bind does not prove that frames arrive, for FUNet or for the kernel, and a driver
+// may forget the NIC program later. Watch, which the owner calls each second, compares counters,
+// attaches anew and steps down to a lower mode (watcher.go, watch.go). Queues says what is proven
+// about each queue.
 //
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
@@ -58,7 +61,8 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu            sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
+	// guards the mode in info and why, which Watch changes, and what is known of queues
+	mu            sync.Mutex
 	info          Info
 	ifindex       int
 	nic           *bpf.NIC
@@ -93,7 +97,8 @@ type Port struct {
 	sizes    sizes
 	udp      *udp   // nil: frames have an EtherType of their own
 	vlan     uint16 // of the frames' tag; 0: none
-	sums     bool   // each frame has that of what follows the Ethernet header in its first two bytes (Direct.Sums)
+	// each frame has that of what follows the Ethernet header in its first two bytes (Direct.Sums)
+	sums bool
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }
@@ -211,8 +216,8 @@ func (p *Port) Release() {
 	p.wake(q)
 }
 
-// wake has the driver look into the fill ring if it asks for that. It may ask just after frames were
-// given back, so this is also done where none has arrived: else the queue would stay deaf, for
+// wake has the driver look into the fill ring if it asks for that. It may ask just after frames
+// were given back, so this is also done where none has arrived: else the queue would stay deaf, for
 // the kernel's frames, too.
 func (p *Port) wake(q *queue) {
 	if err := q.sock.WakeRx(); err != nil || q.err != nil {

@@ -97,7 +97,8 @@ func compose(f []byte, to, from *Port, n uint32) {
 		f[15] = 0
 		binary.LittleEndian.PutUint32(f[24:], 1)
 	}
-	if to.udp != nil && len(f) >= bpf.FrameMin { // the address stands for the card, which the frame says, too
+	// the address stands for the card, which the frame says, too
+	if to.udp != nil && len(f) >= bpf.FrameMin {
 		a, b := encap.Address(cardOf(to)), encap.Address(cardOf(from))
 		copy(f, a[:])
 		copy(f[6:], b[:])
@@ -339,8 +340,8 @@ func TestExhaustion(t *testing.T) {
 	}
 }
 
-// halves is how long frame i is of as many as a port sends at once: the longest, and with jumbo each second one
-// short, because the peer's memory holds no more.
+// halves is how long frame i is of as many as a port sends at once: the longest, and with jumbo
+// each second one short, because the peer's memory holds no more.
 func halves(p *Port, i int) int {
 	if p.slabs != nil && i%2 == 1 {
 		return 1000
@@ -428,9 +429,9 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// Rule: where no mode is asked for, veth of one queue gets the generic mode, which is faster there, as
-// labs that measure find; one of several queues the native mode, without which they do not work; and
-// a mode that was asked for is used.
+// Rule: where no mode is asked for, veth of one queue gets the generic mode, which is faster there,
+// as labs that measure find; one of several queues the native mode, without which they do not work;
+// and a mode that was asked for is used.
 func TestModeOnVeth(t *testing.T) {
 	for _, c := range []struct {
 		queues    int
@@ -448,8 +449,8 @@ func TestModeOnVeth(t *testing.T) {
 	}
 }
 
-// Rule: the driver is woken wherever it asks, also by a look that finds nothing: it may ask just after
-// frames were given back. A port with busy polling always wakes; that it does shows by the
+// Rule: the driver is woken wherever it asks, also by a look that finds nothing: it may ask just
+// after frames were given back. A port with busy polling always wakes; that it does shows by the
 // answer of an interface that is down, which is gone when that is up again.
 func TestWakesWithoutFrames(t *testing.T) {
 	for _, jumbo := range []bool{false, true} {

@@ -1,8 +1,9 @@
 package afxdp
 
-// This file reports the state of each queue: whether frames have come through it, and whether a peer
-// has got a frame that left on it. Acknowledgments show the latter (acknowledged.go), as do answers to hellos (Answered; package hello). A
-// queue to which the interface steers nothing cannot be proven, and is not wrong.
+// This file reports the state of each queue: whether frames have come through it, and whether a
+// peer has got a frame that left on it. Acknowledgments show the latter (acknowledged.go), as do
+// answers to hellos (Answered; package hello). A queue to which the interface steers nothing cannot
+// be proven, and is not wrong.
 
 import (
 	"fmt"
@@ -30,15 +31,17 @@ const (
 
 // QueueState is the known state of a queue.
 type QueueState struct {
-	Queue    int    `json:"queue"`
-	Receives Proof  `json:"receives"`
-	Sends    Proof  `json:"sends"`
-	Received uint64 `json:"received"` // frames, or parts of them, that came since the port was opened
-	Sent     uint64 `json:"sent"`     // the same, handed to the kernel
+	Queue    int   `json:"queue"`
+	Receives Proof `json:"receives"`
+	Sends    Proof `json:"sends"`
+	// frames, or parts of them, that came since the port was opened
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"` // the same, handed to the kernel
 }
 
-// Describe returns a sentence about the state of queues, such as "frames came on 0, 1; none were steered to 2, 3; peers
-// got what left on 0 to 3". It is at most some 300 bytes long, however many queues there are.
+// Describe returns a sentence about the state of queues, such as "frames came on 0, 1; none were
+// steered to 2, 3; peers got what left on 0 to 3". It is at most some 300 bytes long, however many
+// queues there are.
 func Describe(all []QueueState) string {
 	var parts []string
 	say := func(words string, with func(QueueState) bool) {
@@ -159,9 +162,10 @@ func (p *Port) doubt(v verdict, lane int) {
 	}
 }
 
-// SendOn sends a frame, to the address in its header, on a queue (QueueCount) that the caller chooses, and reports
-// whether it could: the queue must exist, and there must be memory for the frame and, with datagrams, a path. A reserved
-// frame stays reserved. SendOn is for the port's goroutine.
+// SendOn sends a frame, to the address in its header, on a queue (QueueCount) that the caller
+// chooses, and reports whether it could: the queue must exist, and there must be memory for the
+// frame and, with datagrams, a path. A reserved frame stays reserved. SendOn is for the port's
+// goroutine.
 func (p *Port) SendOn(queue int, frame []byte) bool {
 	if queue < 0 || queue >= len(p.offered) || len(frame) > p.frameMax {
 		return false
@@ -191,8 +195,8 @@ func (p *Port) unreserve() {
 	p.reserved = nil
 }
 
-// LentBy returns the queue that the frames of the last Receive came in on, until Release; -1: it lent none. It
-// is for the port's goroutine.
+// LentBy returns the queue that the frames of the last Receive came in on, until Release; -1: it
+// lent none. It is for the port's goroutine.
 func (p *Port) LentBy() int {
 	if p.lent == nil {
 		return -1
@@ -200,7 +204,8 @@ func (p *Port) LentBy() int {
 	return p.lent.number
 }
 
-// Answered notes that a peer got a frame that left on a queue. Any goroutine may call it until Close.
+// Answered notes that a peer got a frame that left on a queue. Any goroutine may call it until
+// Close.
 func (p *Port) Answered(queue int) {
 	if queue >= 0 && queue < len(p.offered) {
 		p.offered[queue].proof.answered.Store(true)

@@ -34,9 +34,9 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Rule: a queue is proven for sending when an acknowledgment of a frame that left on it comes: from the peer that it
-// went to, for its level and the incarnation that it was of, and beyond its sequence number; by nothing else. Afterwards
-// nothing is looked at.
+// Rule: a queue is proven for sending when an acknowledgment of a frame that left on it comes: from
+// the peer that it went to, for its level and the incarnation that it was of, and beyond its
+// sequence number; by nothing else. Afterwards nothing is looked at.
 func TestAcknowledgments(t *testing.T) {
 	for _, f := range forms(2)[:4] {
 		t.Run(f.name, func(t *testing.T) {
@@ -88,7 +88,8 @@ func TestAcknowledgments(t *testing.T) {
 						t.Fatalf("level %d, %s: %+v", level, what, s)
 					}
 				}
-				post(b, a, 0, 0, func(f []byte) { binary.LittleEndian.PutUint32(f[ack:], 0) }) // sequence + 1
+				// sequence + 1
+				post(b, a, 0, 0, func(f []byte) { binary.LittleEndian.PutUint32(f[ack:], 0) })
 				if s := a.Queues()[queue]; s.Sends != Proven || a.waited != 0 {
 					t.Errorf("level %d: %+v, and %d are waited for", level, s, a.waited)
 				}

@@ -20,11 +20,11 @@ const (
 	rxFrames = 512
 	// txFrames is how many UMEM frames there are to send, on all queues together.
 	txFrames = 512
-	// jumboReceived and jumboSent bound them where a frame needs several UMEM frames: 4 and 16 MiB. The kernel
-	// receives into all of its UMEM frames in turn, and with more than 4 MiB of them transfers are up to a tenth
-	// slower on veth. The 4 MiB hold 341 frames of an MTU of 9000 and 56 of 65535; a peer that has more under
-	// way while the card is kept from running loses some and sends them again. A frame to be sent takes the
-	// memory that was returned last.
+	// jumboReceived and jumboSent bound them where a frame needs several UMEM frames: 4 and 16 MiB.
+	// The kernel receives into all of its UMEM frames in turn, and with more than 4 MiB of them
+	// transfers are up to a tenth slower on veth. The 4 MiB hold 341 frames of an MTU of 9000 and
+	// 56 of 65535; a peer that has more under way while the card is kept from running loses some
+	// and sends them again. A frame to be sent takes the memory that was returned last.
 	jumboReceived = 1024
 	jumboSent     = 4096
 	// headroom is the space that the kernel keeps free before a received frame, and room for
@@ -58,10 +58,10 @@ type sizes struct {
 	doneSlots uint32 // of its completion ring
 }
 
-// sizes are what the port needs. A UMEM frame for zero-copy has 4096 bytes also where 2048 are enough:
-// some drivers round the room that is left behind the headroom down to a receive buffer size that
-// their NIC has (igb and igc: 2048 - 256 to 1024 bytes), and then frames longer than that break,
-// those of everybody else on the interface, too. The kernel's copy rounds nothing, and there
+// sizes are what the port needs. A UMEM frame for zero-copy has 4096 bytes also where 2048 are
+// enough: some drivers round the room that is left behind the headroom down to a receive buffer
+// size that their NIC has (igb and igc: 2048 - 256 to 1024 bytes), and then frames longer than that
+// break, those of everybody else on the interface, too. The kernel's copy rounds nothing, and there
 // smaller frames stay in the cache.
 func (c *Config) sizes(mtu int, zeroCopy bool) sizes {
 	if !c.Jumbo {
@@ -92,9 +92,9 @@ func (z *sizes) slots() {
 	z.txSlots = 2 * z.doneSlots
 }
 
-// frame finds out how much of a frame on the wire the card sees. The headers of a datagram replace the
-// Ethernet header and are longer, so a frame in a datagram ends no further behind the room than a frame
-// without one.
+// frame finds out how much of a frame on the wire the card sees. The headers of a datagram replace
+// the Ethernet header and are longer, so a frame in a datagram ends no further behind the room than
+// a frame without one.
 func (z *sizes) frame(c *Config) {
 	z.frameMax = z.wireMax
 	if c.UDP != nil {

@@ -73,8 +73,8 @@ func (p *Port) reserveSlab() []byte {
 // unused takes back a slab that was reserved and not sent.
 func (s *slabs) unused(addr uint64) { s.free = append(s.free, uint32((addr-s.first)/s.size)) }
 
-// commitChain puts the bytes from start to end of the slab on the tx ring of a queue. It reports false if the ring has no
-// room.
+// commitChain puts the bytes from start to end of the slab on the tx ring of a queue. It reports
+// false if the ring has no room.
 func (p *Port) commitChain(q *queue, start, end int) bool {
 	parts := uint32((end-1)/p.slabs.frame - start/p.slabs.frame + 1)
 	if q.tx.Reserve(q.committed+parts) < q.committed+parts {

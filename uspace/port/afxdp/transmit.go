@@ -2,20 +2,22 @@ package afxdp
 
 // This file sends, on all queues of the interface.
 //
-// Commit chooses the queue by the frame's pair of cards and level, whose frames have one series
-// of sequence numbers. They leave on one queue, so none overtakes another, and with datagrams they have one
-// source port (package encap), so that routers and the receiving NIC keep their order, too. Flush
-// kicks each queue that has committed frames.
+// Commit chooses the queue by the frame's pair of cards and level, whose frames have one series of
+// sequence numbers. They leave on one queue, so none overtakes another, and with datagrams they
+// have one source port (package encap), so that routers and the receiving NIC keep their order,
+// too. Flush kicks each queue that has committed frames.
 //
-// The frames to send are one pool for all queues, and Reserve, which comes before the queue is known, returns nil
-// only when all of it is under way. So each tx ring must have room, whatever the others hold. The kernel
-// reports late what it took: it stores its index when it has taken all the frames that it knew of. So between that index and ours
-// there are at most the frames that it knew of then, which may have been sent meanwhile and are at most the pool, and those that
-// were committed since, at most the pool again: a tx ring has twice as many slots as the pool has frames. The
-// completion ring returns only frames that are under way, so it needs only as many slots as the pool has frames.
+// The frames to send are one pool for all queues, and Reserve, which comes before the queue is
+// known, returns nil only when all of it is under way. So each tx ring must have room, whatever the
+// others hold. The kernel reports late what it took: it stores its index when it has taken all the
+// frames that it knew of. So between that index and ours there are at most the frames that it knew
+// of then, which may have been sent meanwhile and are at most the pool, and those that were
+// committed since, at most the pool again: a tx ring has twice as many slots as the pool has
+// frames. The completion ring returns only frames that are under way, so it needs only as many
+// slots as the pool has frames.
 //
-// A queue that does not send keeps its frames, and in the end all frames of the pool; Watch notices that
-// (watcher.go).
+// A queue that does not send keeps its frames, and in the end all frames of the pool; Watch notices
+// that (watcher.go).
 
 import (
 	"encoding/binary"
@@ -46,8 +48,8 @@ func (p *Port) Reserve() []byte {
 	return p.reserved
 }
 
-// Commit puts the reserved frame on the tx ring of its queue. A frame without a path is not sent, and stays
-// reserved.
+// Commit puts the reserved frame on the tx ring of its queue. A frame without a path is not sent,
+// and stays reserved.
 func (p *Port) Commit(n int) { p.commit(p.queueOf(p.reserved[:n]), n) }
 
 // Offsets in a frame; see package arctic.
@@ -58,9 +60,9 @@ const (
 	levelBit    = 1
 )
 
-// queueOf chooses the queue that a frame leaves on: one after the other for a card's peers and their levels. The
-// sum of both card numbers spreads frames as evenly at the receiving card, where some interfaces (veth) choose the queue
-// by the number of the queue that a frame left on.
+// queueOf chooses the queue that a frame leaves on: one after the other for a card's peers and
+// their levels. The sum of both card numbers spreads frames as evenly at the receiving card, where
+// some interfaces (veth) choose the queue by the number of the queue that a frame left on.
 func (p *Port) queueOf(frame []byte) *queue {
 	if len(p.sends) == 1 || len(frame) < cardsEnd {
 		return p.sends[0]
@@ -70,7 +72,8 @@ func (p *Port) queueOf(frame []byte) *queue {
 	return p.sends[flow%uint32(len(p.sends))]
 }
 
-// commit puts the reserved frame of n bytes on the tx ring of a queue, or reports that it cannot be sent.
+// commit puts the reserved frame of n bytes on the tx ring of a queue, or reports that it cannot be
+// sent.
 func (p *Port) commit(q *queue, n int) bool {
 	start, end := 0, n
 	if !q.heard {
@@ -88,7 +91,8 @@ func (p *Port) commit(q *queue, n int) bool {
 	if p.vlan != 0 {
 		start, end = wrapTag(p.umem.Span(p.at, p.room+n), n, p.vlan)
 	}
-	// There is room; only a kernel in error says otherwise, and then the frame is lost as on any network.
+	// There is room; only a kernel in error says otherwise, and then the frame is lost as on any
+	// network.
 	if p.slabs != nil {
 		if !p.commitChain(q, start, end) {
 			return false
@@ -167,14 +171,14 @@ func (p *Port) submitted() (n uint32) {
 }
 
 const (
-	// drainTime bounds the wait of Close for frames to leave: many times what a NIC takes for a full
-	// ring, so only one without a carrier, or that is being reset, reaches it.
+	// drainTime bounds the wait of Close for frames to leave: many times what a NIC takes for a
+	// full ring, so only one without a carrier, or that is being reset, reaches it.
 	drainTime = 200 * time.Millisecond
 	drainStep = 100 * time.Microsecond
 )
 
-// drain waits until all committed frames have left. In copy mode a frame is safe when the kernel has
-// taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
+// drain waits until all committed frames have left. In copy mode a frame is safe when the kernel
+// has taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
 // completion says that it has left.
 func (p *Port) drain() {
 	if len(p.queues) == 0 {

@@ -26,8 +26,8 @@ type form struct {
 	udp  bool
 }
 
-// forms are all of them, on interfaces of several queues. Native mode brings a frame to the queue of the number that
-// it left on.
+// forms are all of them, on interfaces of several queues. Native mode brings a frame to the queue
+// of the number that it left on.
 func forms(queues int) []form {
 	o := lab.Options{Queues: queues}
 	jumbo := lab.Options{Queues: queues, MTU: 9000}
@@ -59,8 +59,8 @@ func (f form) open(t *testing.T) (a, b *Port) {
 // only has a port send on one queue.
 func (p *Port) only(queue int) { p.sends = p.queues[queue : queue+1] }
 
-// Rule: with all frames on another queue than the first every frame of every size arrives whole, unchanged and in
-// order, in both directions, and is received on that queue.
+// Rule: with all frames on another queue than the first every frame of every size arrives whole,
+// unchanged and in order, in both directions, and is received on that queue.
 func TestAnotherQueue(t *testing.T) {
 	for _, f := range forms(3) {
 		t.Run(f.name, func(t *testing.T) {
@@ -94,9 +94,10 @@ func flowFrame(f []byte, to, from *Port, n uint32, cards uint32, level byte) {
 	binary.LittleEndian.PutUint32(f[cardsOffset:], cards)
 }
 
-// Rule: frames of one series of sequence numbers, which are those of two cards and a level, keep their order however
-// many queues there are; series are spread over all of them, evenly for the peers of a card and for the
-// cards that send to one; and nothing is lost, also when more is sent than the pool holds.
+// Rule: frames of one series of sequence numbers, which are those of two cards and a level, keep
+// their order however many queues there are; series are spread over all of them, evenly for the
+// peers of a card and for the cards that send to one; and nothing is lost, also when more is sent
+// than the pool holds.
 func TestFlowsOverQueues(t *testing.T) {
 	const queues = 4
 	a, b := pair(t, lab.Options{Queues: queues}, Config{Attach: xdp.AttachNative})
@@ -180,8 +181,8 @@ func TestFlowsOverQueues(t *testing.T) {
 	}
 }
 
-// Rule: Reserve gives all memory of the port whatever the queues, and a queue whose frames do not leave (here the kernel
-// is never told of them) loses none: nil until they do, then all arrive.
+// Rule: Reserve gives all memory of the port whatever the queues, and a queue whose frames do not
+// leave (here the kernel is never told of them) loses none: nil until they do, then all arrive.
 func TestOnePoolForAllQueues(t *testing.T) {
 	for _, f := range forms(3)[:4] {
 		t.Run(f.name, func(t *testing.T) {
@@ -217,8 +218,9 @@ func TestOnePoolForAllQueues(t *testing.T) {
 	}
 }
 
-// Rule: a frame sent on a queue of the caller's choice arrives there, what was reserved stays as it was, and the queue
-// is proven for sending when somebody says that a peer got it, and not before; for receiving when it came.
+// Rule: a frame sent on a queue of the caller's choice arrives there, what was reserved stays as it
+// was, and the queue is proven for sending when somebody says that a peer got it, and not before;
+// for receiving when it came.
 func TestSendOn(t *testing.T) {
 	for _, f := range forms(3)[:4] {
 		t.Run(f.name, func(t *testing.T) {
@@ -322,8 +324,9 @@ func benchmarkSend(b *testing.B, queues int) {
 	}
 }
 
-// Rule: with Config.Queue all frames leave on that queue; the port says that a driver cannot steer to it, as veth's, with
-// the driver's answer, and nothing is lost; a queue that does not exist is refused with the queues that do.
+// Rule: with Config.Queue all frames leave on that queue; the port says that a driver cannot steer
+// to it, as veth's, with the driver's answer, and nothing is lost; a queue that does not exist is
+// refused with the queues that do.
 func TestOneQueueOfSeveral(t *testing.T) {
 	for _, f := range forms(3) {
 		t.Run(f.name, func(t *testing.T) {
@@ -368,8 +371,8 @@ func TestOneQueueOfSeveral(t *testing.T) {
 	}
 }
 
-// Rule: in generic mode veth brings frames to other queues than they left on; all the same every one arrives, and Info
-// says so.
+// Rule: in generic mode veth brings frames to other queues than they left on; all the same every
+// one arrives, and Info says so.
 func TestQueuesOfGenericVeth(t *testing.T) {
 	a, b := pair(t, lab.Options{Queues: 3}, Config{Attach: xdp.AttachGeneric})
 	for q := range 3 {

@@ -15,13 +15,14 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// UDP says where the peers are. The card knows them by the addresses that encap.Address makes of their
-// numbers.
+// UDP says where the peers are. The card knows them by the addresses that encap.Address makes of
+// their numbers.
 type UDP struct {
 	Port  uint16     // 0: encap.DefaultPort; the same on all hosts
 	Local netip.Addr // of this card, as the peers know it
 	Peers []encap.Peer
-	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: nobody reads one.
+	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: nobody
+	// reads one.
 	Tell func(line string)
 	// Changed is called when Path has other answers, from any goroutine; nil: nobody wants to know.
 	Changed func()
@@ -29,8 +30,9 @@ type UDP struct {
 
 // Datagrams are counters of a port of datagrams.
 type Datagrams struct {
-	Unsent  uint64 `json:"unsent"`  // frames for which there was no path
-	Refused uint64 `json:"refused"` // damaged datagrams, and frames that are no datagrams: they were dropped
+	Unsent uint64 `json:"unsent"` // frames for which there was no path
+	// damaged datagrams, and frames that are no datagrams: they were dropped
+	Refused uint64 `json:"refused"`
 }
 
 // udp is the state of such a port.
@@ -78,7 +80,8 @@ func (p *Port) merging() string {
 	return strings.Join(said, "; ")
 }
 
-// tellMerged returns a line when datagrams came merged since the last, at most once each mergedEvery.
+// tellMerged returns a line when datagrams came merged since the last, at most once each
+// mergedEvery.
 func (p *Port) tellMerged(s *sample) string {
 	p.mu.Lock()
 	p.info.Merged = s.merged
@@ -97,8 +100,8 @@ func (p *Port) tellMerged(s *sample) string {
 // mergedEvery is the least time between two lines about merged datagrams.
 const mergedEvery = time.Minute
 
-// follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must be one for
-// datagrams to the same port (Config.NIC).
+// follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must
+// be one for datagrams to the same port (Config.NIC).
 func (p *Port) follow() error {
 	if p.udp == nil {
 		return nil
@@ -109,7 +112,8 @@ func (p *Port) follow() error {
 	return nil
 }
 
-// wrap makes a datagram from the frame of n bytes behind the room in b. ok is false if the frame cannot be sent.
+// wrap makes a datagram from the frame of n bytes behind the room in b. ok is false if the frame
+// cannot be sent.
 func (u *udp) wrap(b []byte, n int) (start, end int, ok bool) {
 	if path := u.paths.Table().To(b[encap.Room:]); path != nil {
 		start, end, ok = path.Wrap(b, n)
@@ -143,8 +147,9 @@ func (p *Port) SetPeers(peers []encap.Peer) {
 	}
 }
 
-// Limits returns how long frames to cards may be, as far as the kernel knows: for the cards whose limit has changed since the last
-// call, at the first call for all. It is nil without Config.UDP. It is for the port's goroutine.
+// Limits returns how long frames to cards may be, as far as the kernel knows: for the cards whose
+// limit has changed since the last call, at the first call for all. It is nil without Config.UDP.
+// It is for the port's goroutine.
 func (p *Port) Limits() []paths.Limit {
 	if p.udp == nil {
 		return nil
@@ -152,7 +157,8 @@ func (p *Port) Limits() []paths.Limit {
 	return p.udp.paths.Limits()
 }
 
-// Remind has the next call of Limits return those of all cards. Any goroutine may call it until Close.
+// Remind has the next call of Limits return those of all cards. Any goroutine may call it until
+// Close.
 func (p *Port) Remind() {
 	if p.udp != nil {
 		p.udp.paths.Remind()
@@ -167,8 +173,8 @@ func (p *Port) Datagrams() Datagrams {
 	return p.udp.n
 }
 
-// Paths returns the ways to the peers, nil without Config.UDP. Any goroutine may call it until Close, and
-// must not change what it got.
+// Paths returns the ways to the peers, nil without Config.UDP. Any goroutine may call it until
+// Close, and must not change what it got.
 func (p *Port) Paths() []paths.State {
 	if p.udp == nil {
 		return nil
@@ -176,7 +182,8 @@ func (p *Port) Paths() []paths.State {
 	return p.udp.paths.States()
 }
 
-// Path returns the way to a card; nil: there is none at present, or no Config.UDP. Any goroutine may call it.
+// Path returns the way to a card; nil: there is none at present, or no Config.UDP. Any goroutine
+// may call it.
 func (p *Port) Path(card uint16) *encap.Path {
 	if p.udp == nil {
 		return nil
@@ -184,8 +191,8 @@ func (p *Port) Path(card uint16) *encap.Path {
 	return p.udp.paths.Table().ToCard(card)
 }
 
-// Fault returns a known problem of the way to a card, nil if there is none or without Config.UDP. It wraps
-// paths.ErrNoPath if there is no way. Any goroutine may call it until Close.
+// Fault returns a known problem of the way to a card, nil if there is none or without Config.UDP.
+// It wraps paths.ErrNoPath if there is no way. Any goroutine may call it until Close.
 func (p *Port) Fault(card uint16) error {
 	if p.udp == nil {
 		return nil

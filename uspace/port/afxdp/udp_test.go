@@ -1,6 +1,7 @@
 package afxdp
 
-// This file tests ports whose frames travel in UDP datagrams, between hosts on one network and behind a router.
+// This file tests ports whose frames travel in UDP datagrams, between hosts on one network and
+// behind a router.
 
 import (
 	"encoding/binary"
@@ -55,8 +56,8 @@ func openUDP(t *testing.T, l *lab.Lab, host int, c Config) *Port {
 	return open(t, l, host, c)
 }
 
-// Rule (port.Port): with datagrams, too, every frame arrives whole, once, unchanged and in order, whatever its
-// size, with and without jumbo frames; frames are shorter by the headers.
+// Rule (port.Port): with datagrams, too, every frame arrives whole, once, unchanged and in order,
+// whatever its size, with and without jumbo frames; frames are shorter by the headers.
 func TestDatagrams(t *testing.T) {
 	for name, o := range networks {
 		for _, c := range []struct {
@@ -114,8 +115,9 @@ func TestNoAllocationWithDatagrams(t *testing.T) {
 	}
 }
 
-// Rule: datagrams that are not from where their card is come from nobody; the damaged ones are counted and
-// thrown away; those that are for others, fragments and foreign protocols are not touched.
+// Rule: datagrams that are not from where their card is come from nobody; the damaged ones are
+// counted and thrown away; those that are for others, fragments and foreign protocols are not
+// touched.
 func TestForeignDatagrams(t *testing.T) {
 	for name, o := range networks {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +136,8 @@ func TestForeignDatagrams(t *testing.T) {
 			}()
 			victim := openUDP(t, l, 1, Config{})
 			local := datagrams(l, 1).Local
-			// Host 2 is a peer, too, and says that it is card 0; the kernel sends for it, with whatever checksum.
+			// Host 2 is a peer, too, and says that it is card 0; the kernel sends for it, with
+			// whatever checksum.
 			frame := func(card uint16) []byte {
 				f := make([]byte, 200)
 				for i := range f {
@@ -147,7 +150,8 @@ func TestForeignDatagrams(t *testing.T) {
 				binary.LittleEndian.PutUint16(f[24:], card)
 				return f
 			}
-			// Otherwise the kernel leaves checksums to the interface, which on veth nobody completes.
+			// Otherwise the kernel leaves checksums to the interface, which on veth nobody
+			// completes.
 			if err := l.Do(2, func() error {
 				e, err := ethtool.NewEthtool()
 				if err != nil {
@@ -246,8 +250,9 @@ func limited(t *testing.T, p *Port, want int) {
 	}
 }
 
-// Rule (RFC 1191, RFC 8201): the port reports what a router on the way says about the length of packets, when the port is opened
-// and later; the port sends longer ones none the less, because not everybody who says so is a router.
+// Rule (RFC 1191, RFC 8201): the port reports what a router on the way says about the length of
+// packets, when the port is opened and later; the port sends longer ones none the less, because not
+// everybody who says so is a router.
 func TestPathMTU(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
 		t.Run(name, func(t *testing.T) {
@@ -281,8 +286,9 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// Rule: when a router says that a path is too narrow for FUNet's frames the path stays, as narrow as it can be, and the
-// message is reported: it may be forged. An interface that is too narrow has no path.
+// Rule: when a router says that a path is too narrow for FUNet's frames the path stays, as narrow
+// as it can be, and the message is reported: it may be forged. An interface that is too narrow has
+// no path.
 func TestNarrowPath(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	narrow(t, l, 1, 600, false)
@@ -292,7 +298,8 @@ func TestNarrowPath(t *testing.T) {
 	if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) || !strings.Contains(err.Error(), fmt.Sprintf("MTU is said to be 600 bytes, FUNet needs %d", arctic.MinMTU+28)) {
 		t.Errorf("Fault says %v", err)
 	}
-	// The peer answers, too: nobody has the port there. That may come at any time, also before the port is open, and hides nothing.
+	// The peer answers, too: nobody has the port there. That may come at any time, also before the
+	// port is open, and hides nothing.
 	short(a)
 	heard(t, a, "nobody has the UDP port there")
 	if err := a.Fault(1); err == nil || !strings.Contains(err.Error(), "MTU is said to be 600 bytes") || !strings.Contains(err.Error(), "nobody has the UDP port there") {
@@ -322,8 +329,8 @@ func heard(t *testing.T, p *Port, want string) {
 	}
 }
 
-// Rule: ICMP messages of a router or the peer are reported: that a filter prohibits it, that nobody is there, that FUNet does
-// not run there; and it is no reason to stop.
+// Rule: ICMP messages of a router or the peer are reported: that a filter prohibits it, that nobody
+// is there, that FUNet does not run there; and it is no reason to stop.
 func TestHeard(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
 		l := newLab(t, networks[name])
@@ -351,7 +358,8 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// Rule: errors name the process that has one of the ports, and an own address that this host does not have.
+// Rule: errors name the process that has one of the ports, and an own address that this host does
+// not have.
 func TestOpenRefusesDatagrams(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	u := datagrams(l, 0)
@@ -375,8 +383,9 @@ func TestOpenRefusesDatagrams(t *testing.T) {
 	open(t, l, 0, Config{UDP: u})
 }
 
-// Rule: a peer without route, or whose router does not answer, has no path, which is reported with its reason; frames to
-// it are counted and lost; when there is a way again they arrive, and the other peers are not concerned.
+// Rule: a peer without route, or whose router does not answer, has no path, which is reported with
+// its reason; frames to it are counted and lost; when there is a way again they arrive, and the
+// other peers are not concerned.
 func TestPathsComeAndGo(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,8 @@
 package afxdp
 
-// This file is a port whose frames have a VLAN tag (Config.VLAN; IEEE 802.1Q 9.3). The card does not know about the tag: Commit
-// writes it behind the addresses, where Reserve left room, and Receive takes it
-// out. The NIC program lets in no frame with another tag, or without one.
+// This file is a port whose frames have a VLAN tag (Config.VLAN; IEEE 802.1Q 9.3). The card does
+// not know about the tag: Commit writes it behind the addresses, where Reserve left room, and
+// Receive takes it out. The NIC program lets in no frame with another tag, or without one.
 
 import (
 	"encoding/binary"
@@ -36,7 +36,8 @@ func (c *Config) checkVLAN() error {
 	return nil
 }
 
-// wrapTag puts the tag into the frame of n bytes that starts at b[encap.Room]. The result is b[start:end].
+// wrapTag puts the tag into the frame of n bytes that starts at b[encap.Room]. The result is
+// b[start:end].
 func wrapTag(b []byte, n int, vlan uint16) (start, end int) {
 	start = encap.Room - TagSize
 	copy(b[start:start+addressesSize], b[encap.Room:])
@@ -59,8 +60,8 @@ func unwrapTags(frames [][]byte, vlan uint16) int {
 	return k
 }
 
-// strips reports whether the interface says that it takes tags out of frames and gives them to the kernel separately, where no
-// NIC program sees them. A veth says so and does not do it.
+// strips reports whether the interface says that it takes tags out of frames and gives them to the
+// kernel separately, where no NIC program sees them. A veth says so and does not do it.
 func strips(ifname, kind string) bool {
 	if kind == "veth" {
 		return false

@@ -19,8 +19,9 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule (port.Port): with a tag, too, every frame arrives whole, once, unchanged and in order, whatever its size, in both
-// modes, with and without jumbo frames and on several queues; frames are shorter by the tag.
+// Rule (port.Port): with a tag, too, every frame arrives whole, once, unchanged and in order,
+// whatever its size, in both modes, with and without jumbo frames and on several queues; frames are
+// shorter by the tag.
 func TestVLAN(t *testing.T) {
 	for _, c := range []struct {
 		mtu, queues int
@@ -97,7 +98,8 @@ func TestTagOnTheWire(t *testing.T) {
 	t.Fatal("the frame was not seen")
 }
 
-// Rule: frames of another VLAN, and those without, are not let in, whoever sends them, and are the kernel's.
+// Rule: frames of another VLAN, and those without, are not let in, whoever sends them, and are the
+// kernel's.
 func TestOtherVLAN(t *testing.T) {
 	for _, c := range [][2]uint16{{5, 6}, {5, 0}, {0, 5}} {
 		l := newLab(t, lab.Options{})

@@ -1,7 +1,7 @@
 package afxdp
 
-// This file has a port watch over its interface, and mends what it can: it attaches the NIC program anew,
-// or goes down the ladder of modes (modes.go) by a rung.
+// This file has a port watch over its interface, and mends what it can: it attaches the NIC program
+// anew, or goes down the ladder of modes (modes.go) by a rung.
 //
 //	zero-copy ──────────> native, copy ────────────> generic, copy
 //	           opened anew               attached anew
@@ -24,25 +24,27 @@ import (
 
 // Finding says what Watch found and did.
 type Finding struct {
-	// Said is a sentence for the log: the problem and what was done about it. "": there was no problem.
+	// Said is a sentence for the log: the problem and what was done about it. "": there was no
+	// problem.
 	Said string
 	// Mended: the problem should be solved.
 	Mended bool
-	// Reopen asks the owner to close the port and to open it with these modes in its Config: only other
-	// sockets can mend the problem. Nothing was changed.
+	// Reopen asks the owner to close the port and to open it with these modes in its Config: only
+	// other sockets can mend the problem. Nothing was changed.
 	Reopen bool
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode
 }
 
-// Watch compares what the interface counted with what the NIC program saw since the last call. It finds out when the
-// driver no longer runs the program, or the interface receives nothing because of it, and mends that or asks
-// the owner to. It also finds out when frames that the program hands to the socket of a queue do not arrive there, and when
-// a queue does not send. Call it about once a second with the time, from the first second on. It makes two
-// system calls of netlink, one of bpf(2) and one for each queue. When it attaches the program anew it takes as long as the
-// driver takes to reset its link, so do not call it on the card's thread. One goroutine at a time may call it, in the
-// network namespace of the interface, but not at the same time as Close. It needs no capability (Linux 5.19).
-// While the interface is gone it finds nothing.
+// Watch compares what the interface counted with what the NIC program saw since the last call. It
+// finds out when the driver no longer runs the program, or the interface receives nothing because
+// of it, and mends that or asks the owner to. It also finds out when frames that the program hands
+// to the socket of a queue do not arrive there, and when a queue does not send. Call it about once
+// a second with the time, from the first second on. It makes two system calls of netlink, one of
+// bpf(2) and one for each queue. When it attaches the program anew it takes as long as the driver
+// takes to reset its link, so do not call it on the card's thread. One goroutine at a time may call
+// it, in the network namespace of the interface, but not at the same time as Close. It needs no
+// capability (Linux 5.19). While the interface is gone it finds nothing.
 func (p *Port) Watch(now time.Time) Finding {
 	s, err := p.sample(now)
 	if err != nil {
@@ -88,7 +90,8 @@ func (p *Port) judge(s sample) Finding {
 		return Finding{Said: what + "; in generic mode FUNet has no part in that: see `funet doctor`, and the log of the kernel"}
 	case i.BindMode == xdp.BindZeroCopy && v == notRun && proven:
 		return Finding{Said: what + "; opening it anew", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindAuto}
-	case i.BindMode == xdp.BindZeroCopy && v == silent: // at once to where the driver does as without FUNet
+	// at once to where the driver does as without FUNet
+	case i.BindMode == xdp.BindZeroCopy && v == silent:
 		return Finding{Said: what + "; opening it anew in generic mode", Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
 	case i.BindMode == xdp.BindZeroCopy:
 		return Finding{Said: what + "; opening it anew without zero-copy", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindCopy}
@@ -103,16 +106,16 @@ func (p *Port) judge(s sample) Finding {
 	return Finding{Said: what + "; attached it anew in generic mode", Mended: true}
 }
 
-// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for the
-// caller of Watch.
+// Works reports whether the program saw frames at the last look and no queue is known to be wrong.
+// It is for the caller of Watch.
 func (p *Port) Works() bool {
 	w := &p.watcher
 	wrong := func(s QueueState) bool { return s.Receives == Lost || s.Sends == Stuck }
 	return w.proven && w.saw.at.Equal(w.last.at) && !slices.ContainsFunc(p.Queues(), wrong)
 }
 
-// attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The sockets stay. Callers
-// of Info do not wait for a driver that resets the link.
+// attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The
+// sockets stay. Callers of Info do not wait for a driver that resets the link.
 func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	if p.attach != nil {
 		if err := p.attach.Close(); err != nil {
@@ -142,8 +145,8 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 
 // sample reads the counters.
 func (p *Port) sample(now time.Time) (sample, error) {
-	// The program's counters come first: only the interface has counted frames that arrive in between, and the next
-	// sample has them in both.
+	// The program's counters come first: only the interface has counted frames that arrive in
+	// between, and the next sample has them in both.
 	c, redirected, err := p.nic.CountersByQueue()
 	if err != nil {
 		return sample{}, err
@@ -178,9 +181,9 @@ func (p *Port) sample(now time.Time) (sample, error) {
 	return s, nil
 }
 
-// held is how many descriptors have not left: those that the kernel has taken, and those that it does not take
-// although it has been told of them. That is at once in zero-copy mode, unless it asks to be told again, and in
-// copy mode when it was told since the last look, in vain.
+// held is how many descriptors have not left: those that the kernel has taken, and those that it
+// does not take although it has been told of them. That is at once in zero-copy mode, unless it
+// asks to be told again, and in copy mode when it was told since the last look, in vain.
 func (q *queue) held(zeroCopy bool) uint32 {
 	vain := q.vain.Load()
 	told := vain != q.vainBefore || zeroCopy && !q.tx.NeedWakeup()
@@ -189,7 +192,8 @@ func (q *queue) held(zeroCopy bool) uint32 {
 	if told {
 		from = q.tx.Submitted()
 	}
-	// Frames that were completed in between, or by a kernel that reports late what it took, are not held.
+	// Frames that were completed in between, or by a kernel that reports late what it took, are not
+	// held.
 	return uint32(max(0, int32(from-q.done.Filled())))
 }
 
@@ -202,8 +206,8 @@ func (p *Port) lane(first int) string {
 	return name
 }
 
-// neighbourHeard reports whether the kernel has heard from a neighbour behind the interface in the last
-// half minute (NUD_REACHABLE, see arp(7)).
+// neighbourHeard reports whether the kernel has heard from a neighbour behind the interface in the
+// last half minute (NUD_REACHABLE, see arp(7)).
 func neighbourHeard(ifindex int) bool {
 	all, err := netlink.NeighList(ifindex, 0)
 	if err != nil {

@@ -1,9 +1,9 @@
 package afxdp
 
 // This file decides, from counters and time alone, whether the interface of a port still works: for
-// FUNet and for the kernel, whose frames come through the same queues. One host alone cannot
-// prove that an interface works while nobody sends to it. It can tell five ways in which the interface does not work, two of
-// them for each queue.
+// FUNet and for the kernel, whose frames come through the same queues. One host alone cannot prove
+// that an interface works while nobody sends to it. It can tell five ways in which the interface
+// does not work, two of them for each queue.
 
 import "time"
 
@@ -19,8 +19,8 @@ type sample struct {
 	lanes   []lane
 }
 
-// lane holds the counters of one queue, or of all queues that the NIC program counts as one (bpf.CountedQueues).
-// They count from anywhere.
+// lane holds the counters of one queue, or of all queues that the NIC program counts as one
+// (bpf.CountedQueues). They count from anywhere.
 type lane struct {
 	redirected uint64 // frames that the program handed to the socket
 	arrived    uint64 // frames, or parts of them, that came to it, and that it dropped and counted
@@ -34,8 +34,8 @@ type verdict int
 const (
 	// sound: nothing is known to be wrong.
 	sound verdict = iota
-	// notRun: the interface counts frames, but the program sees none. A driver may forget the program
-	// when the link, the MTU or the rings change (vmxnet3).
+	// notRun: the interface counts frames, but the program sees none. A driver may forget the
+	// program when the link, the MTU or the rings change (vmxnet3).
 	notRun
 	// deaf: the interface cannot receive frames, because the queue has no buffers (igb, when its
 	// zero-copy queue found the fill ring empty).
@@ -43,8 +43,9 @@ const (
 	// silent: a neighbour was heard a moment before the program was attached; since then the kernel
 	// sends and nothing comes back.
 	silent
-	// lost: the program handed frames to the socket of a queue and none came there: the kernel refused the
-	// redirect, because the frame's device or queue is not the socket's (that of a device below it).
+	// lost: the program handed frames to the socket of a queue and none came there: the kernel
+	// refused the redirect, because the frame's device or queue is not the socket's (that of a
+	// device below it).
 	lost
 	// stuck: the kernel has frames to send on a queue and sends none.
 	stuck
@@ -56,7 +57,8 @@ func (v verdict) String() string {
 }
 
 const (
-	// settle is how long frames may be counted late: drivers read a NIC's counters every two seconds.
+	// settle is how long frames may be counted late: drivers read a NIC's counters every two
+	// seconds.
 	settle = 3 * time.Second
 	// unseen is for how long, after that, frames must come without the program seeing one, and
 	// enough how many they must be: some NICs count a few that they keep to themselves.
@@ -69,10 +71,12 @@ const (
 	// unanswered is how many frames the kernel must have sent in that time; those of a TCP
 	// connection that waits are five in six seconds (RFC 6298).
 	unanswered = 4
-	// gap between two samples is too long to conclude anything: nobody looked, or the interface was down.
+	// gap between two samples is too long to conclude anything: nobody looked, or the interface was
+	// down.
 	gap = 5 * time.Second
-	// stalled is for how long nothing of what is to be sent may leave. Flow control may stop a link for less, and
-	// the kernel resets a queue of a driver that has stopped after five seconds (dev_watchdog).
+	// stalled is for how long nothing of what is to be sent may leave. Flow control may stop a link
+	// for less, and the kernel resets a queue of a driver that has stopped after five seconds
+	// (dev_watchdog).
 	stalled = 6 * time.Second
 	// firstTime is how long after it began a silence can be the port's fault.
 	firstTime = 2 * time.Minute
@@ -142,7 +146,8 @@ func (w *watcher) look(s sample) verdict {
 		w.reset = !w.began.at.IsZero() // perhaps
 		w.began.at = time.Time{}
 	}
-	if w.began.at.IsZero() || s.rx < w.last.rx || s.missed < w.last.missed || s.tx < w.last.tx { // the driver began to count anew
+	// the driver began to count anew
+	if w.began.at.IsZero() || s.rx < w.last.rx || s.missed < w.last.missed || s.tx < w.last.tx {
 		w.began, w.last, w.saw, w.heard, w.still = s, s, s, s, sample{}
 		w.lanes = make([]watchedLane, len(s.lanes))
 		for i, now := range s.lanes {
@@ -178,11 +183,12 @@ func (w *watcher) look(s sample) verdict {
 	return w.lookAtLanes(s)
 }
 
-// unanswered is how many frames the kernel sent since something was heard: those that the interface counted
-// without those that the port sent, which some drivers leave out, so that they may be more.
+// unanswered is how many frames the kernel sent since something was heard: those that the interface
+// counted without those that the port sent, which some drivers leave out, so that they may be more.
 func (w *watcher) unanswered() int64 {
 	return int64(w.last.tx-w.heard.tx) - int64(w.last.sent-w.heard.sent)
 }
 
-// again forgets what was, because the program was attached anew. Whether a neighbour was heard before holds on.
+// again forgets what was, because the program was attached anew. Whether a neighbour was heard
+// before holds on.
 func (w *watcher) again() { *w = watcher{heardBefore: w.heardBefore} }

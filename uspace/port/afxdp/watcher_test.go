@@ -24,8 +24,8 @@ type second struct {
 	unwatched            int // seconds before it in which nobody looked
 }
 
-// tell has a watcher look once a second, times over, and returns the first verdict that is not sound and in which
-// second it was.
+// tell has a watcher look once a second, times over, and returns the first verdict that is not
+// sound and in which second it was.
 func tell(w *watcher, story ...second) (v verdict, at int) {
 	s := sample{at: time.Unix(1000, 0), carrier: true}
 	w.look(s)
@@ -52,8 +52,8 @@ func then(parts ...[]second) (story []second) {
 	return story
 }
 
-// Rule: a program that sees nothing of what the interface receives is not run; an interface that loses
-// everything is deaf; one that hears nothing, where a neighbour was before and the kernel
+// Rule: a program that sees nothing of what the interface receives is not run; an interface that
+// loses everything is deaf; one that hears nothing, where a neighbour was before and the kernel
 // sends, is silent. Each is found within ten seconds of traffic, and what only looks like it is
 // not.
 func TestWatcher(t *testing.T) {
@@ -94,8 +94,8 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// Rule: an interface whose program sees every frame is never judged, whatever the traffic, however late (up to two
-// seconds) the driver counts, and when it begins to count anew.
+// Rule: an interface whose program sees every frame is never judged, whatever the traffic, however
+// late (up to two seconds) the driver counts, and when it begins to count anew.
 func TestWatcherOfSoundInterfaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &watcher{heardBefore: rapid.Bool().Draw(t, "heard before")}
@@ -154,9 +154,9 @@ func behindBack(t *testing.T, l *lab.Lab, host int) {
 	}
 }
 
-// Rule: a native program that is not run any more is found by the counters and attached anew, with the same
-// sockets; when it sees nothing then either, generic mode takes its place; and frames pass each
-// time. Meanwhile the kernel has every frame.
+// Rule: a native program that is not run any more is found by the counters and attached anew, with
+// the same sockets; when it sees nothing then either, generic mode takes its place; and frames pass
+// each time. Meanwhile the kernel has every frame.
 func TestWatchAttachesAnew(t *testing.T) {
 	l := newLab(t, lab.Options{})
 	a, b := open(t, l, 0, Config{Attach: xdp.AttachNative}), open(t, l, 1, Config{Attach: xdp.AttachNative})
@@ -226,8 +226,8 @@ func TestWatchAttachesAnew(t *testing.T) {
 	}
 }
 
-// Rule: what cannot be mended with the sockets that a port has, its owner is asked to: a zero-copy port
-// that worked is opened as it was, one that never did a rung lower, and one that has taken the
+// Rule: what cannot be mended with the sockets that a port has, its owner is asked to: a zero-copy
+// port that worked is opened as it was, one that never did a rung lower, and one that has taken the
 // network from the kernel at once in generic mode, with the modes to open it with.
 func TestWatchAsksToReopen(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -1,15 +1,16 @@
 package encap
 
-// This file is the Internet checksum (RFC 1071). Sums are of 16-bit words as they lie in memory, read
-// little-endian: the ones' complement sum is the same in either byte order (section 2, B), and so is stored
-// as it is read.
+// This file is the Internet checksum (RFC 1071). Sums are of 16-bit words as they lie in memory,
+// read little-endian: the ones' complement sum is the same in either byte order (section 2, B), and
+// so is stored as it is read.
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// sum adds the words of b to a sum that is not folded. An odd last byte counts as if a zero followed.
+// sum adds the words of b to a sum that is not folded. An odd last byte counts as if a zero
+// followed.
 func sum(s uint64, b []byte) uint64 {
 	var carry uint64
 	for len(b) >= 32 {

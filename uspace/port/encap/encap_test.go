@@ -52,9 +52,10 @@ func frame(n int, level arctic.Level, fill byte) []byte {
 	return b
 }
 
-// Rule: a wrapped frame is a datagram that others understand: Ethernet (with a VLAN tag), IP with correct lengths and
-// header checksum and without fragmentation, UDP with a correct checksum that is never 0, and the frame behind its
-// EtherType as payload; and unwrapped it is the frame again, of the right card.
+// Rule: a wrapped frame is a datagram that others understand: Ethernet (with a VLAN tag), IP with
+// correct lengths and header checksum and without fragmentation, UDP with a correct checksum that
+// is never 0, and the frame behind its EtherType as payload; and unwrapped it is the frame again,
+// of the right card.
 func TestWrapAndUnwrap(t *testing.T) {
 	for family, hosts := range families {
 		rapid.Check(t, func(t *rapid.T) {
@@ -141,7 +142,8 @@ func checkDatagram(t *rapid.T, family string, b []byte, vlan uint16, payload []b
 	}
 }
 
-// Rule (RFC 768): a checksum that comes out as 0 is sent as 0xffff, which is the same; and it is taken.
+// Rule (RFC 768): a checksum that comes out as 0 is sent as 0xffff, which is the same; and it is
+// taken.
 func TestChecksumZero(t *testing.T) {
 	for family, hosts := range families {
 		p := path(t, hosts, 0, 1500)
@@ -165,7 +167,8 @@ func TestChecksumZero(t *testing.T) {
 	}
 }
 
-// Rule: frames of one series of sequence numbers have one source port; series are spread over the ports.
+// Rule: frames of one series of sequence numbers have one source port; series are spread over the
+// ports.
 func TestSourcePorts(t *testing.T) {
 	p := path(t, families["IPv4"], 0, 1500)
 	ports := map[uint16]int{}
@@ -200,8 +203,8 @@ func TestSourcePorts(t *testing.T) {
 	}
 }
 
-// Rule: a frame of a card that did not come from that card's address gets the source address of nobody, which no
-// card has; whatever it says.
+// Rule: a frame of a card that did not come from that card's address gets the source address of
+// nobody, which no card has; whatever it says.
 func TestStrangers(t *testing.T) {
 	for family, hosts := range families {
 		other := hosts[0].Next()
@@ -235,9 +238,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Rule: every bit of a datagram behind the Ethernet header counts: with one flipped it is dropped, is a frame of
-// nobody, or differs in nothing that anybody reads. The header checksum of IPv4 is the NIC program's to check, so
-// flips in that header are only harmless here.
+// Rule: every bit of a datagram behind the Ethernet header counts: with one flipped it is dropped,
+// is a frame of nobody, or differs in nothing that anybody reads. The header checksum of IPv4 is
+// the NIC program's to check, so flips in that header are only harmless here.
 func TestDamage(t *testing.T) {
 	for family, hosts := range families {
 		table := NewTable(DefaultPort, []Entry{{Peer{1, hosts[0]}, nil}})
@@ -368,8 +371,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// FuzzUnwrap: any bytes are taken or dropped; a frame lies within them, ends with a datagram, and has a source
-// that is a peer's or nobody's.
+// FuzzUnwrap: any bytes are taken or dropped; a frame lies within them, ends with a datagram, and
+// has a source that is a peer's or nobody's.
 func FuzzUnwrap(f *testing.F) {
 	for _, hosts := range families {
 		for _, vlan := range []uint16{0, 5} {

@@ -1,7 +1,7 @@
 package encap
 
-// This file is the table of a card's paths. A frame finds its path by the made-up Ethernet address on the way out,
-// by the IP address on the way in.
+// This file is the table of a card's paths. A frame finds its path by the made-up Ethernet address
+// on the way out, by the IP address on the way in.
 
 import (
 	"encoding/binary"
@@ -16,11 +16,12 @@ type Peer struct {
 	Address netip.Addr
 }
 
-// Address returns the Ethernet address that stands for a card: locally administered, unicast (IEEE 802-2014
-// section 8.4), and never seen on a wire.
+// Address returns the Ethernet address that stands for a card: locally administered, unicast (IEEE
+// 802-2014 section 8.4), and never seen on a wire.
 func Address(card uint16) [6]byte { return [6]byte{0x02, 'F', 'U', 0xfe, byte(card >> 8), byte(card)} }
 
-// Nobody is the source address of frames that did not come from where their card is. It is no card's.
+// Nobody is the source address of frames that did not come from where their card is. It is no
+// card's.
 var Nobody = [6]byte{}
 
 // Table is the paths of a card. The zero value has no peers. It is immutable.
@@ -69,10 +70,10 @@ func (t *Table) ToCard(card uint16) *Path {
 	return t.peers[card].path
 }
 
-// Unwrap returns the frame within a datagram, which it changes in front of the frame. It accepts any
-// bytes. Anything but an intact datagram for the port is dropped: lengths that contradict each other, options,
-// fragments, a wrong UDP checksum, or none over IPv6. The NIC program has already checked the header
-// checksum of IPv4.
+// Unwrap returns the frame within a datagram, which it changes in front of the frame. It accepts
+// any bytes. Anything but an intact datagram for the port is dropped: lengths that contradict each
+// other, options, fragments, a wrong UDP checksum, or none over IPv6. The NIC program has already
+// checked the header checksum of IPv4.
 func (t *Table) Unwrap(b []byte) (frame []byte, ok bool) {
 	if len(b) < ethernetSize {
 		return nil, false

@@ -48,8 +48,8 @@ func (h *host) consistent() error {
 	return nil
 }
 
-// Rule: whatever comes, in whoever's name, the station stays consistent and bounded; and afterwards two
-// honest hosts still find each other.
+// Rule: whatever comes, in whoever's name, the station stays consistent and bounded; and afterwards
+// two honest hosts still find each other.
 func TestAnythingFromAnybody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSegment(t, rapid.Uint64().Draw(t, "seed"))

@@ -1,7 +1,7 @@
 package hello
 
-// This file asks questions: peers by turns, hosts that may be new, owners of numbers that another host
-// claims, and cards that somebody asks about.
+// This file asks questions: peers by turns, hosts that may be new, owners of numbers that another
+// host claims, and cards that somebody asks about.
 
 import "errors"
 
@@ -63,7 +63,8 @@ type Reply struct {
 	Tries     int    // that were sent
 }
 
-// ask sends a question. It returns nil when too many questions of the purpose wait, or one to the same address.
+// ask sends a question. It returns nil when too many questions of the purpose wait, or one to the
+// same address.
 func (s *Station) ask(now int64, why purpose, port, queue int, to [6]byte, card uint16) *question {
 	q := s.open(why, port, queue, to, card)
 	if q != nil {
@@ -224,8 +225,8 @@ func (s *Station) count(trip int64) {
 	s.n.RoundTrip += uint64(max(trip, 0))
 }
 
-// Ask asks the card that is expected at an address behind a port, for somebody who waits. A step calls done
-// within a second. Errors: ErrBusy.
+// Ask asks the card that is expected at an address behind a port, for somebody who waits. A step
+// calls done within a second. Errors: ErrBusy.
 func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Reply)) error {
 	q := s.ask(now, asked, port, 0, to, card)
 	if q == nil {
@@ -256,7 +257,8 @@ func (s *Station) takeTurn(now int64) (next int64) {
 		s.turn++
 	}
 	if !p.gone {
-		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card) // unless the questions to silent peers take all room
+		// unless the questions to silent peers take all room
+		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card)
 	}
 	gap := second / turnsPerSecond
 	if len(s.fresh) == 0 {

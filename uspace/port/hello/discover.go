@@ -3,9 +3,9 @@ package hello
 // This file is discovery: the card's own announcements, and what follows from others'.
 
 const (
-	// soon are the times between the first announcements after the start, and often is the time between later ones while there
-	// are few peers. Each time is shortened or lengthened by up to a quarter, at random. All cards of a segment together make
-	// about allAnnouncements a second.
+	// soon are the times between the first announcements after the start, and often is the time
+	// between later ones while there are few peers. Each time is shortened or lengthened by up to a
+	// quarter, at random. All cards of a segment together make about allAnnouncements a second.
 	often            = 2 * second
 	allAnnouncements = 100
 )
@@ -50,8 +50,8 @@ func (s *Station) Leave() {
 	}
 }
 
-// meet takes note of a card that has said something unasked. Nothing is believed, but that card, or the known owner of its
-// number, may be asked.
+// meet takes note of a card that has said something unasked. Nothing is believed, but that card, or
+// the known owner of its number, may be asked.
 func (s *Station) meet(now int64, port int, v view) {
 	if !v.isCard() || !s.judge(now, port, v) {
 		return
@@ -66,7 +66,8 @@ func (s *Station) meet(now int64, port int, v view) {
 			s.ask(now, newcomer, port, 0, from, card)
 		}
 	case p == nil || p.Address == from:
-	case p.Incarnation != 0 && p.Incarnation == v.incarnation(): // the same card by another of its interfaces
+	// the same card by another of its interfaces
+	case p.Incarnation != 0 && p.Incarnation == v.incarnation():
 	case !s.asks(owner, p.Address) && s.mayCause(now, owner, from, p):
 		if q := s.askLater(now+s.spread(), owner, p.Port, p.Address, card); q != nil {
 			q.rival.address, q.rival.port, q.rival.said = from, port, v.said()
@@ -74,7 +75,8 @@ func (s *Station) meet(now int64, port int, v view) {
 	}
 }
 
-// leaving takes a goodbye. It asks the peer, because anybody may have said goodbye in the peer's name.
+// leaving takes a goodbye. It asks the peer, because anybody may have said goodbye in the peer's
+// name.
 func (s *Station) leaving(now int64, port int, v view) {
 	p := s.byCard[v.card()]
 	if v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port && !s.asks(parted, p.Address) && s.mayCause(now, parted, p.Address, p) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Rule: cards of one cluster find each other within seconds, also where a third of the frames is lost, and the news
-// say each once.
+// Rule: cards of one cluster find each other within seconds, also where a third of the frames is
+// lost, and the news say each once.
 func TestDiscovery(t *testing.T) {
 	for seed := range uint64(50) {
 		s := newSegment(t, seed)
@@ -50,7 +50,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// Rule: a station that does not discover neither announces itself nor finds or is found by anybody, and answers.
+// Rule: a station that does not discover neither announces itself nor finds or is found by anybody,
+// and answers.
 func TestWithoutDiscovery(t *testing.T) {
 	s := newSegment(t, 1)
 	a, b := s.add(0, 1, nil), s.add(1, 2, func(c *Config) { c.Discover = false })
@@ -69,8 +70,8 @@ func TestWithoutDiscovery(t *testing.T) {
 	}
 }
 
-// Rule: a peer that falls silent stays; one that says goodbye and is silent is gone, and one in whose name another
-// says it stays.
+// Rule: a peer that falls silent stays; one that says goodbye and is silent is gone, and one in
+// whose name another says it stays.
 func TestGoodbye(t *testing.T) {
 	s := newSegment(t, 2)
 	a, b := s.add(0, 1, nil), s.add(1, 2, nil)
@@ -97,8 +98,8 @@ func TestGoodbye(t *testing.T) {
 	}
 }
 
-// Rule: a number passes on to another host when its owner does not answer any more, and not before: then both are
-// named, once.
+// Rule: a number passes on to another host when its owner does not answer any more, and not before:
+// then both are named, once.
 func TestNumberPassesOn(t *testing.T) {
 	s := newSegment(t, 3)
 	a, b := s.add(0, 1, nil), s.add(1, 2, nil)
@@ -127,7 +128,8 @@ func TestNumberPassesOn(t *testing.T) {
 	}
 }
 
-// Rule: a host that was heard never replaces one that was listed; that it claims the number is named.
+// Rule: a host that was heard never replaces one that was listed; that it claims the number is
+// named.
 func TestListedPeersStay(t *testing.T) {
 	s := newSegment(t, 4)
 	a := s.add(0, 1, nil)

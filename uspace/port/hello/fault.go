@@ -20,17 +20,20 @@ type FaultKind uint8
 
 // The kinds.
 const (
-	// SameCard: two hosts have the same card number: this host and the one at Address, or those at Owner and Address.
+	// SameCard: two hosts have the same card number: this host and the one at Address, or those at
+	// Owner and Address.
 	SameCard FaultKind = iota + 1
 	// OtherVersion: the host at Address has another version of frames.
 	OtherVersion
 	// OtherCluster: the host at Address is of another cluster.
 	OtherCluster
-	// OtherFrames: the longest frames of the host at Address are longer or shorter, so those of one do not arrive at the other.
+	// OtherFrames: the longest frames of the host at Address are longer or shorter, so those of one
+	// do not arrive at the other.
 	OtherFrames
 	// WrongCard: the host that is listed as Card, at Owner, says that it is another.
 	WrongCard
-	// Elsewhere: the host at Address says that it is Card, which is listed at Owner, where nobody answers.
+	// Elsewhere: the host at Address says that it is Card, which is listed at Owner, where nobody
+	// answers.
 	Elsewhere
 )
 
@@ -86,8 +89,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault %d of %s", f.Kind, who)
 }
 
-// judge looks for faults in what a card says, and reports whether it is a card of the same cluster that this card can
-// talk to.
+// judge looks for faults in what a card says, and reports whether it is a card of the same cluster
+// that this card can talk to.
 func (s *Station) judge(now int64, port int, v view) (ours bool) {
 	if !v.isCard() {
 		return false
@@ -124,7 +127,8 @@ func (s *Station) fault(now int64, kind FaultKind, port int, v view, card uint16
 		f.Last = now // without making the words, which costs time
 		return
 	}
-	if s.room(now) == nil { // checked before the words are made: a flood would make them for nothing
+	// checked before the words are made: a flood would make them for nothing
+	if s.room(now) == nil {
 		s.n.Crowded++
 		return
 	}
@@ -191,8 +195,9 @@ func (s *Station) Faults(now int64) (all []Fault) {
 	return all
 }
 
-// TakeFaults returns the faults that it has not returned before, each once while it lasts: mostFaults at first, and then
-// one each tellFault, so that a host that changes its words all the time does not fill a log.
+// TakeFaults returns the faults that it has not returned before, each once while it lasts:
+// mostFaults at first, and then one each tellFault, so that a host that changes its words all the
+// time does not fill a log.
 func (s *Station) TakeFaults(now int64) (all []Fault) {
 	for i := range s.faults[:s.nFaults] {
 		f := &s.faults[i]

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Rule: other clusters, other versions and other lengths of frames are named, once, and are no peers.
+// Rule: other clusters, other versions and other lengths of frames are named, once, and are no
+// peers.
 func TestFaults(t *testing.T) {
 	s := newSegment(t, 5)
 	a := s.add(0, 1, nil)

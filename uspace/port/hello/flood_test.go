@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Rule: a flood of forged announcements, of other numbers, clusters and versions, makes nobody a peer, and is
-// named within bounds; questions to those that do not exist are bounded, and peers stay.
+// Rule: a flood of forged announcements, of other numbers, clusters and versions, makes nobody a
+// peer, and is named within bounds; questions to those that do not exist are bounded, and peers
+// stay.
 func TestForgedAnnouncements(t *testing.T) {
 	s := newSegment(t, 6)
 	a, b := s.add(0, 1, nil), s.add(1, 2, nil)
@@ -46,8 +47,8 @@ func TestForgedAnnouncements(t *testing.T) {
 	s.run(20*second, func() bool { return a.knows(2, c) })
 }
 
-// Rule: of a flood of questions few are answered, none with more bytes than it has, and a peer gets its answers all
-// the while; one stranger takes no other's.
+// Rule: of a flood of questions few are answered, none with more bytes than it has, and a peer gets
+// its answers all the while; one stranger takes no other's.
 func TestForgedQuestions(t *testing.T) {
 	s := newSegment(t, 7)
 	a, b := s.add(0, 1, nil), s.add(1, 2, nil)
@@ -114,7 +115,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// Rule: what finds no room is not put into words either: a flood of strangers makes the station allocate nothing.
+// Rule: what finds no room is not put into words either: a flood of strangers makes the station
+// allocate nothing.
 func TestFloodAllocatesNothing(t *testing.T) {
 	s := newSegment(t, 12)
 	a := s.add(0, 1, nil)

@@ -15,7 +15,8 @@ import (
 const (
 	// Version stands where other frames have their version (bpf.VersionHello).
 	Version = 255
-	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can use has room for it.
+	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can
+	// use has room for it.
 	Size = 120
 	// MaxName is the longest name of a cluster or host in bytes. Longer ones are cut.
 	MaxName = 32
@@ -75,8 +76,8 @@ type Message struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Put composes the hello in b, which has at least Size bytes, and returns its length. Names are cut to
-// MaxName bytes.
+// Put composes the hello in b, which has at least Size bytes, and returns its length. Names are cut
+// to MaxName bytes.
 func (m *Message) Put(b []byte, to, from [6]byte) int {
 	b = b[:Size]
 	clear(b)
@@ -169,7 +170,8 @@ func (v view) said() Said {
 		Frames: v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}
 }
 
-// printable makes a stranger's name safe to print: all but ASCII letters, digits and marks becomes a question mark.
+// printable makes a stranger's name safe to print: all but ASCII letters, digits and marks becomes
+// a question mark.
 func printable(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == utf8.RuneError {
@@ -179,8 +181,8 @@ func printable(b []byte) string {
 	}, string(b))
 }
 
-// Parse reads a hello for a caller without a Station, such as package ctl/doctor/probe. Any bytes may be given. In names all
-// but ASCII letters, digits and marks is replaced. Errors: ErrMessage.
+// Parse reads a hello for a caller without a Station, such as package ctl/doctor/probe. Any bytes
+// may be given. In names all but ASCII letters, digits and marks is replaced. Errors: ErrMessage.
 func Parse(frame []byte) (m Message, from [6]byte, err error) {
 	v, ok := check(frame)
 	if !ok {

@@ -83,7 +83,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Any bytes are a hello or none; what is one is composed to the same bytes, but for what is not read.
+// Any bytes are a hello or none; what is one is composed to the same bytes, but for what is not
+// read.
 func FuzzParse(f *testing.F) {
 	b := make([]byte, Size)
 	(&Message{Kind: Answer, Said: Said{Card: 7, Cluster: "c", Host: "h", IsCard: true}}).Put(b, broadcast, [6]byte{2})

@@ -11,8 +11,8 @@ type Peer struct {
 	Port    int
 	Address [6]byte
 	Found   bool // by discovery; otherwise it was set (SetPeer)
-	// Heard is the time of its last answer; Never: there was none. RoundTrip is that answer's, in nanoseconds. Silent
-	// counts the questions without an answer since then.
+	// Heard is the time of its last answer; Never: there was none. RoundTrip is that answer's, in
+	// nanoseconds. Silent counts the questions without an answer since then.
 	Heard, RoundTrip int64
 	Silent           int
 	Incarnation      uint32 // of its last answer; 0: none yet
@@ -27,10 +27,11 @@ type peer struct {
 	answers bucket
 	// questions bounds those that others cause (cause.go).
 	questions bucket
-	at        int   // in order
-	beside    *peer // another peer at the same place: at most one of them is found, the others are listed
-	gone      bool
-	new       bool // among the news
+	at        int // in order
+	// another peer at the same place: at most one of them is found, the others are listed
+	beside *peer
+	gone   bool
+	new    bool // among the news
 }
 
 // place is the way to a peer.
@@ -166,8 +167,8 @@ func (s *Station) tell(p *peer) {
 // News reports whether TakeNews, TakeFaults or TakeQueueNews has something.
 func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
 
-// TakeNews returns at most the given number of changes of peers that were found, in the order in which they happened: peers
-// that were added or moved, and those that are gone.
+// TakeNews returns at most the given number of changes of peers that were found, in the order in
+// which they happened: peers that were added or moved, and those that are gone.
 func (s *Station) TakeNews(most int) (all []Change) {
 	n := min(most, len(s.news))
 	for _, p := range s.news[:n] {
@@ -184,8 +185,8 @@ type Change struct {
 	Gone bool
 }
 
-// Peers returns at most the given number of peers, in no order but that silent ones come first. It looks at no more
-// than look of them.
+// Peers returns at most the given number of peers, in no order but that silent ones come first. It
+// looks at no more than look of them.
 func (s *Station) Peers(most, look int) (all []Peer) {
 	some := s.order[:min(look, len(s.order))]
 	for _, silent := range []bool{true, false} {
@@ -198,7 +199,8 @@ func (s *Station) Peers(most, look int) (all []Peer) {
 	return all
 }
 
-// Known returns how many peers there are, and how many of them did not answer when they were last asked.
+// Known returns how many peers there are, and how many of them did not answer when they were last
+// asked.
 func (s *Station) Known() (peers, silent int) { return len(s.order), s.silent }
 
 // Peer returns a peer.

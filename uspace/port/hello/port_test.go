@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Rule: frames that are no hellos pass in their order, hellos among them are kept, and what is too much or too short
-// is dropped.
+// Rule: frames that are no hellos pass in their order, hellos among them are kept, and what is too
+// much or too short is dropped.
 func TestSift(t *testing.T) {
 	var in [][]byte
 	other, short := make([]byte, 80), make([]byte, 40)

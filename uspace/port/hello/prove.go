@@ -1,15 +1,17 @@
 package hello
 
-// This file proves the transmit queues of a port. When the port has been opened, questions leave on each queue, to a peer that
-// answers. Where frames travel in datagrams the questions take different ways (source ports), so that they reach the peer, and
-// its answers this host, on many queues. An answer proves the queue that its question left on. A queue is left out when no
-// question on it is answered, while questions on others are: frames then leave on the others. Now and then a question still
-// leaves on that queue, and the first answer takes the queue in again. The frames that arrive prove the receive queues
-// (package afxdp): only the NIC knows to which of them it steers frames.
+// This file proves the transmit queues of a port. When the port has been opened, questions leave on
+// each queue, to a peer that answers. Where frames travel in datagrams the questions take different
+// ways (source ports), so that they reach the peer, and its answers this host, on many queues. An
+// answer proves the queue that its question left on. A queue is left out when no question on it is
+// answered, while questions on others are: frames then leave on the others. Now and then a question
+// still leaves on that queue, and the first answer takes the queue in again. The frames that arrive
+// prove the receive queues (package afxdp): only the NIC knows to which of them it steers frames.
 
 const (
-	// proofRounds is how many questions leave on each queue, each with its tries. proofGap is the time between two: long enough
-	// for the peer to answer all of them, also if this card is a stranger to it.
+	// proofRounds is how many questions leave on each queue, each with its tries. proofGap is the
+	// time between two: long enough for the peer to answer all of them, also if this card is a
+	// stranger to it.
 	proofRounds = 4
 	proofGap    = second / 25
 	// retryGap is the time between two questions on queues that were left out.
@@ -41,8 +43,8 @@ type QueueNews struct {
 	Asked       int // questions without an answer, if the queue was left out
 }
 
-// Prove has the queues of a port proven, as soon as there is a peer that answers. Whoever opens the port calls it: the port
-// may have other queues than before.
+// Prove has the queues of a port proven, as soon as there is a peer that answers. Whoever opens the
+// port calls it: the port may have other queues than before.
 func (s *Station) Prove(port int) {
 	p := &s.proofs[port]
 	*p = proof{peer: p.peer, rounds: proofRounds, turn: p.turn}
@@ -143,7 +145,8 @@ func (s *Station) unproven(q *question) {
 	s.judgeQueues(q.port)
 }
 
-// judgeQueues leaves out the queues that were not proven, when all questions of the proof have ended.
+// judgeQueues leaves out the queues that were not proven, when all questions of the proof have
+// ended.
 func (s *Station) judgeQueues(port int) {
 	p := &s.proofs[port]
 	if p.under--; p.under > 0 || p.rounds > 0 || p.judged {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// forger is somebody who answers every question at once, at addresses that begin with 2, 9, as whatever card is asked
-// for.
+// forger is somebody who answers every question at once, at addresses that begin with 2, 9, as
+// whatever card is asked for.
 func (s *segment) forger(of string) {
 	s.see = func(b []byte) {
 		m, from, err := Parse(b)
@@ -31,8 +31,8 @@ func (s *segment) say(kind Kind, card uint16, from, to [6]byte) {
 	s.flying = append(s.flying, flying{s.now, b, nil})
 }
 
-// Rule: hosts that nobody knows cause newcomersPerSecond questions, however quickly they answer, and one of them a
-// tenth of that.
+// Rule: hosts that nobody knows cause newcomersPerSecond questions, however quickly they answer,
+// and one of them a tenth of that.
 func TestNewcomersAreAskedAtABoundedRate(t *testing.T) {
 	for name, addresses := range map[string]int{"one address": 1, "many addresses": 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestNewcomersAreAskedAtABoundedRate(t *testing.T) {
 	}
 }
 
-// Rule: whoever claims another's number, however often, does not get it while its owner answers: the claims do not
-// use up what the owner answers.
+// Rule: whoever claims another's number, however often, does not get it while its owner answers:
+// the claims do not use up what the owner answers.
 func TestClaimsDoNotSilenceTheOwner(t *testing.T) {
 	for name, addresses := range map[string]int{"one address": 1, "many addresses": 5000} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,8 @@ func TestForgedGoodbyesDoNotSilenceAPeer(t *testing.T) {
 	}
 }
 
-// Rule: goodbyes and claims about many peers together cause no more questions than their purposes have.
+// Rule: goodbyes and claims about many peers together cause no more questions than their purposes
+// have.
 func TestManyPeersAreAskedAtABoundedRate(t *testing.T) {
 	for kind, most := range map[Kind]int{Goodbye: partedPerSecond, Announcement: claimsPerSecond} {
 		s := newSegment(t, 23)
@@ -153,8 +154,8 @@ func TestManyPeersAreAskedAtABoundedRate(t *testing.T) {
 	}
 }
 
-// Rule: in a large cluster the cards together ask the owner of a number that somebody else claims no faster than it
-// answers: each of them less often, and not at the same time.
+// Rule: in a large cluster the cards together ask the owner of a number that somebody else claims
+// no faster than it answers: each of them less often, and not at the same time.
 func TestOwnersOfLargeClustersAreAskedInTurn(t *testing.T) {
 	const others, stations = 2000, 40
 	s := newSegment(t, 24)
@@ -184,7 +185,8 @@ func TestOwnersOfLargeClustersAreAskedInTurn(t *testing.T) {
 		s.say(Announcement, 1, [6]byte{2, 7}, broadcast)
 		s.run(10*millisecond, nil)
 	}
-	// Each station has the share that it would have among as many stations as it has peers, and one question at once.
+	// Each station has the share that it would have among as many stations as it has peers, and one
+	// question at once.
 	if most := stations * (seconds*questionedPerSecond/others + 1); len(asked) > most || len(asked) < stations {
 		t.Errorf("%d questions in %d s, at most %d", len(asked), seconds, most)
 	}
@@ -226,8 +228,8 @@ func TestNewcomersTakeNoTurns(t *testing.T) {
 	}
 }
 
-// Rule: of two cards that say to be at one address the one that was found last stays, also if it has another number
-// than before, unless one is listed there.
+// Rule: of two cards that say to be at one address the one that was found last stays, also if it
+// has another number than before, unless one is listed there.
 func TestOneCardAtAnAddress(t *testing.T) {
 	s := newSegment(t, 26)
 	a := s.add(0, 1, nil)
@@ -243,7 +245,8 @@ func TestOneCardAtAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Two are listed at the address: neither they nor the order in which they were listed gives way.
+	// Two are listed at the address: neither they nor the order in which they were listed gives
+	// way.
 	a.SetPeer(30, 0, at)
 	a.SetPeer(31, 0, at)
 	a.RemovePeer(30)

@@ -49,7 +49,8 @@ type host struct {
 	in       [][]byte
 	reserved [1514]byte
 	off      bool
-	// queues is how many it has; dead are those on which frames are lost, and out those that are left out.
+	// queues is how many it has; dead are those on which frames are lost, and out those that are
+	// left out.
 	queues    int
 	dead, out map[int]bool
 	answers   [mostQueues]int

@@ -12,7 +12,8 @@ const Never = math.MaxInt64
 
 const (
 	second = int64(1e9)
-	// turnsPerSecond bounds the questions by turns; period is how often a peer has its turn, where there are few.
+	// turnsPerSecond bounds the questions by turns; period is how often a peer has its turn, where
+	// there are few.
 	turnsPerSecond = 20
 	period         = 4 * second
 )
@@ -21,18 +22,20 @@ const (
 type Config struct {
 	// Self describes the station itself. New sets IsCard and Discovers.
 	Self Said
-	// Discover announces the station on its ports, and finds others that announce themselves with the same name of a
-	// cluster, which must not be empty.
+	// Discover announces the station on its ports, and finds others that announce themselves with
+	// the same name of a cluster, which must not be empty.
 	Discover bool
-	// Ports are the card's ports, by the engine's numbers, and Addresses the card's Ethernet addresses on them.
+	// Ports are the card's ports, by the engine's numbers, and Addresses the card's Ethernet
+	// addresses on them.
 	Ports     []*Port
 	Addresses [][6]byte
-	// Seed makes the nonces, which nobody can guess if it is secret, and the times of announcements.
+	// Seed makes the nonces, which nobody can guess if it is secret, and the times of
+	// announcements.
 	Seed [32]byte
 }
 
-// Station says hello for a card. All its methods are for the goroutine of the card's ports; times are in nanoseconds, of
-// a clock that does not run backwards.
+// Station says hello for a card. All its methods are for the goroutine of the card's ports; times
+// are in nanoseconds, of a clock that does not run backwards.
 type Station struct {
 	c      Config
 	random *rand.Rand
@@ -81,8 +84,10 @@ type Counters struct {
 	Refused    uint64 `json:"refused"`    // questions that came too fast, or from nowhere
 	Malformed  uint64 `json:"malformed"`  // frames that are no hellos after all
 	Dropped    uint64 `json:"dropped"`    // hellos that found no room between two steps
-	Crowded    uint64 `json:"crowded"`    // hosts, faults, and questions that others would have caused, that found no room
-	// RoundTrips counts answers by their round trip: up to the limit of the same index of RoundTripLimits, or longer.
+	// hosts, faults, and questions that others would have caused, that found no room
+	Crowded uint64 `json:"crowded"`
+	// RoundTrips counts answers by their round trip: up to the limit of the same index of
+	// RoundTripLimits, or longer.
 	RoundTrips [len(RoundTripLimits) + 1]uint64 `json:"round_trips"`
 	RoundTrip  uint64                           `json:"round_trip_ns"` // sum
 }
@@ -114,8 +119,8 @@ func (s *Station) Waiting() bool {
 	return false
 }
 
-// Step takes what has arrived, answers first, sends what is due, and returns when it next wants to be called. It calls
-// the functions that were given to Ask.
+// Step takes what has arrived, answers first, sends what is due, and returns when it next wants to
+// be called. It calls the functions that were given to Ask.
 func (s *Station) Step(now int64) (next int64) {
 	if s.done {
 		return Never // an answer would contradict the goodbye
@@ -185,8 +190,8 @@ func (s *Station) answer(now int64, port int, v view, queue uint16) {
 		return
 	}
 	m := Message{Kind: Answer, Way: v[wayAt], To: v.card(), Nonce: v.nonce(), Arrived: queue}
-	// The answer's queue follows the question's, and is another for each try: a lost answer must not speak
-	// against the queue that the question left on.
+	// The answer's queue follows the question's, and is another for each try: a lost answer must
+	// not speak against the queue that the question left on.
 	if s.send(port, from, &m, int(v.queue())+int(v.nonce()&(mostTries-1))) {
 		s.n.Answers++
 	}
@@ -198,8 +203,8 @@ func (s *Station) hash(a [6]byte) uint8 {
 	return uint8((x ^ s.secret) * 0x9e3779b97f4a7c15 >> 56) // Knuth, volume 3, 6.4
 }
 
-// send sends a hello on a queue, modulo the number of queues. It returns false if the port has no room: then the hello is
-// lost, as it could be on the wire.
+// send sends a hello on a queue, modulo the number of queues. It returns false if the port has no
+// room: then the hello is lost, as it could be on the wire.
 func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
 	p := s.c.Ports[port]
 	m.Said = s.c.Self
@@ -230,7 +235,8 @@ func (s *Station) Counters() Counters {
 // bucket bounds a rate (the generic cell rate algorithm, ITU-T I.371 Annex A).
 type bucket struct{ full int64 }
 
-// take reports whether the bucket has one more, and takes it: one each period on average, and atOnce at once.
+// take reports whether the bucket has one more, and takes it: one each period on average, and
+// atOnce at once.
 func (b *bucket) take(now, period int64, atOnce int64) bool {
 	full := max(b.full, now)
 	if full-now >= atOnce*period {

@@ -2,16 +2,16 @@
 // modelled network: a frame leaves when the link is idle, and keeps the link for as long
 // as its words take. No frame is received sooner than it could have arrived.
 //
-// The journey of a frame out: Commit puts it among the waiting frames. When the link is idle Flush or Advance
-// gives it to the port inside, which sends it with Send. High priority goes first, as on Arctic (thesis
-// 5.6.1): replies, and frames that only acknowledge. At most Waiting frames wait;
+// The journey of a frame out: Commit puts it among the waiting frames. When the link is idle Flush
+// or Advance gives it to the port inside, which sends it with Send. High priority goes first, as on
+// Arctic (thesis 5.6.1): replies, and frames that only acknowledge. At most Waiting frames wait;
 // then Reserve returns nil and the card waits. In: Pull copies what the port inside has received,
-// and Receive lends it from the time on at which its tail would have arrived; when Held
-// frames are kept back, further ones stay with the port inside, whose ring drops what it
-// cannot hold. Frames keep their order.
+// and Receive lends it from the time on at which its tail would have arrived; when Held frames are
+// kept back, further ones stay with the port inside, whose ring drops what it cannot hold. Frames
+// keep their order.
 //
-// Only the packets of a frame take time on the link. On the papers' network a packet was its own frame,
-// and had no header like ours (design idea 7, uspace/DESIGN.md).
+// Only the packets of a frame take time on the link. On the papers' network a packet was its own
+// frame, and had no header like ours (design idea 7, uspace/DESIGN.md).
 //
 // Frames carry no time, and the real wire takes some itself, which is measured (measure.go).
 // A frame is held for as long as the wire takes less than the model; when it takes longer,
@@ -161,9 +161,9 @@ func (p *Port) Advance(now, host int64) {
 	p.transmit(p.now)
 }
 
-// Next returns when a frame can leave or be received, as far as is known, which may be
-// past; the end of int64 if none is. A frame that had arrived at the last Advance is not told of again: a card
-// that works on another takes it when that is done.
+// Next returns when a frame can leave or be received, as far as is known, which may be past; the
+// end of int64 if none is. A frame that had arrived at the last Advance is not told of again: a
+// card that works on another takes it when that is done.
 func (p *Port) Next() int64 {
 	next := int64(never)
 	if p.waiting[0].n+p.waiting[1].n > 0 {

@@ -333,8 +333,9 @@ func (q *quiet) Receive(frames [][]byte) int {
 }
 func (q *quiet) Release() { q.frame = nil }
 
-// Rule: a card that works on a frame is not told again and again of the next, which has arrived meanwhile: it would be stepped for ever at one time. It
-// is told of each once, and takes the next when it is free.
+// Rule: a card that works on a frame is not told again and again of the next, which has arrived
+// meanwhile: it would be stepped for ever at one time. It is told of each once, and takes the next
+// when it is free.
 func TestBusyCardIsToldOnce(t *testing.T) {
 	in := new(plug)
 	p := New(in, Config{Wire: 1})

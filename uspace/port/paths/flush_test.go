@@ -11,8 +11,8 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// Rule (way.keeps): when somebody flushes the table of neighbours the way stays as it is while the kernel resolves the address anew, for keepFor and until
-// the kernel says that nobody answers.
+// Rule (way.keeps): when somebody flushes the table of neighbours the way stays as it is while the
+// kernel resolves the address anew, for keepFor and until the kernel says that nobody answers.
 func TestNeighboursFlushed(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {

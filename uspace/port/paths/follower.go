@@ -24,8 +24,8 @@ const (
 	refresh = time.Second
 	// pause is the least time between two rounds: a storm of changes costs a tenth of that at most.
 	pause = 100 * time.Millisecond
-	// first is the most time that Open waits for neighbours, and routed that it waits for routers to say
-	// that a datagram is too long for them.
+	// first is the most time that Open waits for neighbours, and routed that it waits for routers
+	// to say that a datagram is too long for them.
 	first  = 500 * time.Millisecond
 	routed = 50 * time.Millisecond
 )
@@ -51,7 +51,8 @@ type Config struct {
 	Least int
 	// Tell takes a line when the way to a peer is lost or found; nil: nobody reads one.
 	Tell func(line string)
-	// Changed is called when a way is another, or there is one more or less; nil: nobody wants to know.
+	// Changed is called when a way is another, or there is one more or less; nil: nobody wants to
+	// know.
 	Changed func()
 }
 
@@ -65,8 +66,8 @@ type State struct {
 	MTU     int    `json:"mtu_bytes,omitempty"`
 	// Missing says why there is no path; "": there is one.
 	Missing string `json:"missing,omitempty"`
-	// Heard says that the path is too narrow for FUNet, and repeats the last ICMP error about the peer within a minute.
-	// "": neither is known.
+	// Heard says that the path is too narrow for FUNet, and repeats the last ICMP error about the
+	// peer within a minute. "": neither is known.
 	Heard string `json:"icmp,omitempty"`
 }
 
@@ -125,8 +126,8 @@ type heard struct {
 	at   time.Time
 }
 
-// Open opens the sockets, and asks for the first table. It must run in the network namespace of the interface, and
-// returns within a second. Errors wrap ErrAddress or ErrPort, or are the kernel's.
+// Open opens the sockets, and asks for the first table. It must run in the network namespace of the
+// interface, and returns within a second. Errors wrap ErrAddress or ErrPort, or are the kernel's.
 func Open(c Config) (_ *Follower, err error) {
 	if c.Tell == nil {
 		c.Tell = func(string) {}
@@ -199,11 +200,12 @@ func (f *Follower) whole() (r round, err error) {
 // Table returns the newest table.
 func (f *Follower) Table() *encap.Table { return f.table.Load() }
 
-// States returns the ways to the peers, in the order of Config.Peers. The slice is shared: do not change it.
+// States returns the ways to the peers, in the order of Config.Peers. The slice is shared: do not
+// change it.
 func (f *Follower) States() []State { return *f.states.Load() }
 
-// Fault says what is known to be wrong with the way to a card: that there is none, which wraps ErrNoPath, or what
-// a router or the peer has answered of late; nil if nothing is.
+// Fault says what is known to be wrong with the way to a card: that there is none, which wraps
+// ErrNoPath, or what a router or the peer has answered of late; nil if nothing is.
 func (f *Follower) Fault(card uint16) error {
 	for _, s := range f.States() {
 		switch {
@@ -217,15 +219,16 @@ func (f *Follower) Fault(card uint16) error {
 	return nil
 }
 
-// Limit is how long the frames to a card may be, in bytes, as far as the kernel knows: routers say so to anybody's packets, and
-// anybody can say it in their name.
+// Limit is how long the frames to a card may be, in bytes, as far as the kernel knows: routers say
+// so to anybody's packets, and anybody can say it in their name.
 type Limit struct {
 	Card  uint16
 	Frame int
 }
 
-// Limits returns what has changed since the last call, and costs next to nothing when that is nothing. At the first call
-// it holds what the kernel knew of all cards that there was a path to. Limits are never below Config.Least.
+// Limits returns what has changed since the last call, and costs next to nothing when that is
+// nothing. At the first call it holds what the kernel knew of all cards that there was a path to.
+// Limits are never below Config.Least.
 func (f *Follower) Limits() (changed []Limit) {
 	if !f.isNews.Load() {
 		return nil
@@ -240,7 +243,8 @@ func (f *Follower) Limits() (changed []Limit) {
 	return changed
 }
 
-// Remind has the next call of Limits return those of all cards: the caller knows cards now that it did not know before.
+// Remind has the next call of Limits return those of all cards: the caller knows cards now that it
+// did not know before.
 func (f *Follower) Remind() {
 	f.mu.Lock()
 	clear(f.told)
@@ -251,7 +255,8 @@ func (f *Follower) Remind() {
 // mostNarrow bounds how many paths that became narrow are told of at once.
 const mostNarrow = 8
 
-// limit notes how long frames on the paths may be, and tells of those that became narrower or wider.
+// limit notes how long frames on the paths may be, and tells of those that became narrower or
+// wider.
 func (f *Follower) limit(states []State) {
 	var lines []string
 	f.mu.Lock()
@@ -288,8 +293,8 @@ func (f *Follower) SetPeers(peers []encap.Peer) {
 	f.changed()
 }
 
-// Follow begins to follow, and calls own with the addresses for which datagrams are to be taken, now and
-// when they have changed. It is called once.
+// Follow begins to follow, and calls own with the addresses for which datagrams are to be taken,
+// now and when they have changed. It is called once.
 func (f *Follower) Follow(own func([]netip.Addr) error) error {
 	f.own = own
 	if _, err := f.whole(); err != nil {
@@ -311,8 +316,8 @@ func (f *Follower) changed() {
 	}
 }
 
-// listen wakes the follower when the kernel tells of a change, and notes which routes it may concern: all, if the kernel could
-// not tell because there was too much (ENOBUFS).
+// listen wakes the follower when the kernel tells of a change, and notes which routes it may
+// concern: all, if the kernel could not tell because there was too much (ENOBUFS).
 func (f *Follower) listen() {
 	for {
 		messages, _, err := f.events.Receive()
@@ -334,11 +339,12 @@ func (f *Follower) listen() {
 	}
 }
 
-// note notes which routes a change concerns. Addresses and links are looked at in each round, and come with
-// routes of their own.
+// note notes which routes a change concerns. Addresses and links are looked at in each round, and
+// come with routes of their own.
 func (d *doubts) note(m *syscall.NetlinkMessage) {
 	switch m.Header.Type {
-	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH, unix.RTM_GETNEIGH: // neighbours are looked at in each round
+	// neighbours are looked at in each round
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH, unix.RTM_GETNEIGH:
 		return
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 	default:

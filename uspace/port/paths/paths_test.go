@@ -1,7 +1,8 @@
 package paths
 
-// This file tests the follower on kernels' routes and neighbours, in labs with a router and without: what becomes of the ways
-// when something of theirs goes away and comes back, and what many peers cost.
+// This file tests the follower on kernels' routes and neighbours, in labs with a router and
+// without: what becomes of the ways when something of theirs goes away and comes back, and what
+// many peers cost.
 
 import (
 	"errors"
@@ -154,7 +155,8 @@ func routedWay(t *testing.T, six bool) (*lab.Lab, *Follower, *log) {
 	return l, follow(t, l, 0, c, true), g
 }
 
-// Rule: a way follows its neighbour, its source address and its router, away and back, and reports each change.
+// Rule: a way follows its neighbour, its source address and its router, away and back, and reports
+// each change.
 func TestWaysComeAndGo(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6 %v", six), func(t *testing.T) {
@@ -208,7 +210,8 @@ func TestWaysComeAndGo(t *testing.T) {
 				}
 				return netlink.LinkSetHardwareAddr(p, other)
 			})
-			do(t, on(l, 0), func() error { // as a gratuitous ARP, or an unsolicited advertisement, does
+			// as a gratuitous ARP, or an unsolicited advertisement, does
+			do(t, on(l, 0), func() error {
 				n := netlink.Neigh{LinkIndex: f.c.Index, IP: netip.MustParseAddr(first.Gateway).AsSlice(), HardwareAddr: other, State: netlink.NUD_REACHABLE}
 				return netlink.NeighSet(&n)
 			})
@@ -249,7 +252,8 @@ func TestWaysComeAndGo(t *testing.T) {
 	}
 }
 
-// Rule: when the card's own address goes, the kernel chooses the source, or there is no way; when the address is back, the old way is back, too.
+// Rule: when the card's own address goes, the kernel chooses the source, or there is no way; when
+// the address is back, the old way is back, too.
 func TestSourceVanishes(t *testing.T) {
 	l, f, _ := routedWay(t, false)
 	await(t, f, "at first", found)
@@ -284,7 +288,8 @@ func TestSourceVanishes(t *testing.T) {
 	await(t, f, "the address again", func(s State) bool { return s.Missing == "" && s.Source == address.IP.String() })
 }
 
-// Rule: peers may have link-local addresses of IPv6 (RFC 4291 2.5.6), which mean something on the card's interface only.
+// Rule: peers may have link-local addresses of IPv6 (RFC 4291 2.5.6), which mean something on the
+// card's interface only.
 func TestLinkLocal(t *testing.T) {
 	l := newLab(t, lab.Options{Hosts: 2, Topology: lab.Router, IPv6: true})
 	local := func(in func(func() error) error, name string) (a netip.Addr) {
@@ -344,8 +349,9 @@ func TestTwoInterfaces(t *testing.T) {
 	}
 }
 
-// Rule: a round costs by what has changed: with 20,000 peers and no change it asks for few routes, for a change of a route for
-// those that it concerns, and for all of them only where all may have changed; and what is not known yet is reported.
+// Rule: a round costs by what has changed: with 20,000 peers and no change it asks for few routes,
+// for a change of a route for those that it concerns, and for all of them only where all may have
+// changed; and what is not known yet is reported.
 func TestManyPeers(t *testing.T) {
 	l := newLab(t, lab.Options{Hosts: 2, Topology: lab.Router})
 	at := l.Hosts()[0].Interfaces[0]
@@ -441,7 +447,8 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
-// watch hears the kernel's news of host 0 from now on; what it returns gives those of one change as doubts.
+// watch hears the kernel's news of host 0 from now on; what it returns gives those of one change as
+// doubts.
 func watch(t *testing.T, l *lab.Lab) func(func(*doubts)) {
 	t.Helper()
 	var s *os.File

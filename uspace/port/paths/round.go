@@ -65,11 +65,11 @@ type route struct {
 }
 
 const (
-	// routesAtOnce is how many routes a round asks for, some 10 us each: so what is known of some peers is used while
-	// others are asked for.
+	// routesAtOnce is how many routes a round asks for, some 10 us each: so what is known of some
+	// peers is used while others are asked for.
 	routesAtOnce = 4096
-	// routesAnyway is how many of those are asked for though the kernel has told of no change, in turn: an exception to a
-	// route that another program's packets made is nowhere told.
+	// routesAnyway is how many of those are asked for though the kernel has told of no change, in
+	// turn: an exception to a route that another program's packets made is nowhere told.
 	routesAnyway = 256
 )
 
@@ -122,7 +122,8 @@ func (f *Follower) same(l *link, w *way) bool {
 		n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) != 0 && string(n.HardwareAddr) == string(w.made.To[:])
 }
 
-// doubt marks the routes that the kernel must be asked for, and reports whether the peers are others than before.
+// doubt marks the routes that the kernel must be asked for, and reports whether the peers are
+// others than before.
 func (f *Follower) doubt(l *link) (others bool) {
 	f.mu.Lock()
 	peers, d := f.peers, f.doubts
@@ -146,7 +147,8 @@ func (f *Follower) doubt(l *link) (others bool) {
 			f.ways[i] = w
 		}
 	}
-	// Which source the kernel takes, and whether there is a route at all, hangs on the interface and its addresses.
+	// Which source the kernel takes, and whether there is a route at all, hangs on the interface
+	// and its addresses.
 	slices.SortFunc(l.addresses, netip.Addr.Compare)
 	if f.seen == nil || f.seen.mtu != l.mtu || !slices.Equal(f.seen.addresses, l.addresses) {
 		d.all = true
@@ -198,8 +200,8 @@ func (f *Follower) tell(before []State) {
 	}
 }
 
-// tellOwn tells the NIC program for which addresses to take datagrams: the interface's, and the own one
-// wherever on this host it is.
+// tellOwn tells the NIC program for which addresses to take datagrams: the interface's, and the own
+// one wherever on this host it is.
 func (f *Follower) tellOwn(l *link, local bool) error {
 	if f.own == nil {
 		return nil
@@ -297,7 +299,8 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 		return nil, fmt.Errorf("the MTU of %s is %d bytes, FUNet needs %d; `ip link set %[1]s mtu 1500` mends it", f.c.Interface, l.mtu, f.c.Least)
 	}
 	if s.MTU < f.c.Least {
-		// The MTU is a state and the ICMP error an event: neither hides the other, whichever came first.
+		// The MTU is a state and the ICMP error an event: neither hides the other, whichever came
+		// first.
 		narrow := fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, w.Address)
 		s.Heard = strings.TrimSuffix(narrow+"; "+s.Heard, "; ")
 	}
@@ -310,12 +313,14 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 	return encap.NewPath(made)
 }
 
-// keepFor is how long an address is used that the kernel does not know any more: it asks three times, a second apart, before it says that
-// nobody answers (arp(7), mcast_solicit and retrans_time_ms).
+// keepFor is how long an address is used that the kernel does not know any more: it asks three
+// times, a second apart, before it says that nobody answers (arp(7), mcast_solicit and
+// retrans_time_ms).
 const keepFor = 5 * time.Second
 
-// keeps reports whether a path that there is goes on while the kernel finds its next hop anew: somebody has flushed the table of neighbours.
-// The kernel does the same with an address that it doubts (NUD_STALE, NUD_PROBE).
+// keeps reports whether a path that there is goes on while the kernel finds its next hop anew:
+// somebody has flushed the table of neighbours. The kernel does the same with an address that it
+// doubts (NUD_STALE, NUD_PROBE).
 func (w *way) keeps(l *link) bool {
 	if w.path == nil || w.hop != w.route.next || l.neighbours[w.hop].State&netlink.NUD_FAILED != 0 {
 		return false
@@ -364,7 +369,8 @@ func (f *Follower) routeTo(l *link, to netip.Addr) (*netlink.Route, error) {
 	}
 	if to.Is4() {
 		// Told an interface, and without a route, the kernel takes IPv4's neighbours for everybody
-		// (ip_route_output_key_hash_rcu in net/ipv4/route.c), unless it is asked for the very route.
+		// (ip_route_output_key_hash_rcu in net/ipv4/route.c), unless it is asked for the very
+		// route.
 		match := o
 		match.FIBMatch = true
 		if _, err := f.handle.RouteGetWithOptions(to.AsSlice(), &match); err != nil {
@@ -390,8 +396,8 @@ func (f *Follower) routeTo(l *link, to netip.Addr) (*netlink.Route, error) {
 	return r, nil
 }
 
-// noRoute says what the kernel's refusal means. Asked for a route through an interface the kernel does not say
-// why there is none, so it is asked again for any.
+// noRoute says what the kernel's refusal means. Asked for a route through an interface the kernel
+// does not say why there is none, so it is asked again for any.
 func (f *Follower) noRoute(to netip.Addr, err error) error {
 	switch any, e := f.handle.RouteGet(to.AsSlice()); {
 	case e != nil:
@@ -415,10 +421,12 @@ func (f *Follower) noRoute(to netip.Addr, err error) error {
 	return fmt.Errorf("%s to %v through %s; `ip route get %v` shows what the kernel would do", why, to, f.c.Interface, to)
 }
 
-// usable are the states of a neighbour whose Ethernet address is valid (NUD_VALID in include/net/neighbour.h).
+// usable are the states of a neighbour whose Ethernet address is valid (NUD_VALID in
+// include/net/neighbour.h).
 const usable = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
 
-// neighbour returns the Ethernet address of the next hop to a peer, and has the kernel find it, or make sure of it.
+// neighbour returns the Ethernet address of the next hop to a peer, and has the kernel find it, or
+// make sure of it.
 func (f *Follower) neighbour(l *link, a, to netip.Addr) (mac [6]byte, err error) {
 	n, known := l.neighbours[a]
 	if !known || n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) == 0 {

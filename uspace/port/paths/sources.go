@@ -1,7 +1,7 @@
 package paths
 
-// This file is the UDP sockets that hold the source ports: they send the datagrams that make routers and neighbours answer,
-// and hear the answers.
+// This file is the UDP sockets that hold the source ports: they send the datagrams that make
+// routers and neighbours answer, and hear the answers.
 
 import (
 	"context"
@@ -61,8 +61,8 @@ func (s *sources) open(c *Config) error {
 	return nil
 }
 
-// prepare sets what the sockets are for: errors are told with what routers said, datagrams are sent as
-// long as they are even where the kernel knows better, and little that arrives is kept.
+// prepare sets what the sockets are for: errors are told with what routers said, datagrams are sent
+// as long as they are even where the kernel knows better, and little that arrives is kept.
 func prepare(fd int, ifname string, four bool) error {
 	level, receive, discover, probe := unix.IPPROTO_IPV6, unix.IPV6_RECVERR, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE
 	if four {
@@ -85,8 +85,8 @@ func (s *sources) probe(states []State, peers []encap.Peer, mtu int) {
 	}
 }
 
-// nudge sends an empty datagram to a peer, so that the kernel finds the next hop, or asks it whether it is still there:
-// at most one a second for each next hop.
+// nudge sends an empty datagram to a peer, so that the kernel finds the next hop, or asks it
+// whether it is still there: at most one a second for each next hop.
 func (s *sources) nudge(next, to netip.Addr) error {
 	n, now := s.nudged[next], time.Now()
 	if now.Sub(n.at) < refresh {
@@ -100,8 +100,8 @@ func (s *sources) nudge(next, to netip.Addr) error {
 	return n.err
 }
 
-// send sends zeros to a port at which the NIC program of the peer does not look; a socket like these takes them
-// there, or the peer's kernel answers that nobody does.
+// send sends zeros to a port at which the NIC program of the peer does not look; a socket like
+// these takes them there, or the peer's kernel answers that nobody does.
 func (s *sources) send(to netip.Addr, bytes int) (err error) {
 	port := uint16(s.sockets[1].LocalAddr().(*net.UDPAddr).Port)
 	for range 2 { // an error that a router sent for an earlier one comes in place of sending
@@ -168,7 +168,8 @@ func (f *Follower) hear(c *net.UDPConn) {
 	}
 }
 
-// note keeps an ICMP error for the peer that the datagram was for, and reports whether there is one.
+// note keeps an ICMP error for the peer that the datagram was for, and reports whether there is
+// one.
 func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 	var peer netip.Addr
 	switch a := to.(type) {
@@ -204,8 +205,8 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 	return true
 }
 
-// explain says what an extended error means, and who sent it; "" if it is of no interest. Too long a datagram
-// is no error: the kernel has noted the path's MTU.
+// explain says what an extended error means, and who sent it; "" if it is of no interest. Too long
+// a datagram is no error: the kernel has noted the path's MTU.
 func explain(data []byte) string {
 	e := unix.SockExtendedErr{Errno: binary.NativeEndian.Uint32(data), Origin: data[4], Type: data[5], Code: data[6], Info: binary.NativeEndian.Uint32(data[8:])}
 	if e.Origin != unix.SO_EE_ORIGIN_ICMP && e.Origin != unix.SO_EE_ORIGIN_ICMP6 || unix.Errno(e.Errno) == unix.EMSGSIZE {
@@ -248,7 +249,8 @@ const (
 	unreachable
 )
 
-// meant has the meaning of the errors that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC 4443 3).
+// meant has the meaning of the errors that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC
+// 4443 3).
 var meant = map[icmp]meaning{
 	{false, 3, 3}: nobody, {true, 1, 4}: nobody,
 	{false, 3, 9}: filtered, {false, 3, 10}: filtered, {false, 3, 13}: filtered, {true, 1, 1}: filtered, {true, 1, 5}: filtered, {true, 1, 6}: filtered,

@@ -7,8 +7,8 @@ import (
 	"github.com/funet/funet/uspace/port/plug"
 )
 
-// BenchmarkFrame measures a frame out and a look for one in, at a port that does nothing, and at the same one
-// inside another.
+// BenchmarkFrame measures a frame out and a look for one in, at a port that does nothing, and at
+// the same one inside another.
 func BenchmarkFrame(b *testing.B) {
 	in := &inside{size: 1514}
 	p := plug.New(1514)

@@ -1,12 +1,12 @@
-// Package plug is the port of a card that keeps running while its interface goes away and comes back: the port inside
-// can be taken out, and another put in.
+// Package plug is the port of a card that keeps running while its interface goes away and comes
+// back: the port inside can be taken out, and another put in.
 //
-// The journey of a frame is that of the port inside. While there is none, frames that the card sends are
-// lost and none arrive. The card can live with that, and neither waits nor looks for room.
-// The peers' silence ends the packets to them, as always.
+// The journey of a frame is that of the port inside. While there is none, frames that the card
+// sends are lost and none arrive. The card can live with that, and neither waits nor looks for
+// room. The peers' silence ends the packets to them, as always.
 //
-// A Port belongs to the goroutine of its card, Plug too. What was inside before may be closed once the
-// card has taken another step: until then it may read frames that it was lent.
+// A Port belongs to the goroutine of its card, Plug too. What was inside before may be closed once
+// the card has taken another step: until then it may read frames that it was lent.
 package plug
 
 import "github.com/funet/funet/uspace/port"
@@ -22,8 +22,8 @@ type Port struct {
 // New returns an empty port for frames of at most size bytes.
 func New(size int) *Port { return &Port{size: size, spare: make([]byte, size)} }
 
-// Plug puts a port in instead of the present one; nil: none. FrameSize is that of the port inside, but
-// never more than at first.
+// Plug puts a port in instead of the present one; nil: none. FrameSize is that of the port inside,
+// but never more than at first.
 func (p *Port) Plug(inner port.Port) {
 	if p.inner = inner; inner != nil {
 		p.size = min(inner.FrameSize(), len(p.spare))
@@ -36,7 +36,8 @@ func (p *Port) Plugged() bool { return p.inner != nil }
 // Lost returns how many frames were sent while there was none.
 func (p *Port) Lost() uint64 { return p.lost }
 
-// FrameSize returns the length of the longest frame in bytes: of the port inside, or of the last one.
+// FrameSize returns the length of the longest frame in bytes: of the port inside, or of the last
+// one.
 func (p *Port) FrameSize() int { return p.size }
 
 // Receive lends frames of the port inside.

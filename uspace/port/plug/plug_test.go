@@ -43,9 +43,10 @@ func (p *inside) Reserve() []byte {
 func (p *inside) Commit(int) { p.sent++ }
 func (p *inside) Flush()     {}
 
-// Rule (package port: a port that has failed is a network that loses every frame): whatever is plugged in and taken
-// out between, there is a buffer of the one frame size unless a port that is there is full, each frame
-// goes to the port that is there or is counted as lost, and what a port has received comes as it is.
+// Rule (package port: a port that has failed is a network that loses every frame): whatever is
+// plugged in and taken out between, there is a buffer of the one frame size unless a port that is
+// there is full, each frame goes to the port that is there or is counted as lost, and what a port
+// has received comes as it is.
 func TestPlug(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 700
@@ -110,8 +111,8 @@ func TestPlug(t *testing.T) {
 	})
 }
 
-// Rule: a port for shorter frames makes those of the card shorter, also while nothing is plugged in, and one for longer ones lets
-// them be as long as they were at first.
+// Rule: a port for shorter frames makes those of the card shorter, also while nothing is plugged
+// in, and one for longer ones lets them be as long as they were at first.
 func TestPlugOfAnotherSize(t *testing.T) {
 	p := plug.New(700)
 	for _, c := range []struct{ inner, want int }{{699, 699}, {0, 699}, {1, 1}, {700, 700}, {9000, 700}, {0, 700}} {

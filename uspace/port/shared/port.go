@@ -11,8 +11,8 @@ import (
 const (
 	// lent is how many frames of rings Receive lends at most.
 	lent = 64
-	// firstAsk is how many frames go to a neighbour by the port inside before memory is asked for. After each time in vain it is twice as many
-	// again as before, up to lastAsk.
+	// firstAsk is how many frames go to a neighbour by the port inside before memory is asked for.
+	// After each time in vain it is twice as many again as before, up to lastAsk.
 	firstAsk, lastAsk = 16, 1 << 20
 )
 
@@ -32,12 +32,13 @@ type Config struct {
 	Node uint16 // its card
 	GID  uint16
 	Tag  uint64 // of the job (arctic.JobTag)
-	// Want asks for the memory of this node and a neighbour, and returns at once: false if it could not take the request. Join or Refused
-	// follows.
+	// Want asks for the memory of this node and a neighbour, and returns at once: false if it could
+	// not take the request. Join or Refused follows.
 	Want func(node uint16) bool
 }
 
-// Memory is what two neighbours share: Size bytes at the beginning of a page. Close takes the mapping back, once.
+// Memory is what two neighbours share: Size bytes at the beginning of a page. Close takes the
+// mapping back, once.
 type Memory struct {
 	Bytes []byte
 	Close func()
@@ -47,8 +48,9 @@ type Memory struct {
 type Counters struct {
 	Sent     uint64 `json:"sent"`     // through rings
 	Received uint64 `json:"received"` // from rings, and good
-	// Frames for neighbours with memory that went by the port inside: the ring was full, the neighbour slept, or fell
-	// asleep when the frame was in the ring (it is counted as sent, too), or has not mapped the memory yet.
+	// Frames for neighbours with memory that went by the port inside: the ring was full, the
+	// neighbour slept, or fell asleep when the frame was in the ring (it is counted as sent, too),
+	// or has not mapped the memory yet.
 	Full   uint64 `json:"ring_full"`
 	Asleep uint64 `json:"neighbour_asleep"`
 	Woken  uint64 `json:"neighbour_woken"`
@@ -109,8 +111,8 @@ func (p *Port) Neighbours(nodes []uint16) {
 	}
 }
 
-// Join takes the memory of this node and a neighbour, which is the port's from then on, and reads its ring. Memory that this node, or a process before
-// it, has read already is refused.
+// Join takes the memory of this node and a neighbour, which is the port's from then on, and reads
+// its ring. Memory that this node, or a process before it, has read already is refused.
 func (p *Port) Join(node uint16, m Memory) {
 	x := p.nodes[node]
 	x.asked = false
@@ -148,7 +150,8 @@ func (x *neighbour) later() {
 	x.askAt = x.frames + x.between
 }
 
-// Attend lets go of memory that a neighbour's end has erased, or whose words contradict each other. The card calls it now and then, awake.
+// Attend lets go of memory that a neighbour's end has erased, or whose words contradict each other.
+// The card calls it now and then, awake.
 func (p *Port) Attend() {
 	p.Wake()
 	if !slices.ContainsFunc(p.joined, (*neighbour).over) {
@@ -169,7 +172,8 @@ func (p *Port) Attend() {
 	})
 }
 
-// over reports whether the memory serves no more: this process alone writes that word, unless the neighbour is hostile.
+// over reports whether the memory serves no more: this process alone writes that word, unless the
+// neighbour is hostile.
 func (x *neighbour) over() bool { return x.broken || x.in.reader.Load() != reads }
 
 // drop lets go of memory, and says so to a neighbour that is still there.
@@ -181,7 +185,8 @@ func (p *Port) drop(x *neighbour) {
 	x.memory, x.in, x.out = nil, reader{}, writer{}
 }
 
-// Depart has all that is sent from now on go by the port inside, which keeps what it has been given when this process ends.
+// Depart has all that is sent from now on go by the port inside, which keeps what it has been given
+// when this process ends.
 func (p *Port) Depart() { p.departs = true }
 
 // Close lets go of all memory.
@@ -254,7 +259,8 @@ func (p *Port) share(b []byte) bool {
 	return true
 }
 
-// without counts a frame to a neighbour without memory. A greeting says only that this node wants to know of it.
+// without counts a frame to a neighbour without memory. A greeting says only that this node wants
+// to know of it.
 func (p *Port) without(x *neighbour, b []byte) {
 	if x.asked || b[flagsAt]&flagHello != 0 {
 		return
@@ -293,7 +299,8 @@ func (p *Port) Receive(frames [][]byte) (n int) {
 // Release gives back what the port inside has lent. What rings had is the port's own already.
 func (p *Port) Release() { p.inner.Release() }
 
-// take takes frames from the rings, beginning with another each time, and at most as many as there is room for from each, good or not.
+// take takes frames from the rings, beginning with another each time, and at most as many as there
+// is room for from each, good or not.
 func (p *Port) take(frames [][]byte) (n int) {
 	if frames = frames[:min(len(frames), lent)]; len(frames) == 0 {
 		return 0 // and it is nobody's turn
@@ -324,12 +331,14 @@ func (p *Port) take(frames [][]byte) (n int) {
 	return n
 }
 
-// judge returns the counter of what is wrong with a frame of a neighbour, as the guard would find it (bpf/guard.c); nil: nothing is.
+// judge returns the counter of what is wrong with a frame of a neighbour, as the guard would find
+// it (bpf/guard.c); nil: nothing is.
 func (p *Port) judge(x *neighbour, b []byte) *uint64 {
 	f, err := arctic.Look(b)
 	le, n := binary.LittleEndian, &p.counters
 	switch {
-	case err == arctic.ErrLength: // one may be longer than it says: cards try so how long frames may be
+	// one may be longer than it says: cards try so how long frames may be
+	case err == arctic.ErrLength:
 		return &n.BadLength
 	case err != nil, !f.Direct():
 		return &n.BadVersion
@@ -341,7 +350,8 @@ func (p *Port) judge(x *neighbour, b []byte) *uint64 {
 	return nil
 }
 
-// Doze says to all neighbours that this process is about to sleep until the port inside has something, and reports whether it may. Wake follows.
+// Doze says to all neighbours that this process is about to sleep until the port inside has
+// something, and reports whether it may. Wake follows.
 func (p *Port) Doze() bool {
 	for _, x := range p.joined {
 		x.in.reader.CompareAndSwap(reads, asleep) // an erased word stays 0

@@ -1,6 +1,7 @@
 package shared_test
 
-// This file tests the port: which way frames go, what of a neighbour's is believed, and that sleep loses nothing.
+// This file tests the port: which way frames go, what of a neighbour's is believed, and that sleep
+// loses nothing.
 
 import (
 	"bytes"
@@ -22,7 +23,8 @@ const (
 	tag       = 0x1122334455667788
 	frameSize = 1514
 	patience  = 60 * time.Second
-	// Where the reader's word of the lower node's ring lies, and the data (ring.go); the other ring follows half of the memory later.
+	// Where the reader's word of the lower node's ring lies, and the data (ring.go); the other ring
+	// follows half of the memory later.
 	readerAt = 0
 	tailAt   = 64
 	dataAt   = 4096
@@ -118,7 +120,8 @@ func (e *end) take() (all [][]byte) {
 
 func word(m []byte, at int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&m[at])) }
 
-// Rule: frames go through memory to a neighbour that reads there, and by the port inside to everybody else.
+// Rule: frames go through memory to a neighbour that reads there, and by the port inside to
+// everybody else.
 func TestWays(t *testing.T) {
 	a, b := newEnd(0), newEnd(1)
 	for range 100 {
@@ -169,7 +172,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// Rule: a ring is bounded; what it has no room for goes by the port inside, and it has room again when the reader has taken some.
+// Rule: a ring is bounded; what it has no room for goes by the port inside, and it has room again
+// when the reader has taken some.
 func TestFull(t *testing.T) {
 	a, b := newEnd(2), newEnd(1)
 	join(a, b)
@@ -217,7 +221,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Rule (guard.c): what a neighbour may not send is dropped and counted by reason, and the ring goes on.
+// Rule (guard.c): what a neighbour may not send is dropped and counted by reason, and the ring goes
+// on.
 func TestForged(t *testing.T) {
 	a, b := newEnd(0), newEnd(1)
 	join(a, b)
@@ -266,8 +271,9 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// Rule: memory whose words contradict each other, or that was erased, is let go of, which the counters tell; frames go by the port
-// inside, and other neighbours notice nothing. Memory is asked for again, more rarely each time.
+// Rule: memory whose words contradict each other, or that was erased, is let go of, which the
+// counters tell; frames go by the port inside, and other neighbours notice nothing. Memory is asked
+// for again, more rarely each time.
 func TestEnds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -316,7 +322,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Rule: memory serves once. A process that is given memory which it, or a process before it, has read already refuses it.
+// Rule: memory serves once. A process that is given memory which it, or a process before it, has
+// read already refuses it.
 func TestMemoryServesOnce(t *testing.T) {
 	a, b := newEnd(0), newEnd(1)
 	m := join(a, b)
@@ -334,7 +341,8 @@ func TestMemoryServesOnce(t *testing.T) {
 	}
 }
 
-// Rule: who is about to sleep and has a frame does not sleep; who says that he sleeps is sent frames by the port inside, and reads on when he is awake.
+// Rule: who is about to sleep and has a frame does not sleep; who says that he sleeps is sent
+// frames by the port inside, and reads on when he is awake.
 func TestDoze(t *testing.T) {
 	a, b := newEnd(0), newEnd(1)
 	join(a, b)
@@ -358,8 +366,8 @@ func TestDoze(t *testing.T) {
 	}
 }
 
-// Rule (ring.go): no frame waits in a ring for a reader that sleeps. Two threads exchange frames, and each often sleeps when it has found
-// nothing; a sleep ends only by the port inside.
+// Rule (ring.go): no frame waits in a ring for a reader that sleeps. Two threads exchange frames,
+// and each often sleeps when it has found nothing; a sleep ends only by the port inside.
 func TestNoFrameWaitsForASleeper(t *testing.T) {
 	const exchanges = 20_000
 	a, b := newEnd(0), newEnd(1)
@@ -368,7 +376,8 @@ func TestNoFrameWaitsForASleeper(t *testing.T) {
 	play := func(e, to *end, first bool) error {
 		var frames [4][]byte
 		random := rand.New(rand.NewPCG(1, uint64(e.node)))
-		seen := map[byte]bool{} // numbers of this end's last exchanges, as a frame may come both ways
+		// numbers of this end's last exchanges, as a frame may come both ways
+		seen := map[byte]bool{}
 		send := func(i int) {
 			e.send(to.node, 100, byte(i))
 			for _, f := range e.inner.sent {
@@ -397,7 +406,8 @@ func TestNoFrameWaitsForASleeper(t *testing.T) {
 				}
 			}
 			e.Release()
-			if n > 0 || random.IntN(8) > 0 { // whoever takes turns with the other is about to be answered
+			// whoever takes turns with the other is about to be answered
+			if n > 0 || random.IntN(8) > 0 {
 				runtime.Gosched()
 				continue
 			}

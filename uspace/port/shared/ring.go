@@ -1,22 +1,27 @@
 package shared
 
-// This file is a ring: frames of one process for one other, in memory that both map. Both may be hostile: each end keeps its
-// own position in memory of its own, and believes of a word in the ring no more than it has checked.
+// This file is a ring: frames of one process for one other, in memory that both map. Both may be
+// hostile: each end keeps its own position in memory of its own, and believes of a word in the ring
+// no more than it has checked.
 //
-//	0      u32 reader: 0 nobody, 1 it reads, 2 it sleeps, 3 it reads no more; the reader's to write
+//	0      u32 reader: 0 nobody, 1 it reads, 2 it sleeps, 3 it reads no more; the reader's to
+//	       write
 //	64     u64 tail: bytes that the reader has taken since the beginning; the reader's to write
 //	4096   data: records, each at a multiple of 64 bytes (a cache line)
 //
-// A record is a u32, 4 bytes of nothing, and a frame of as many bytes as the word says. It does not go around the end of the
-// data: where the rest is too short it has a record whose word is around, and the next record is at the beginning.
+// A record is a u32, 4 bytes of nothing, and a frame of as many bytes as the word says. It does not
+// go around the end of the data: where the rest is too short it has a record whose word is around,
+// and the next record is at the beginning.
 //
-// The word of a record makes it visible, so the reader looks at one line where a head beside the data would be another. Whatever
-// was there a lap ago might look like a word; the writer therefore clears the word behind a record before it makes the record visible, and keeps
-// a line free for that.
+// The word of a record makes it visible, so the reader looks at one line where a head beside the
+// data would be another. Whatever was there a lap ago might look like a word; the writer therefore
+// clears the word behind a record before it makes the record visible, and keeps a line free for
+// that.
 //
-// The words are atomic. Those of Go are sequentially consistent, which the sleep needs: the writer stores a record's word and then loads
-// reader; the reader stores asleep and then loads the next record's word. One of the two sees the other's store (Dekker), so
-// no frame waits for a reader that sleeps.
+// The words are atomic. Those of Go are sequentially consistent, which the sleep needs: the writer
+// stores a record's word and then loads reader; the reader stores asleep and then loads the next
+// record's word. One of the two sees the other's store (Dekker), so no frame waits for a reader
+// that sleeps.
 
 import (
 	"sync/atomic"
@@ -31,11 +36,13 @@ const (
 	capacity = 256 << 10  // of the data, in bytes; a power of two
 	around   = ^uint32(0) // word of a record: the next one is at the beginning
 	frameAt  = 8          // in a record
-	// tellEvery is how many bytes the reader takes until it stores tail: its line then goes to the writer's processor once for many frames.
+	// tellEvery is how many bytes the reader takes until it stores tail: its line then goes to the
+	// writer's processor once for many frames.
 	tellEvery = capacity / 8
 
 	ringSize = control + capacity
-	// Size is how much memory two neighbours share, in bytes: a ring for each direction, the first of which is the lower node's to write.
+	// Size is how much memory two neighbours share, in bytes: a ring for each direction, the first
+	// of which is the lower node's to write.
 	Size = 2 * ringSize
 )
 
@@ -131,7 +138,8 @@ func (r *reader) next(b []byte) (frame []byte, _ fate) {
 	if n < arctic.HeaderSize || n > uint32(len(b)) {
 		return nil, broken
 	}
-	frame = b[:copy(b[:n], r.data[r.at%capacity+frameAt:])] // what goes beyond the end is shorter than it says
+	// what goes beyond the end is shorter than it says
+	frame = b[:copy(b[:n], r.data[r.at%capacity+frameAt:])]
 	r.at += span(int(n))
 	return frame, moved
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// Rule: a ring gives out what was put in, in order, each frame once, whatever their lengths and however the ends take turns.
+// Rule: a ring gives out what was put in, in order, each frame once, whatever their lengths and
+// however the ends take turns.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Uint16Range(0, 2).Draw(t, "node")
@@ -55,8 +56,9 @@ func TestRing(t *testing.T) {
 	})
 }
 
-// FuzzHostile: a neighbour writes what it likes where it likes. Nothing panics or goes on for ever, what arrives is right in form and names the
-// neighbour, and another neighbour's frames arrive, each once.
+// FuzzHostile: a neighbour writes what it likes where it likes. Nothing panics or goes on for ever,
+// what arrives is right in form and names the neighbour, and another neighbour's frames arrive,
+// each once.
 func FuzzHostile(f *testing.F) {
 	add := func(writes ...uint32) {
 		var b []byte

@@ -1,5 +1,5 @@
-// Command example is uspace/funi/example/keyed.c in Go: two processes of a job, of which node 1 gives a key to its memory, and
-// node 0 writes there. Either of the two may be the program in C.
+// Command example is uspace/funi/example/keyed.c in Go: two processes of a job, of which node 1
+// gives a key to its memory, and node 0 writes there. Either of the two may be the program in C.
 //
 //	go build -o keyed ./uspace/rats/example
 //	funet run -n 2 ./keyed

@@ -1,6 +1,8 @@
-// Command example is a lock-free queue and a hash table in the memory of node 0, which all other nodes of a job use at once: each puts
-// numbers into the queue, takes as many out, and counts in the table what it has taken. At last everybody's numbers were each taken once. Node 0 only
-// exposes the memory: the cards do everything else. uspace/funi/example/structures.c is the same in C, and nodes may be either.
+// Command example is a lock-free queue and a hash table in the memory of node 0, which all other
+// nodes of a job use at once: each puts numbers into the queue, takes as many out, and counts in
+// the table what it has taken. At last everybody's numbers were each taken once. Node 0 only
+// exposes the memory: the cards do everything else. uspace/funi/example/structures.c is the same in
+// C, and nodes may be either.
 //
 //	go build -o structures ./uspace/rma/example
 //	funet run -n 3 ./structures
@@ -73,7 +75,8 @@ func (n *node) drive() error {
 	return n.client.Err()
 }
 
-// own is node 0: it exposes the memory, tells everybody the key, and looks at the structures when all have done their part.
+// own is node 0: it exposes the memory, tells everybody the key, and looks at the structures when
+// all have done their part.
 func (n *node) own() error {
 	s := funi.Segment{Base: base, Rights: funi.Keyed}
 	var err error

@@ -1,16 +1,19 @@
 package main
 
-// This file is a lock-free queue of numbers in the memory of one process, into which and from which all others put and take them by remote atomic
-// operations. Its owner sleeps.
+// This file is a lock-free queue of numbers in the memory of one process, into which and from which
+// all others put and take them by remote atomic operations. Its owner sleeps.
 //
-// The queue has places for 64 numbers, words of 64 bits behind two that count: how many numbers were put in, and how many were taken out. Number n is in place
-// n mod 64 in round n/64. A place says which round it belongs to, whether it has a number, and which:
+// The queue has places for 64 numbers, words of 64 bits behind two that count: how many numbers
+// were put in, and how many were taken out. Number n is in place n mod 64 in round n/64. A place
+// says which round it belongs to, whether it has a number, and which:
 //
 //	round 63:33, full 32, number 31:0
 //
-// Whoever puts a number in does so by one compare-and-swap of the place, from empty to full; whoever takes it, from full to empty of the
-// next round. The counts only say where to look: whoever finds one that is behind, as the one who was to add to it is slow or
-// dead, does it for him. So nobody waits for anybody, and as rounds never come again nobody mistakes a place for what it was.
+// Whoever puts a number in does so by one compare-and-swap of the place, from empty to full;
+// whoever takes it, from full to empty of the next round. The counts only say where to look:
+// whoever finds one that is behind, as the one who was to add to it is slow or dead, does it for
+// him. So nobody waits for anybody, and as rounds never come again nobody mistakes a place for what
+// it was.
 
 import (
 	"github.com/funet/funet/uspace/rma"
@@ -52,8 +55,9 @@ func (q queue) exchange(t rma.Target, is, to uint64) (bool, error) {
 	return err == nil && r.Uint64() == is, err
 }
 
-// change looks for the place that a count names, changes it, and adds one to the count. to says what the place becomes, from what it is and the round of
-// the count; it returns false if the place does not permit it, for instance as the queue is full.
+// change looks for the place that a count names, changes it, and adds one to the count. to says
+// what the place becomes, from what it is and the round of the count; it returns false if the place
+// does not permit it, for instance as the queue is full.
 func (q queue) change(count uint64, to func(place, round uint64) (uint64, bool)) (was uint64, done bool, err error) {
 	for {
 		n, place, err := q.look(count)
@@ -62,7 +66,8 @@ func (q queue) change(count uint64, to func(place, round uint64) (uint64, bool))
 		}
 		round := n / places
 		next, possible := to(place, round)
-		ahead := place>>33 > round || count == putIn && place>>32 == round<<1|1 // somebody has done so, and not counted it
+		// somebody has done so, and not counted it
+		ahead := place>>33 > round || count == putIn && place>>32 == round<<1|1
 		if !possible && !ahead {
 			return 0, false, nil
 		}

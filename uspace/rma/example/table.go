@@ -1,8 +1,10 @@
 package main
 
-// This file is a hash table in the memory of one process, in which all others count by remote atomic operations. An entry is two words of
-// 64 bits, key and count; key 0 is none. Whoever looks for a key goes from the place that its hash says to the next, until he finds it or an
-// empty place, which he makes the key's by a compare-and-swap: of two who want the place one gets it, and the other goes on. No key is ever taken out.
+// This file is a hash table in the memory of one process, in which all others count by remote
+// atomic operations. An entry is two words of 64 bits, key and count; key 0 is none. Whoever looks
+// for a key goes from the place that its hash says to the next, until he finds it or an empty
+// place, which he makes the key's by a compare-and-swap: of two who want the place one gets it, and
+// the other goes on. No key is ever taken out.
 
 import (
 	"encoding/binary"
@@ -27,7 +29,8 @@ type table struct {
 	end *rma.Endpoint
 }
 
-// hash says where to look first (Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplication by the golden ratio).
+// hash says where to look first (Knuth, The Art of Computer Programming, volume 3, section 6.4:
+// multiplication by the golden ratio).
 func hash(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 >> 52 }
 
 // add adds to the count of a key that is not 0.
@@ -50,7 +53,8 @@ func (t table) add(key, v uint64) error {
 	return fmt.Errorf("counting %d: %w", key, errFull)
 }
 
-// count returns the count of a key, 0 if there is none. It reads entries whole, two words at a time.
+// count returns the count of a key, 0 if there is none. It reads entries whole, two words at a
+// time.
 func (t table) count(key uint64) (uint64, error) {
 	for i := range uint64(entries) {
 		id, err := t.end.Apply(t.at.At((hash(key)+i)%entries*entryBytes), arctic.RemoteRead, arctic.Uint64, nil, entryBytes, rma.With{})

@@ -1,11 +1,13 @@
 package chaos
 
-// This file is what processes send along chains while all else goes wrong (engine/chain.go). Each group has some chains, each a tree of its own over
-// the same nodes, so that they cross each other. Every life of a member joins them all; now and then it leaves one, and joins it again.
+// This file is what processes send along chains while all else goes wrong (engine/chain.go). Each
+// group has some chains, each a tree of its own over the same nodes, so that they cross each other.
+// Every life of a member joins them all; now and then it leaves one, and joins it again.
 //
-// No node has a multicast twice, in whatever life. A multicast of a process that lives is complete once. Without a failure it has come to all members that
-// have lived since it was sent. With one, each member is counted once: as many as are said to have it do, or have died; as many as are said not to have it do not; and each
-// node that is named is a member.
+// No node has a multicast twice, in whatever life. A multicast of a process that lives is complete
+// once. Without a failure it has come to all members that have lived since it was sent. With one,
+// each member is counted once: as many as are said to have it do, or have died; as many as are said
+// not to have it do not; and each node that is named is a member.
 
 import (
 	"math/rand/v2"
@@ -16,7 +18,8 @@ import (
 
 const (
 	chainsOfGroup = 3
-	// chainBit is that of the numbers of multicasts: of their first words, and of their cookies. Messages and operations are fewer.
+	// chainBit is that of the numbers of multicasts: of their first words, and of their cookies.
+	// Messages and operations are fewer.
 	chainBit = 1 << 31
 )
 
@@ -78,7 +81,8 @@ func (r *run) plant(gid uint16, members []int32) {
 	}
 }
 
-// join makes the member one of a chain, unless it is none of the tree, and reports whether there was a slot for it.
+// join makes the member one of a chain, unless it is none of the tree, and reports whether there
+// was a slot for it.
 func (m *member) join(t *tree) bool {
 	if _, ok := t.size[int32(m.number)]; !ok {
 		return true
@@ -118,7 +122,8 @@ func (m *member) joins() {
 	}
 }
 
-// multicasts sends some along a chain of the group; or the member leaves one, or comes back to those that it has left.
+// multicasts sends some along a chain of the group; or the member leaves one, or comes back to
+// those that it has left.
 func (m *member) multicasts() {
 	m.joins()
 	t := m.run.trees[m.gid][m.random.IntN(chainsOfGroup)]

@@ -11,8 +11,9 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule: on a network that does what it likes multicasts come to all members of chains that cross each other, once each. On one that loses nothing
-// none fails but at who has left: what a card does wrong may look like loss elsewhere. The same on cards whose units take time.
+// Rule: on a network that does what it likes multicasts come to all members of chains that cross
+// each other, once each. On one that loses nothing none fails but at who has left: what a card does
+// wrong may look like loss elsewhere. The same on cards whose units take time.
 func TestMulticasts(t *testing.T) {
 	for _, profile := range []string{Native, "sbus-arctic", "../testdata/slow-units.yaml"} {
 		carried, copies := 0, 0
@@ -34,8 +35,8 @@ func TestMulticasts(t *testing.T) {
 	}
 }
 
-// Rule: a multicast that is told to have come to who has it not, that is told twice, that counts other members than there are or fails at who is
-// none is noticed.
+// Rule: a multicast that is told to have come to who has it not, that is told twice, that counts
+// other members than there are or fails at who is none is noticed.
 func TestWhatMulticastsHaveComeTo(t *testing.T) {
 	none, silent := arctic.ReasonNone, arctic.ReasonSilent
 	broken := func(node uint16) [funi.MaxNamed]funi.Broken {

@@ -305,8 +305,8 @@ func TestImpossibleScenarios(t *testing.T) {
 	}
 }
 
-// Shrinking finds the smallest scenario that still fails, within a number of runs, and leaves alone what
-// does not fail.
+// Shrinking finds the smallest scenario that still fails, within a number of runs, and leaves alone
+// what does not fail.
 func TestShrink(t *testing.T) {
 	runs := 0
 	fails := func(s Scenario) (r Result) {

@@ -33,36 +33,37 @@ const (
 
 // session is a conversation of two members by one protocol.
 type session struct {
-	number               uint32
-	kind                 int
-	from, to, third      *member
-	fromLife, toLife     uint16
-	thirdLife            uint16
-	total                int // messages, or bytes of a stream
-	sent, got            int
-	seen                 uint32
-	seed                 rats.Seed
-	have                 bool // the seed
-	refused              bool // for want of room
-	senderFirst          bool
-	asked                bool // with the sender's seed
-	done                 bool // the client has done everything
-	closed               bool // and closed
-	shut                 bool // the server has closed its end
-	fromErr, toErr       error
-	thirdErr             error
-	part                 int // of the server's target
-	writer               *rats.Writer
-	client               *rats.Client
-	reader               *rats.Reader
-	sender               *rats.Sender
-	receiver             *rats.Receiver
-	inquiry              *rats.Inquiry
-	simple               [2]*rats.Simple // of client and server
-	out                  [3][]byte       // and what they and the third send from
-	handle               [3]rats.Handle
-	parts                []rats.Handle // of a group, that the client has sent
-	flying               bool          // a message of the simple protocol, or a read, has no answer yet
+	number           uint32
+	kind             int
+	from, to, third  *member
+	fromLife, toLife uint16
+	thirdLife        uint16
+	total            int // messages, or bytes of a stream
+	sent, got        int
+	seen             uint32
+	seed             rats.Seed
+	have             bool // the seed
+	refused          bool // for want of room
+	senderFirst      bool
+	asked            bool // with the sender's seed
+	done             bool // the client has done everything
+	closed           bool // and closed
+	shut             bool // the server has closed its end
+	fromErr, toErr   error
+	thirdErr         error
+	part             int // of the server's target
+	writer           *rats.Writer
+	client           *rats.Client
+	reader           *rats.Reader
+	sender           *rats.Sender
+	receiver         *rats.Receiver
+	inquiry          *rats.Inquiry
+	simple           [2]*rats.Simple // of client and server
+	out              [3][]byte       // and what they and the third send from
+	handle           [3]rats.Handle
+	parts            []rats.Handle // of a group, that the client has sent
+	// a message of the simple protocol, or a read, has no answer yet
+	flying               bool
 	offset, length, beat int
 	reply                rats.Seed
 	first                rats.Seed // of the server, whose key is closed when that has closed
@@ -212,7 +213,8 @@ func (k *keyed) receive() {
 		r := k.m.run
 		if number := q.Words[0]; number == 0 || int(number) > len(r.sessions) || r.sessions[number-1].to != k.m || r.sessions[number-1].kind != requestSession {
 			k.stray(int(number))
-		} else if s := r.sessions[number-1]; s.toLife == k.m.attached { // requests are for whoever serves there, an earlier life or this
+			// requests are for whoever serves there, an earlier life or this
+		} else if s := r.sessions[number-1]; s.toLife == k.m.attached {
 			if s.seen>>q.Words[1]&1 != 0 {
 				k.m.run.oracle.fail(&k.m.run.result.Duplicated, "request %d of session %d came again", q.Words[1], s.number)
 			}
@@ -320,7 +322,8 @@ func (k *keyed) client(s *session) (over bool) {
 	}
 	if errors.Is(err, rats.ErrFull) {
 		err = nil
-		s.refused = k.stage == asking && s.idle() // its queue has become too short for what it would have to open
+		// its queue has become too short for what it would have to open
+		s.refused = k.stage == asking && s.idle()
 	}
 	k.judge(s, &s.fromErr, err)
 	if s.fromErr == nil && !s.done && !s.refused {

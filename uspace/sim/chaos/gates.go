@@ -1,7 +1,7 @@
 package chaos
 
-// This file is direct ports that come and go: each life of a card has a port of its own, on the same host as the last or on another,
-// and hosts hear of it late, or when their funid runs again.
+// This file is direct ports that come and go: each life of a card has a port of its own, on the
+// same host as the last or on another, and hosts hear of it late, or when their funid runs again.
 
 import (
 	"encoding/binary"
@@ -20,7 +20,8 @@ type gates struct {
 	between *sim.Switch
 	host    []int // where the port of a card is, or was last
 	jobs    []sim.Job
-	// stopped is until when the funid of each host does not run: nothing changes in its table, and it makes no port.
+	// stopped is until when the funid of each host does not run: nothing changes in its table, and
+	// it makes no port.
 	stopped []int64
 }
 
@@ -33,7 +34,8 @@ func (r *run) newGates() *gates {
 	return g
 }
 
-// admit opens the port of a card that begins a life, and makes the card its job's. If the host's funid does not run it returns until when.
+// admit opens the port of a card that begins a life, and makes the card its job's. If the host's
+// funid does not run it returns until when.
 func (r *run) admit(i int, cfg *engine.Config) (until int64) {
 	g, m := r.gates, r.members[i]
 	if r.scenario.Faults&Ports != 0 && g.random.IntN(2) == 0 {
@@ -81,7 +83,8 @@ func (r *run) part(i int) {
 	}
 }
 
-// announce has all hosts hear where a card's node is, at once or, where ports come and go, any time.
+// announce has all hosts hear where a card's node is, at once or, where ports come and go, any
+// time.
 func (r *run) announce(i int) {
 	job, node := r.gates.jobs[i], r.members[i].node
 	for host := range r.hosts {
@@ -128,7 +131,8 @@ func (r *run) endCard(e *episode, i int) {
 	r.down(e, i)
 }
 
-// pretend returns what a stranger on the wire writes into a frame that he would have from one card to another.
+// pretend returns what a stranger on the wire writes into a frame that he would have from one card
+// to another.
 func (r *run) pretend(as, to int) arctic.Header {
 	h := arctic.Header{To: sim.Address(to), From: sim.Address(as), Route: uint32(to), SourceCard: uint16(as), DestinationCard: uint16(to)}
 	if g := r.gates; g != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule (gates.go): frames go within hosts, between them, and to places that are none any more; what the two tables say of each is tried, and no card
-// ever sends what its port does not let pass.
+// Rule (gates.go): frames go within hosts, between them, and to places that are none any more; what
+// the two tables say of each is tried, and no card ever sends what its port does not let pass.
 func TestPortsComeAndGo(t *testing.T) {
 	var sum sim.Switch
 	for seed := range uint64(40) {
@@ -35,7 +35,8 @@ func TestPortsComeAndGo(t *testing.T) {
 	}
 }
 
-// Without faults nothing is lost between direct cards, and nothing comes back but what is for nobody.
+// Without faults nothing is lost between direct cards, and nothing comes back but what is for
+// nobody.
 func TestNothingFailsBetweenPorts(t *testing.T) {
 	for _, f := range []Faults{0, Transfer | Resize | Switch | Dup | Reorder} {
 		for seed := range uint64(20) {
@@ -51,7 +52,8 @@ func TestSameDirectScenarioSameRun(t *testing.T) {
 	twice(t, Scenario{Seed: 5, Nodes: 8, Messages: 1000, Faults: All, Direct: true})
 }
 
-// Direct cards on Arctic are refused, unless a swarm drew one of the two, which then has cards of hosts.
+// Direct cards on Arctic are refused, unless a swarm drew one of the two, which then has cards of
+// hosts.
 func TestDirectOnArctic(t *testing.T) {
 	s := Scenario{Seed: 1, Nodes: 4, Messages: 50, Network: Arctic, Direct: true}
 	if err := s.Check(); !errors.Is(err, ErrScenario) {

@@ -1,12 +1,15 @@
 package chaos
 
-// This file looks for an order of the operations on a word that explains all that they answered (Wing and Gong, 1993; Lowe, 2017). Each operation that was carried out
-// is in it once, and answers what the one before it has left. One of unknown outcome is in it or not. None comes after another that was issued when
-// it was complete already. The order ends with what memory holds.
+// This file looks for an order of the operations on a word that explains all that they answered
+// (Wing and Gong, 1993; Lowe, 2017). Each operation that was carried out is in it once, and answers
+// what the one before it has left. One of unknown outcome is in it or not. None comes after another
+// that was issued when it was complete already. The order ends with what memory holds.
 //
-// The search goes from operation to operation and back again. It notes what it came to in vain: which operations were placed, and what the word held. Operations of
-// unknown outcome are few between two that are known, so it first looks for orders with one of them in a row, then with 2, 4 and so on. When it has looked everywhere
-// there is no order. When it has come to mostStates states the word is undecided, and counted so.
+// The search goes from operation to operation and back again. It notes what it came to in vain:
+// which operations were placed, and what the word held. Operations of unknown outcome are few
+// between two that are known, so it first looks for orders with one of them in a row, then with 2,
+// 4 and so on. When it has looked everywhere there is no order. When it has come to mostStates
+// states the word is undecided, and counted so.
 
 import "math/rand/v2"
 
@@ -42,8 +45,9 @@ const (
 	undecided
 )
 
-// linearizable reports whether there is an order of operations on a word that holds 0 at first; ends: and last at the end. It also returns how many known ones fit no order that
-// was found, and what the word holds before them.
+// linearizable reports whether there is an order of operations on a word that holds 0 at first;
+// ends: and last at the end. It also returns how many known ones fit no order that was found, and
+// what the word holds before them.
 func linearizable(known, unknown []*operation, ends bool, last uint64, bound int) (o order, left int, holds uint64) {
 	x := rand.New(rand.NewPCG(1, uint64(len(known))))
 	s := &search{known: known, marks: map[*operation]uint64{}, wanted: map[uint64]int{}, left: len(known), ends: ends, last: last, bound: bound, best: len(known) + 1}
@@ -78,7 +82,8 @@ func linearizable(known, unknown []*operation, ends bool, last uint64, bound int
 // mayChange reports whether an operation changes the word if it finds the right number there.
 func (o *operation) mayChange() bool { return o.after(o.a) != o.a || o.after(o.a+1) != o.a+1 }
 
-// from goes on from a state, with at most so many unknown operations in a row, of which some are left for this one.
+// from goes on from a state, with at most so many unknown operations in a row, of which some are
+// left for this one.
 func (s *search) from(at state, left, row int) order {
 	if s.left < s.best {
 		s.best, s.bestHolds = s.left, at.holds
@@ -93,13 +98,16 @@ func (s *search) from(at state, left, row int) order {
 		return undecided
 	}
 	s.seen[at] = left
-	first := int64(1<<63 - 1) // the end of a known operation that is not placed: what was issued later is not next
+	// the end of a known operation that is not placed: what was issued later is not next
+	first := int64(1<<63 - 1)
 	for _, o := range s.known {
 		if o != nil {
 			first = min(first, o.ended)
 		}
 	}
-	for pass := range 2 { // those that leave the word as it is first: where they fit they do no harm, so nothing else need be tried
+	// those that leave the word as it is first: where they fit they do no harm, so nothing else
+	// need be tried
+	for pass := range 2 {
 		for i, o := range s.known {
 			if s.wanted[at.holds] == 0 {
 				break

@@ -35,9 +35,10 @@ type Failure struct {
 	Smallest string   `json:"smallest,omitempty"` // arguments of what Shrink made of it
 }
 
-// Many runs the scenarios of seeds first to last on the given number of goroutines. When the context ends it stops within some
-// events, in the middle of runs; Seeds says how many were run. The sums do not depend on the number of goroutines. Ran is called
-// after each run, on several goroutines; nil: nobody wants to know.
+// Many runs the scenarios of seeds first to last on the given number of goroutines. When the
+// context ends it stops within some events, in the middle of runs; Seeds says how many were run.
+// The sums do not depend on the number of goroutines. Ran is called after each run, on several
+// goroutines; nil: nobody wants to know.
 func Many(ctx context.Context, of func(seed uint64) Scenario, first, last uint64, workers int, ran func()) Report {
 	over, release := overWith(ctx)
 	defer release()

@@ -33,7 +33,9 @@ func (r *run) moves(e *episode, m *member) {
 		switch {
 		case moved:
 			r.moved++
-			if r.scenario.Faults&^calm != 0 { // cards that lose each other begin to count anew, and then nobody knows when a transfer began (engine/life.go)
+			// cards that lose each other begin to count anew, and then nobody knows when a transfer
+			// began (engine/life.go)
+			if r.scenario.Faults&^calm != 0 {
 				m.moved++
 			}
 			r.signs[half{m.gid, from}] = append(r.signs[half{m.gid, from}], sign)
@@ -43,7 +45,8 @@ func (r *run) moves(e *episode, m *member) {
 					r.routesOf(e, m.gid)
 				}
 			}
-			if m.process == p && r.jobs[half{m.gid, to}] != m.job { // which has ended there meanwhile
+			// which has ended there meanwhile
+			if m.process == p && r.jobs[half{m.gid, to}] != m.job {
 				r.endIn(m, r.world.Now())
 			}
 		case ended && m.process == p: // between the two cards, one of which has gone
@@ -69,8 +72,9 @@ func (r *run) comesBack(m *member) {
 	} // else it comes back with its card
 }
 
-// settles notes where a member is from now on. Cards hear of a move from each other; where one has gone before all had heard of it, the launcher
-// of the job says it to all, as `funet route set` does.
+// settles notes where a member is from now on. Cards hear of a move from each other; where one has
+// gone before all had heard of it, the launcher of the job says it to all, as `funet route set`
+// does.
 func (r *run) settles(m *member, card int) {
 	table := r.homes[m.gid]
 	if table == nil {

@@ -1,10 +1,13 @@
 package chaos
 
-// This file is what funids tell each other and their processes of those with direct ports that have ended or are there (ctl/daemon/fate.go), and what they
-// answer to who doubts whether a silent one lives: at once or late, twice, out of order, or not at all. It is also what must hold then:
+// This file is what funids tell each other and their processes of those with direct ports that have
+// ended or are there (ctl/daemon/fate.go), and what they answer to who doubts whether a silent one
+// lives: at once or late, twice, out of order, or not at all. It is also what must hold then:
 //
-//   - a card that is told of the end of the life that it has met gives it up at once, and one that has met another life does not;
-//   - a silent card that is vouched for is not given up before ConnectTimeout, however long its silence lasted;
+//   - a card that is told of the end of the life that it has met gives it up at once, and one that
+//     has met another life does not;
+//   - a silent card that is vouched for is not given up before ConnectTimeout, however long its
+//     silence lasted;
 //   - nobody is given up as departed who never was, or whose life the card was told of last.
 
 import (
@@ -59,8 +62,9 @@ type notices struct {
 	left             []bool           // by card: a life of it has said that it leaves
 	silence, connect int64            // PeerTimeout and ConnectTimeout
 
-	// What was tried: news that ended a peer that would have been waited for longer, that were of another life than the card had met, that were older than the
-	// last, questions, and silences that were vouched for.
+	// What was tried: news that ended a peer that would have been waited for longer, that were of
+	// another life than the card had met, that were older than the last, questions, and silences
+	// that were vouched for.
 	ended, strange, late, doubts, vouched int
 }
 
@@ -80,7 +84,8 @@ func (r *run) newNotices() *notices {
 // seatOf is that of a card, or that it had last.
 func (r *run) seatOf(i int) seat { return seat{r.gates.jobs[i], r.members[i].node} }
 
-// born is told when a card begins a life, whose configuration it completes: it hears who has ended, and others that it is there, if they know of an earlier end.
+// born is told when a card begins a life, whose configuration it completes: it hears who has ended,
+// and others that it is there, if they know of an earlier end.
 func (r *run) born(i int, cfg *engine.Config) {
 	n, at, host := r.notices, r.seatOf(i), r.gates.host[i]
 	n.last[i], n.vouches[i], n.lives[i] = map[uint16]told{}, map[uint16]*vouch{}, cfg.Incarnation
@@ -97,7 +102,8 @@ func (r *run) born(i int, cfg *engine.Config) {
 	}
 }
 
-// over is told when a card's life has ended, with or without a word: its host's funid tells everybody, or the next one does.
+// over is told when a card's life has ended, with or without a word: its host's funid tells
+// everybody, or the next one does.
 func (r *run) over(i int) {
 	n, at, host := r.notices, r.seatOf(i), r.gates.host[i]
 	if n == nil {
@@ -133,7 +139,8 @@ func (r *run) whenRuns(host int, do func()) {
 	do()
 }
 
-// soon draws when something arrives: mostly within some microseconds, and perhaps after everybody has given up.
+// soon draws when something arrives: mostly within some microseconds, and perhaps after everybody
+// has given up.
 func (r *run) soon() int64 {
 	return r.world.Now() + r.notices.random.Int64N(int64(10*time.Microsecond)<<r.notices.random.IntN(14))
 }
@@ -233,7 +240,8 @@ func (r *run) cardOf(at seat) int {
 	return -1
 }
 
-// doubt is a question of a card for a silent peer. Its funid asks that of the peer's host, which answers what is so, if both run.
+// doubt is a question of a card for a silent peer. Its funid asks that of the peer's host, which
+// answers what is so, if both run.
 func (r *run) doubt(i int, asking uint32, node uint16, life uint32) {
 	n, at := r.notices, seat{r.gates.jobs[i], node}
 	n.doubts++
@@ -276,8 +284,9 @@ func (r *run) heed(c *sim.Card) {
 	}
 }
 
-// judge says whether a message may have come back to a member because its peer was silent, or gone. Somebody who forges greetings can make a card
-// believe that its peer has another life, which its funid says has ended.
+// judge says whether a message may have come back to a member because its peer was silent, or gone.
+// Somebody who forges greetings can make a card believe that its peer has another life, which its
+// funid says has ended.
 func (r *run) judge(at *member, b funi.Returned) {
 	n, number := r.notices, int(b.Word)-1
 	if number < 0 || number >= len(r.oracle.messages) || r.scenario.Faults&(Forge|Replay) != 0 && !r.keyed {

@@ -1,6 +1,7 @@
 package chaos
 
-// This file tests that notices are tried in all the ways that they may come in, and that the judge knows their rules.
+// This file tests that notices are tried in all the ways that they may come in, and that the judge
+// knows their rules.
 
 import (
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule (notices.go): news end what would have been waited for, come late and of other lives; silent cards are asked for and vouched for; and all that was
-// promised holds.
+// Rule (notices.go): news end what would have been waited for, come late and of other lives; silent
+// cards are asked for and vouched for; and all that was promised holds.
 func TestNoticesAreTried(t *testing.T) {
 	var sum notices
 	for seed := range uint64(60) {
@@ -30,7 +31,8 @@ func TestNoticesAreTried(t *testing.T) {
 	}
 }
 
-// The judge notices each rule that is broken: notices that no funid would send stand for a card that does not keep them.
+// The judge notices each rule that is broken: notices that no funid would send stand for a card
+// that does not keep them.
 func TestRulesOfNotices(t *testing.T) {
 	const early = 5_000_000 // ns: programs are in the middle of their messages, and cards have met
 	s := Scenario{Seed: 3, Nodes: 2, Messages: 3000, Faults: Notices, Direct: true}

@@ -28,8 +28,8 @@ type message struct {
 	transfer   int32         // its index in oracle.transfers plus one; 0: a plain message
 }
 
-// transfer is the record of a message that transfers memory, besides that of the message. Its number
-// travels as its argument.
+// transfer is the record of a message that transfers memory, besides that of the message. Its
+// number travels as its argument.
 type transfer struct {
 	owner   int32  // the member whose memory it is for
 	address uint32 // there; 0: its queue
@@ -42,7 +42,8 @@ const nobody = -1
 
 // oracle knows what was sent and hears what arrived. Its counts go to the result.
 type oracle struct {
-	excused   []arctic.Reason // for which messages may come back because somebody forges or repeats greetings
+	// for which messages may come back because somebody forges or repeats greetings
+	excused   []arctic.Reason
 	seed      uint64
 	messages  []message
 	transfers []transfer
@@ -113,7 +114,8 @@ func (o *oracle) note(m message) {
 	o.messages = append(o.messages, m)
 }
 
-// receiver returns the member that the message is for, also if the message must come back, or nobody.
+// receiver returns the member that the message is for, also if the message must come back, or
+// nobody.
 func (o *oracle) receiver(m *message) int32 {
 	if m.transfer != 0 {
 		return o.transfers[m.transfer-1].owner
@@ -212,8 +214,9 @@ func (o *oracle) replaced(m *message) bool {
 		(m.toAttached != o.members[m.to].attached || m.toMoved != o.members[m.to].moved)
 }
 
-// waits reports whether the message is a transfer of many packets, and so may already have begun when its
-// two cards, which had lost each other, began a new epoch while one of them had not heard of the last. Other messages have nothing in flight then.
+// waits reports whether the message is a transfer of many packets, and so may already have begun
+// when its two cards, which had lost each other, began a new epoch while one of them had not heard
+// of the last. Other messages have nothing in flight then.
 func (o *oracle) waits(m *message) bool {
 	return m.transfer != 0 && o.transfers[m.transfer-1].words > arctic.MaxSingleWords
 }
@@ -227,7 +230,8 @@ func (m *message) mayFail(reason, refused arctic.Reason) bool {
 	case arctic.ReasonNoRoute:
 		return m.to == nobody && refused == arctic.ReasonNone
 	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted:
-		return refused == arctic.ReasonNone || refused == arctic.ReasonDestination // which only the receiver knows
+		// which only the receiver knows
+		return refused == arctic.ReasonNone || refused == arctic.ReasonDestination
 	}
 	return false
 }

@@ -31,28 +31,36 @@ const (
 	Cut                           // frames are lost in one direction, for a time
 	Pause                         // processes and cards stop, and go on
 	Slow                          // processes and cards are slow for a time
-	Crash                         // processes crash; they are detached, or their cards leave; they return
-	Restart                       // cards crash with their processes and return with another incarnation
-	Resize                        // programs change the size of their queues while traffic flows
-	Switch                        // processes are switched out and in again
-	Transfer                      // programs move memory, and ask for what they may not have
-	Jobs                          // a job ends, host after host, and another takes its GID
-	Narrow                        // ways come to carry shorter frames, and their cards are told so, or told lies, or nothing
-	Forge                         // somebody forges greetings, and echoes what he has seen of others
-	Replay                        // frames come again that were recorded any time before
-	Sizes                         // cards have ports that carry frames of different lengths
-	Rats                          // programs use every protocol of package rats
-	RMA                           // programs operate on each other's windows
-	Chains                        // programs send along chains
-	Moves                         // processes move to other cards; see ends
-	Ports                         // direct ports come and go, on other hosts, and funids stop and go on; see Scenario.Direct
-	Notices                       // funids tell each other and their processes which of those with direct ports have ended or are there
-	All        = Notices<<1 - 1
+	// processes crash; they are detached, or their cards leave; they return
+	Crash
+	// cards crash with their processes and return with another incarnation
+	Restart
+	Resize   // programs change the size of their queues while traffic flows
+	Switch   // processes are switched out and in again
+	Transfer // programs move memory, and ask for what they may not have
+	Jobs     // a job ends, host after host, and another takes its GID
+	// ways come to carry shorter frames, and their cards are told so, or told lies, or nothing
+	Narrow
+	// somebody forges greetings, and echoes what he has seen of others
+	Forge
+	Replay // frames come again that were recorded any time before
+	Sizes  // cards have ports that carry frames of different lengths
+	Rats   // programs use every protocol of package rats
+	RMA    // programs operate on each other's windows
+	Chains // programs send along chains
+	Moves  // processes move to other cards; see ends
+	// direct ports come and go, on other hosts, and funids stop and go on; see Scenario.Direct
+	Ports
+	// funids tell each other and their processes which of those with direct ports have ended or are
+	// there
+	Notices
+	All = Notices<<1 - 1
 )
 
 var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "chains", "moves", "ports", "notices"}
 
-// ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is even, and these if it is odd.
+// ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is
+// even, and these if it is odd.
 const ends = Crash | Restart | Jobs
 
 // FaultNames are the kinds that ParseFaults knows.
@@ -168,13 +176,15 @@ func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values)
 type plan struct {
 	cards  int
 	routes []uint32 // node to card, for all groups
-	// hosts is how many hosts have the direct cards, and jobNodes how many nodes the jobs of a group have, some of whom nobody ever is.
+	// hosts is how many hosts have the direct cards, and jobNodes how many nodes the jobs of a
+	// group have, some of whom nobody ever is.
 	hosts    int
 	jobNodes map[uint16]int
 	members  []place
 	slots    int
-	// crowd is how many of 8 processes share a card with others. A swarm has an MTU of its own and as many slots for each member's
-	// queues; 0 and none: all members have slots, and the network draws the MTU.
+	// crowd is how many of 8 processes share a card with others. A swarm has an MTU of its own and
+	// as many slots for each member's queues; 0 and none: all members have slots, and the network
+	// draws the MTU.
 	crowd  int
 	mtu    int
 	queues []int
@@ -199,7 +209,8 @@ type place struct {
 	card      int
 }
 
-// ready takes from a scenario the kinds of faults that it cannot have and returns its plan. Errors: those of Check.
+// ready takes from a scenario the kinds of faults that it cannot have and returns its plan. Errors:
+// those of Check.
 func (s *Scenario) ready() (plan, error) {
 	if err := s.Check(); err != nil {
 		return plan{}, err
@@ -221,7 +232,8 @@ func (s *Scenario) ready() (plan, error) {
 		s.Faults &^= Moves // which cards of modelled machines do not do
 	}
 	if s.Faults&Moves != 0 && s.Faults&ends != 0 {
-		// Not both in one run: where a node is whose process or card ends in the middle of a move is for its launcher to say.
+		// Not both in one run: where a node is whose process or card ends in the middle of a move
+		// is for its launcher to say.
 		if s.Seed%2 == 0 {
 			s.Faults &^= ends
 		} else {
@@ -334,7 +346,8 @@ func (s *Scenario) cluster(p *plan) {
 	p.tune = func(c *engine.Config) {
 		c.Lines, c.ReplyLines, c.FIFO, c.Train, c.FirstWindow = lines, replies, fifo, train, window
 		c.AckEvery, c.AckDelay = every, ackDelay
-		// A way that has become narrow is found out at the fourth try (engine/link/limit.go), so there is time for twice that.
+		// A way that has become narrow is found out at the fourth try (engine/link/limit.go), so
+		// there is time for twice that.
 		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/8
 		c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter = silence, 2*silence, silence/4
 	}

@@ -35,7 +35,8 @@ type member struct {
 	pending [arctic.Levels][]pending
 	targets arena
 	graves  []*memory
-	keyed   *keyed   // of the present life; nil: neither package rats nor windows nor chains are used
+	// of the present life; nil: neither package rats nor windows nor chains are used
+	keyed   *keyed
 	windows *windows // of the present life; nil: there are none, or it has no key slot for one
 }
 

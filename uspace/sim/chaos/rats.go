@@ -1,12 +1,14 @@
 package chaos
 
-// This file is what processes do with package rats while all else goes wrong: sessions of every protocol, each between two
-// members and, for groups, a third. What is sent is a function of the session and of a number, so that whoever receives it can tell
-// whether it is whole, came once, and came to the right one. conversation.go is the protocols.
+// This file is what processes do with package rats while all else goes wrong: sessions of every
+// protocol, each between two members and, for groups, a third. What is sent is a function of the
+// session and of a number, so that whoever receives it can tell whether it is whole, came once, and
+// came to the right one. conversation.go is the protocols.
 //
-// Seeds travel outside the network, in no time. A session ends early when one of its members dies, or by an error that a fault explains; all others
-// must be complete when the network has fallen silent. Then everybody closes everything: all memory, areas, credits, key slots and instances must be
-// free again, and no byte changed that nobody had a key to.
+// Seeds travel outside the network, in no time. A session ends early when one of its members dies,
+// or by an error that a fault explains; all others must be complete when the network has fallen
+// silent. Then everybody closes everything: all memory, areas, credits, key slots and instances
+// must be free again, and no byte changed that nobody had a key to.
 
 import (
 	"bytes"
@@ -32,7 +34,8 @@ const (
 	sessionsAtOnce = 8
 	// staleWrites is how many writes with closed keys a member tries.
 	staleWrites = 4
-	// leastSlots is the least size of send queues at first, where rats is used: its servers open with many requests at once.
+	// leastSlots is the least size of send queues at first, where rats is used: its servers open
+	// with many requests at once.
 	leastSlots = 32
 )
 
@@ -278,7 +281,8 @@ func (k *keyed) judge(s *session, end *error, err error) {
 // calm is what explains no failure of a session.
 const calm = Rats | RMA | Chains | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
 
-// settle ends all sessions on the fair and silent network, and checks that they were complete and that everything is free.
+// settle ends all sessions on the fair and silent network, and checks that they were complete and
+// that everything is free.
 func (r *run) settle() bool {
 	// The second time those hear it whose other end has closed only the first time.
 	for i, next := range []stage{asking, asking, closing, asking} {

@@ -4,7 +4,8 @@ package chaos
 
 import "testing"
 
-// Rule (HPL-95-86, section 3.2): all protocols are used, sessions of each are completed, and keys that were closed are tried.
+// Rule (HPL-95-86, section 3.2): all protocols are used, sessions of each are completed, and keys
+// that were closed are tried.
 func TestSessionsOfEveryProtocol(t *testing.T) {
 	var complete [sessionKinds]int
 	tried := 0

@@ -22,8 +22,8 @@ type Scenario struct {
 	Faults   Faults
 	Network  Network // without some kinds of Faults if it is Arctic
 	Shape    Shape   // of a Swarm the seed draws more; see Drawn
-	// Direct: each node has a card of its own, on a direct port of a host (engine.Config.Direct), with a switch between them
-	// (sim.Switch); without Moves. Not on Arctic.
+	// Direct: each node has a card of its own, on a direct port of a host (engine.Config.Direct),
+	// with a switch between them (sim.Switch); without Moves. Not on Arctic.
 	Direct bool
 	// Profile is the hardware profile, as hwprofiles.Load has it, that the cards are timed
 	// and limited as; empty, or one without a machine such as native: what the seed draws,
@@ -73,7 +73,8 @@ type Result struct {
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
-	// Undecided counts words of windows for whose operations no order was found before the search for one ended (linearize.go). That breaks no promise.
+	// Undecided counts words of windows for whose operations no order was found before the search
+	// for one ended (linearize.go). That breaks no promise.
 	Undecided int `json:"undecided"`
 
 	Events   uint64   `json:"-"`
@@ -134,8 +135,8 @@ type run struct {
 // as stuck.
 func Run(s Scenario) Result { return runOf(s, nil).result }
 
-// runOf is the run of a scenario, with all that it has come to. Stop, if not nil, is asked after every event; a run that it ends has
-// come to nothing.
+// runOf is the run of a scenario, with all that it has come to. Stop, if not nil, is asked after
+// every event; a run that it ends has come to nothing.
 func runOf(s Scenario, stop func() bool) (r *run) {
 	p, err := s.ready()
 	if err != nil {
@@ -201,11 +202,14 @@ func (r *run) build() {
 		if faults&Forge != 0 && r.keyed { // a silent peer; somebody else says that it has no key
 			r.oracle.excused = append(r.oracle.excused, arctic.ReasonKey)
 		}
-		if !r.keyed || faults&Replay != 0 { // an answer that was made up, or with and without a key of an earlier life of a peer (engine/link/handshake.go)
+		// an answer that was made up, or with and without a key of an earlier life of a peer
+		// (engine/link/handshake.go)
+		if !r.keyed || faults&Replay != 0 {
 			r.oracle.excused = append(r.oracle.excused, arctic.ReasonResynchronised)
 		}
 	}
-	if r.scenario.Faults&Moves != 0 && r.scenario.Faults&^calm != 0 { // a card that was out of reach when it was told (engine/forward.go)
+	// a card that was out of reach when it was told (engine/forward.go)
+	if r.scenario.Faults&Moves != 0 && r.scenario.Faults&^calm != 0 {
 		r.oracle.excused = append(r.oracle.excused, arctic.ReasonSourceNode)
 	}
 	if err := r.connect(); err != nil {
@@ -229,7 +233,8 @@ func (r *run) start(i int, delay int64) {
 	cfg := engine.Native()
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
 	cfg.Peers, cfg.Readable = r.peers(i), r.readable
-	cfg.AnyGroup = r.scenario.Faults&Moves != 0 // as a daemon's card, which is told of groups that have nobody here yet
+	// as a daemon's card, which is told of groups that have nobody here yet
+	cfg.AnyGroup = r.scenario.Faults&Moves != 0
 	if r.gates != nil {
 		if until := r.admit(i, &cfg); until > 0 {
 			r.world.At(until, func() {
@@ -304,8 +309,8 @@ type half struct {
 	card int
 }
 
-// tag returns the tag of the job with a number. It does not depend on the GID, so that what the tags
-// tell apart are jobs alone: groups are the card's to tell apart.
+// tag returns the tag of the job with a number. It does not depend on the GID, so that what the
+// tags tell apart are jobs alone: groups are the card's to tell apart.
 func (r *run) tag(job uint32) uint64 { return (r.scenario.Seed + uint64(job) + 1) * 0x9e3779b97f4a7c15 }
 
 // watch checks what must hold after every event.
@@ -359,7 +364,8 @@ func (r *run) probe() {
 		if !r.happen() {
 			return
 		}
-		if r.notices != nil { // a card that has heard of an end, and not of what followed, is wrong for so long
+		// a card that has heard of an end, and not of what followed, is wrong for so long
+		if r.notices != nil {
 			r.world.At(r.world.Now()+r.notices.connect, func() {})
 			if !r.happen() {
 				return

@@ -1,8 +1,8 @@
 package chaos
 
-// This file draws the shape of a scenario from its seed. Seeds of one shape find what that shape shows: scenarios that each
-// leave out a random half of what may happen find more than scenarios in which everything happens (A. Groce et al., "Swarm
-// testing", ISSTA 2012).
+// This file draws the shape of a scenario from its seed. Seeds of one shape find what that shape
+// shows: scenarios that each leave out a random half of what may happen find more than scenarios in
+// which everything happens (A. Groce et al., "Swarm testing", ISSTA 2012).
 
 import (
 	"errors"
@@ -38,14 +38,15 @@ func ParseShape(s string) (Shape, error) {
 // String returns the form that ParseShape reads.
 func (h Shape) String() string { return shapeNames[h%2] }
 
-// swarmProfiles are the profiles that a swarm draws from: those of machines that chaos can run. Another one changes the
-// meaning of all seeds.
+// swarmProfiles are the profiles that a swarm draws from: those of machines that chaos can run.
+// Another one changes the meaning of all seeds.
 var swarmProfiles = []string{"sbus-arctic", "sbus-arctic-paper", "hamlyn", "tokyo"}
 
-// Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, each kind of fault with a chance of one
-// half, Arctic with one of 1/8, a machine's profile and, on Ethernet, direct cards with one of 1/4 each. A small number is as likely as a large one: each doubling
-// has the same chance. Run draws the rest from the same seed: how many processes share a card, the size of each process's
-// queues, and the MTU.
+// Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, each kind of
+// fault with a chance of one half, Arctic with one of 1/8, a machine's profile and, on Ethernet,
+// direct cards with one of 1/4 each. A small number is as likely as a large one: each doubling has
+// the same chance. Run draws the rest from the same seed: how many processes share a card, the size
+// of each process's queues, and the MTU.
 func (s Scenario) Drawn() Scenario {
 	r := s.stream(streamShape)
 	doubled := func(least, doublings int) int {
@@ -76,7 +77,8 @@ func (s *Scenario) swarm(p *plan) {
 	}
 }
 
-// Plan says in words what the seed draws besides the scenario's fields: groups, cards, queues and MTU.
+// Plan says in words what the seed draws besides the scenario's fields: groups, cards, queues and
+// MTU.
 func (s Scenario) Plan() (string, error) {
 	p, err := s.ready()
 	if err != nil {

@@ -1,6 +1,7 @@
 package chaos
 
-// This file tests swarms: what seeds draw, that they hold, and that nothing else changes what they mean.
+// This file tests swarms: what seeds draw, that they hold, and that nothing else changes what they
+// mean.
 
 import (
 	"context"
@@ -13,7 +14,8 @@ import (
 // swarmSeed is the scenario of a swarm's seed.
 func swarmSeed(seed uint64) Scenario { return Scenario{Seed: seed}.Drawn() }
 
-// Rule: a swarm's seed draws everything that the package's doc.go and Drawn say, and each kind of fault with a chance of one half.
+// Rule: a swarm's seed draws everything that the package's doc.go and Drawn say, and each kind of
+// fault with a chance of one half.
 func TestSwarmDraws(t *testing.T) {
 	const seeds = 2000
 	nodes, profiles, networks, queues, mtus, crowded := map[int]int{}, map[string]int{}, map[Network]int{}, map[int]int{}, map[int]int{}, 0
@@ -111,7 +113,8 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// Rule: the context ends runs, not only what comes after them: a run of 2^30 messages would take hours.
+// Rule: the context ends runs, not only what comes after them: a run of 2^30 messages would take
+// hours.
 func TestRunsEndWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()

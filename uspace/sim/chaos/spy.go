@@ -45,7 +45,8 @@ func newSpy(seed uint64) *spy {
 	return &spy{random: rand.New(rand.NewPCG(seed, streamFaults+16)), pairs: map[pair]overheard{}}
 }
 
-// hear takes note of a frame that a card sends. Of all that were heard each is kept with the same chance.
+// hear takes note of a frame that a card sends. Of all that were heard each is kept with the same
+// chance.
 func (s *spy) hear(b []byte) {
 	f, err := arctic.Look(b)
 	if err != nil {

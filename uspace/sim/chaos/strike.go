@@ -175,8 +175,8 @@ const (
 	mostFrame  = 3600
 )
 
-// narrow lets the ways from some cards to the others carry only short frames, and some of the cards hear of it, or of what is
-// not so.
+// narrow lets the ways from some cards to the others carry only short frames, and some of the cards
+// hear of it, or of what is not so.
 func (r *run) narrow(e *episode) {
 	x := e.random
 	a, b := r.halves(e)

@@ -1,13 +1,16 @@
 package chaos
 
-// This file is what processes do to each other's windows while all else goes wrong: adds, swaps, compare-and-swaps, puts, gets, locks and
-// signals, whose owners close their windows and open them with other keys meanwhile. Keys travel outside the network, in no time.
+// This file is what processes do to each other's windows while all else goes wrong: adds, swaps,
+// compare-and-swaps, puts, gets, locks and signals, whose owners close their windows and open them
+// with other keys meanwhile. Keys travel outside the network, in no time.
 //
-// Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each begins where the one before has ended. That
-// order must be one in which none comes before another that was complete when it was issued, and must end with what is in memory; an
-// operation whose outcome nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is exclusive to its sender's
-// part, where a get must find what the last one has left. Nobody has a lock that another has. While a window is closed, or not present, no byte of it
-// changes, and none ever beside it. One window in eight is opened before it is present.
+// Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each
+// begins where the one before has ended. That order must be one in which none comes before another
+// that was complete when it was issued, and must end with what is in memory; an operation whose
+// outcome nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is
+// exclusive to its sender's part, where a get must find what the last one has left. Nobody has a
+// lock that another has. While a window is closed, or not present, no byte of it changes, and none
+// ever beside it. One window in eight is opened before it is present.
 
 import (
 	"bytes"
@@ -21,7 +24,8 @@ import (
 
 const (
 	windowBase = 0x5000_0000
-	// The memory of a member: the words and, for each sender, a part; behind the window a guard, and where senders keep what they put and get.
+	// The memory of a member: the words and, for each sender, a part; behind the window a guard,
+	// and where senders keep what they put and get.
 	windowWords   = 8
 	signalWord    = windowWords // which signals add to, and nothing else
 	windowParts   = 32
@@ -92,7 +96,9 @@ type operation struct {
 	was        uint64 // what it answered
 	doubtful   bool   // it may have been carried out
 	openBefore bool   // the window was open with that key when it was issued
-	unsure     bool   // a lock that an unlock of the same member may have ended: both were under way at once, in no order
+	// a lock that an unlock of the same member may have ended: both were under way at once, in no
+	// order
+	unsure bool
 }
 
 // carriedOut reports whether it was, as far as is known.
@@ -201,7 +207,8 @@ func (m *member) operate() {
 		}
 		c := o.compose()
 		s.SetOperation(to.m.node, &c)
-		o.number = uint32(len(m.run.operations)) // others may have begun some while this one waited for a slot
+		// others may have begun some while this one waited for a slot
+		o.number = uint32(len(m.run.operations))
 		s[funi.RemoteCookieWord] = o.number
 		o.begun = m.run.world.Now()
 		m.run.operations = append(m.run.operations, o)
@@ -434,8 +441,8 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 	}
 }
 
-// settleLost checks that of the operations and multicasts of processes that live, those that are not complete have come back when the return ring had no room for them, and
-// no others have.
+// settleLost checks that of the operations and multicasts of processes that live, those that are
+// not complete have come back when the return ring had no room for them, and no others have.
 func (r *run) settleLost() {
 	open := map[*member]int{}
 	for _, o := range r.multicasts {
@@ -485,7 +492,8 @@ func (r *run) settleWindows() {
 	}
 }
 
-// signals returns the sum of all signals of a window that were carried out, and whether that is known.
+// signals returns the sum of all signals of a window that were carried out, and whether that is
+// known.
 func signals(all []*operation) (sum uint64, sure bool) {
 	sure = true
 	for _, o := range all {
@@ -501,7 +509,8 @@ func signals(all []*operation) (sum uint64, sure bool) {
 	return sum, sure
 }
 
-// linearize checks that there is an order of the operations on a word. It returns how many were in it.
+// linearize checks that there is an order of the operations on a word. It returns how many were in
+// it.
 func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n int) {
 	var known, unknown []*operation
 	for _, o := range all {

@@ -9,7 +9,8 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Rule: operations of each kind are carried out under faults, on words in an order that can be; on cards whose units take time, too.
+// Rule: operations of each kind are carried out under faults, on words in an order that can be; on
+// cards whose units take time, too.
 func TestOperationsOnWindows(t *testing.T) {
 	for profile, seeds := range map[string]uint64{Native: 6, "sbus-arctic": 12, "tokyo": 12} {
 		t.Run(profile, func(t *testing.T) {
@@ -30,8 +31,9 @@ func TestOperationsOnWindows(t *testing.T) {
 	}
 }
 
-// Rule: an order that cannot be is noticed: two answered the same, one answered what was never there, one that comes before another that was complete before it
-// was issued, an add that was carried out twice. What is not known may be in it, or not.
+// Rule: an order that cannot be is noticed: two answered the same, one answered what was never
+// there, one that comes before another that was complete before it was issued, an add that was
+// carried out twice. What is not known may be in it, or not.
 func TestLinearizability(t *testing.T) {
 	add := func(a, was uint64, begun, ended int64) *operation {
 		return &operation{kind: arctic.RemoteAdd, a: a, was: was, begun: begun, ended: ended}
@@ -82,8 +84,9 @@ func TestLinearizability(t *testing.T) {
 	}
 }
 
-// Rule (linearize.go): a history that a word has had is accepted, whatever became of answers; one in which an answer is another is refused; and what the search does
-// not come to the end of is undecided.
+// Rule (linearize.go): a history that a word has had is accepted, whatever became of answers; one
+// in which an answer is another is refused; and what the search does not come to the end of is
+// undecided.
 func TestHistoriesOfWords(t *testing.T) {
 	var found [2][undecided + 1]int
 	for seed := range uint64(400) {
@@ -110,7 +113,8 @@ func TestHistoriesOfWords(t *testing.T) {
 	}
 }
 
-// history has a word changed by operations of several processes that overlap, of some of which nobody knows the outcome. It returns what the word holds at the end.
+// history has a word changed by operations of several processes that overlap, of some of which
+// nobody knows the outcome. It returns what the word holds at the end.
 func history(r *rand.Rand) (known, unknown []*operation, v uint64) {
 	n, lost := 1+r.IntN(60), r.IntN(8)
 	for i := range n {

@@ -1,6 +1,7 @@
-// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length and content
-// depend on the round and on both nodes. The receiver checks every byte and answers with a checksum, which the sender
-// checks. At the end node 0 prints what every node has received, and how fast.
+// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length
+// and content depend on the round and on both nodes. The receiver checks every byte and answers
+// with a checksum, which the sender checks. At the end node 0 prints what every node has received,
+// and how fast.
 //
 //	funet run -n 4 --lab -- alltoall --bytes 65536 --rounds 100
 //	alltoall --peers peers.yaml --iface eth1 --node 0     # without a daemon, on each host
@@ -250,8 +251,8 @@ func (p *program) round(round int) error {
 	return p.failed
 }
 
-// takeBlock checks a block that has arrived, and answers with its checksum. A node's next block comes after
-// the answer, so the place is this one's until then.
+// takeBlock checks a block that has arrived, and answers with its checksum. A node's next block
+// comes after the answer, so the place is this one's until then.
 func (p *program) takeBlock(m *am.Message, n funi.Notice) {
 	round, length := p.arrived[m.Source], int(n.Argument)
 	if length != p.length(round, m.Source, p.e.Node()) || n.Address != uint32(receiveBase+m.Source*p.place) || n.Words != (length+15)&^15/4 {

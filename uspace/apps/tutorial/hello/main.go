@@ -38,7 +38,8 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = cmp.Or(err, e.Close(ctx)) }()
 
-	// A handler runs on the node that is called. What it returns goes back to the caller, an error, too.
+	// A handler runs on the node that is called. What it returns goes back to the caller, an error,
+	// too.
 	err = e.Serve(greet, func(m *funet.Message) ([]byte, error) {
 		return fmt.Appendf(nil, "hello %s, this is node %d", m.Bytes, e.Node()), nil
 	})

@@ -1,10 +1,11 @@
-// Ring is the second program of the tutorial: a token goes round the nodes of a job, and each adds its number to it. It is
-// sent with tags, as in MPI, and at the end all agree about what it cost.
+// Ring is the second program of the tutorial: a token goes round the nodes of a job, and each adds
+// its number to it. It is sent with tags, as in MPI, and at the end all agree about what it cost.
 //
 //	go build ./uspace/apps/tutorial/ring
 //	bin/funet run -n 4 --lab -- ./ring --laps 1000
 //
-// It shows messages that a program waits for in its own order, deadlines, a node that is gone, and a sum of all nodes.
+// It shows messages that a program waits for in its own order, deadlines, a node that is gone, and
+// a sum of all nodes.
 package main
 
 import (
@@ -48,7 +49,8 @@ func run(ctx context.Context) (err error) {
 	// A deadline holds for everything that waits, and is an error like any other.
 	within, cancel := context.WithTimeoutCause(ctx, *patience, fmt.Errorf("the token has not come back within %v", *patience))
 	defer cancel()
-	if err := e.Barrier(within); err != nil { // a message to a node that is not there yet comes back
+	// a message to a node that is not there yet comes back
+	if err := e.Barrier(within); err != nil {
 		return err
 	}
 	return goRound(within, e, *laps)
@@ -89,7 +91,8 @@ func goRound(ctx context.Context, e *funet.Endpoint, laps int) (err error) {
 	return e.Barrier(ctx)
 }
 
-// receive waits for the token. A node that is gone ends the wait: funet sees that, and the error says which.
+// receive waits for the token. A node that is gone ends the wait: funet sees that, and the error
+// says which.
 func receive(ctx context.Context, e *funet.Endpoint, waited *time.Duration) (uint64, error) {
 	var b [8]byte
 	begin := time.Now()

@@ -1,12 +1,13 @@
-// Wordcount is the third program of the tutorial: the nodes of a job count the words of a text together, and node 0 prints the
-// most frequent ones.
+// Wordcount is the third program of the tutorial: the nodes of a job count the words of a text
+// together, and node 0 prints the most frequent ones.
 //
 //	go build ./uspace/apps/tutorial/wordcount
 //	bin/funet run -n 4 --lab -- ./wordcount < README.md
 //
-// Node 0 reads the text and gives each node a piece. Each word has an owner, a node that its hash chooses: every node counts
-// the words of its piece and sends each owner what it has counted of his, all at the same time. It shows calls with data of any length, many calls under
-// way from several goroutines, state that handlers share without a lock, and errors that cross the wire.
+// Node 0 reads the text and gives each node a piece. Each word has an owner, a node that its hash
+// chooses: every node counts the words of its piece and sends each owner what it has counted of
+// his, all at the same time. It shows calls with data of any length, many calls under way from
+// several goroutines, state that handlers share without a lock, and errors that cross the wire.
 package main
 
 import (
@@ -44,7 +45,8 @@ type counted struct {
 	Times int
 }
 
-// program is a node. Handlers run one at a time, so what only they change needs no lock; main reads it after a barrier.
+// program is a node. Handlers run one at a time, so what only they change needs no lock; main reads
+// it after a barrier.
 type program struct {
 	*funet.Endpoint
 	piece  string
@@ -94,7 +96,8 @@ func run(ctx context.Context) (err error) {
 	return p.Barrier(ctx) // nobody leaves while node 0 still calls it
 }
 
-// share reads the text at node 0, whose standard input is that of funet run, and gives each node a piece that ends with a line.
+// share reads the text at node 0, whose standard input is that of funet run, and gives each node a
+// piece that ends with a line.
 func (p *program) share(ctx context.Context) error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -116,13 +119,15 @@ func (p *program) share(ctx context.Context) error {
 	return nil
 }
 
-// takePiece keeps a piece. The message's bytes are the program's only until the handler returns, so it copies them.
+// takePiece keeps a piece. The message's bytes are the program's only until the handler returns, so
+// it copies them.
 func (p *program) takePiece(m *funet.Message) ([]byte, error) {
 	p.piece = string(m.Bytes)
 	return nil, nil
 }
 
-// count counts the words of the piece and sends them to their owners, one goroutine for each. The node calls itself, too.
+// count counts the words of the piece and sends them to their owners, one goroutine for each. The
+// node calls itself, too.
 func (p *program) count(ctx context.Context) error {
 	of := make([]map[string]int, p.Nodes())
 	for node := range of {
@@ -149,7 +154,8 @@ func (p *program) count(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// takeCounts adds what a node has counted. An error is the caller's: it gets its text, and this node goes on.
+// takeCounts adds what a node has counted. An error is the caller's: it gets its text, and this
+// node goes on.
 func (p *program) takeCounts(m *funet.Message) ([]byte, error) {
 	var words map[string]int
 	if err := json.Unmarshal(m.Bytes, &words); err != nil {

@@ -1,6 +1,8 @@
-// Command chain makes all nodes of a job one chain, 0, 1, 2 and so on. Each sends messages along it and writes into everybody's window, at the same time as the
-// others; each message and each write comes to every node once, and its sender hears so. At last the last node leaves, and who sends along the chain hears
-// who does not have it. uspace/funi/example/chain.c is the same in C, and nodes may be either.
+// Command chain makes all nodes of a job one chain, 0, 1, 2 and so on. Each sends messages along it
+// and writes into everybody's window, at the same time as the others; each message and each write
+// comes to every node once, and its sender hears so. At last the last node leaves, and who sends
+// along the chain hears who does not have it. uspace/funi/example/chain.c is the same in C, and
+// nodes may be either.
 //
 //	go build -o chain ./uspace/rma/example/chain
 //	funet run -n 3 ./chain
@@ -187,7 +189,8 @@ func (n *node) sendRound(round uint32) error {
 	return n.sendAlong(roundType, uint32(n.number), round)
 }
 
-// check checks a round that has come: it is the next of that node, and what it has written is there.
+// check checks a round that has come: it is the next of that node, and what it has written is
+// there.
 func (n *node) check(s *funi.Slot) error {
 	from, round := s[funi.PayloadWord], s[funi.PayloadWord+1]
 	if from >= most || uint32(s.Source()) != from || round != n.came[from] {

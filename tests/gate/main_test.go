@@ -1,0 +1,55 @@
+package main
+
+// This file tests what the gate lets through, and what it says.
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// asGate makes the test binary the gate.
+const asGate = "FUNET_TEST_GATE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asGate) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// Rule: failures, skips without a kernel's reason, and runs without a test are refused; the tests
+// that took longest are named, longest first, and those within others are not.
+func TestGate(t *testing.T) {
+	const (
+		quick = `{"Action":"pass","Package":"a/b","Test":"TestQuick","Elapsed":0.5}`
+		slow  = `{"Action":"pass","Package":"a/b","Test":"TestSlow","Elapsed":7}`
+		part  = `{"Action":"pass","Package":"a/b","Test":"TestSlow/part","Elapsed":6}`
+		fails = `{"Action":"fail","Package":"a/b","Test":"TestFails","Elapsed":1}`
+		lacks = `{"Action":"output","Package":"a/b","Test":"TestSkips","Output":"the kernel has no XDP\n"}`
+		skips = `{"Action":"skip","Package":"a/b","Test":"TestSkips"}`
+		total = `{"Action":"pass","Package":"a/b","Elapsed":8}`
+	)
+	for name, c := range map[string]struct {
+		lines []string
+		says  string
+		ok    bool
+	}{
+		"passes": {[]string{quick, part, slow, total}, "the slowest:\n      b TestSlow" + strings.Repeat(" ", 40) + "    7.0 s\n      b TestQuick" +
+			strings.Repeat(" ", 39) + "    0.5 s\n3 passed, 0 failed, 0 skipped\n", true},
+		"fails":            {[]string{quick, fails}, "1 passed, 1 failed, 0 skipped\n", false},
+		"skips":            {[]string{quick, skips}, "without naming a missing kernel feature", false},
+		"the kernel lacks": {[]string{quick, lacks, skips}, "1 passed, 0 failed, 1 skipped\n", true},
+		"nothing":          {nil, "no test ran", false},
+	} {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+		cmd.Env = append(os.Environ(), asGate+"=1")
+		cmd.Stdin = strings.NewReader(strings.Join(c.lines, "\n") + "\n")
+		out, err := cmd.CombinedOutput()
+		if !strings.Contains(string(out), c.says) || (err == nil) != c.ok {
+			t.Errorf("%s: %v:\n%s", name, err, out)
+		}
+	}
+}
