@@ -35,8 +35,11 @@ const firstNIC = Verdict(len(portWords))
 
 // In words, in the order of the enums; "" for what passes, and for what no direct frame can be.
 var (
-	portWords = [...]string{"it ends inside its header", "no direct frame", "in another's name", "its length does not fit", "there is no such node", "too long for the way", "for a host that sends nothing", "", ""}
-	nicWords  = [...]string{"", "it ends inside its header", "", "", "", "merged of several by the kernel", "", "", "not from the host of its node", "its node has no port here", ""}
+	portWords = [...]string{"it ends inside its header", "no direct frame", "in another's name",
+		"its length does not fit", "there is no such node", "too long for the way",
+		"for a host that sends nothing", "", ""}
+	nicWords = [...]string{"", "it ends inside its header", "", "", "", "merged of several by the kernel", "", "",
+		"not from the host of its node", "its node has no port here", ""}
 )
 
 // Verdicts is how many there are.
@@ -83,7 +86,8 @@ func (s *Switch) StartCapture(snap int) (fds [CaptureMaps]int, err error) {
 	}
 	ring, err := ebpf.NewMap(&ebpf.MapSpec{Name: "funet_ring", Type: ebpf.RingBuf, MaxEntries: CaptureSize})
 	if err == nil {
-		if err = s.maps.FunetCapture.Update(uint32(0), guardFunetCapture{Snap: uint32(snap)}, ebpf.UpdateAny); err == nil {
+		if err = s.maps.FunetCapture.Update(uint32(0), guardFunetCapture{Snap: uint32(snap)},
+			ebpf.UpdateAny); err == nil {
 			err = s.maps.FunetRings.Update(uint32(0), uint32(ring.FD()), ebpf.UpdateAny)
 		}
 		if err != nil {
@@ -166,7 +170,8 @@ func decodeSeen(b []byte) (s Seen, err error) {
 		return s, ErrSeen
 	}
 	length, kept := ne.Uint32(b[8:]), ne.Uint32(b[12:])
-	s = Seen{Time: time.Duration(ne.Uint64(b)), Length: int(length), NIC: ne.Uint32(b[16:]), GID: ne.Uint16(b[20:]), Node: ne.Uint16(b[22:]), Verdict: Verdict(b[24])}
+	s = Seen{Time: time.Duration(ne.Uint64(b)), Length: int(length), NIC: ne.Uint32(b[16:]), GID: ne.Uint16(b[20:]),
+		Node: ne.Uint16(b[22:]), Verdict: Verdict(b[24])}
 	if b = b[seenSize:]; int64(kept) > int64(len(b)) || kept > length || s.Verdict >= Verdicts {
 		return Seen{}, ErrSeen
 	}

@@ -57,7 +57,8 @@ struct {
 
 /* Puts a frame into the ring, in a record with room for so many bytes. The reader polls: nothing is
  * woken. */
-static __always_inline int funet_put(void *ctx, const int xdp, void *ring, const struct funet_seen *seen, const __u32 room)
+static __always_inline int funet_put(void *ctx, const int xdp, void *ring, const struct funet_seen *seen,
+	const __u32 room)
 {
 	struct funet_seen *to = bpf_ringbuf_reserve(ring, sizeof(*to) + room, 0);
 	__u32 last = seen->kept - 1;

@@ -62,7 +62,8 @@ func none(t *testing.T, c *Capture) {
 // guarded shows a frame to the guard at the port of node here, and returns it as it was left.
 func (b *switchBed) guarded(t *testing.T, frame []byte, repeat uint32) []byte {
 	t.Helper()
-	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: skBuff{Ifindex: b.outer[0]}, Repeat: repeat}
+	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: skBuff{Ifindex: b.outer[0]},
+		Repeat: repeat}
 	if b.generic {
 		o.Context = xdpMD{IngressIfindex: b.outer[0], DataEnd: uint32(len(frame))}
 	}
@@ -121,10 +122,12 @@ func TestCaptureAtPorts(t *testing.T) {
 			if at.want == portSent {
 				nic = b.wire
 			}
-			if s.Verdict != at.want || s.GID != homeGroup || s.Node != here || s.NIC != nic || s.Length != len(left) || !bytes.Equal(s.Data, left) || s.Time < before || s.Time > Monotonic() {
+			if s.Verdict != at.want || s.GID != homeGroup || s.Node != here || s.NIC != nic || s.Length != len(left) ||
+				!bytes.Equal(s.Data, left) || s.Time < before || s.Time > Monotonic() {
 				t.Errorf("%s, which leaves as\n%x, is seen as %.300v", name, left[:min(len(left), 100)], s)
 			}
-			if passes := at.want >= portSent; passes != (s.Verdict.Dropped() == "") || s.Verdict.Arrived() || s.Verdict.Local() != (at.want == portLocal) {
+			if passes := at.want >= portSent; passes != (s.Verdict.Dropped() == "") || s.Verdict.Arrived() ||
+				s.Verdict.Local() != (at.want == portLocal) {
 				t.Errorf("%s: the words are %q", name, s.Verdict.Dropped())
 			}
 		}
@@ -143,7 +146,8 @@ func TestCaptureOfDatagrams(t *testing.T) {
 		}
 		c := b.capture(t, MaxSnap)
 		left := b.guarded(t, directFrame(100, here, away), 1)
-		if s := next(t, c); len(left) != 104 || s.Length != 104 || !bytes.Equal(s.Data, left) || !bytes.HasPrefix(left, way.Head) {
+		if s := next(t, c); len(left) != 104 || s.Length != 104 || !bytes.Equal(s.Data, left) ||
+			!bytes.HasPrefix(left, way.Head) {
 			t.Errorf("%x is seen as %+v", left, s)
 		}
 	})
@@ -172,7 +176,8 @@ func TestCaptureAtTheNIC(t *testing.T) {
 			"with a bad length": {arrived(length(1700)), 0},
 			"IPv4":              {arrived(etherType(unix.ETH_P_IP)), 0},
 		} {
-			o := &ebpf.RunOptions{Data: at.frame, DataOut: make([]byte, len(at.frame)+64), Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(at.frame))}}
+			o := &ebpf.RunOptions{Data: at.frame, DataOut: make([]byte, len(at.frame)+64),
+				Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(at.frame))}}
 			if _, err := b.nic.Program().Run(o); err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +185,8 @@ func TestCaptureAtTheNIC(t *testing.T) {
 				none(t, c)
 				continue
 			}
-			if s := next(t, c); s.Verdict != at.want || !s.Verdict.Arrived() || s.NIC != b.wire || s.GID != 0 || s.Length != len(at.frame) || !bytes.Equal(s.Data, at.frame) {
+			if s := next(t, c); s.Verdict != at.want || !s.Verdict.Arrived() || s.NIC != b.wire || s.GID != 0 ||
+				s.Length != len(at.frame) || !bytes.Equal(s.Data, at.frame) {
 				t.Errorf("%s is seen as %+v", name, s)
 			}
 			if passes := at.want == direct; passes != (at.want.Dropped() == "") || at.want.Local() {
@@ -271,7 +277,8 @@ func TestCaptureHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := regexp.MustCompile(`#define FUNET_SEEN_LONG (\d+)`).FindSubmatch(text); m == nil || string(m[1]) != strconv.Itoa(MaxSnap) {
+	if m := regexp.MustCompile(`#define FUNET_SEEN_LONG (\d+)`).FindSubmatch(text); m == nil ||
+		string(m[1]) != strconv.Itoa(MaxSnap) {
 		t.Errorf("the longest record has %s bytes of a frame", m)
 	}
 	if n := reflect.TypeFor[PortCounters]().NumField(); n != len(portWords) {
@@ -287,10 +294,12 @@ func TestCaptureHeader(t *testing.T) {
 // is.
 func FuzzDecodeSeen(f *testing.F) {
 	f.Add(make([]byte, seenSize))
-	f.Add(append([]byte{0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 5, 0, 6, 0, 7, 0, 0, 0, 0, 0, 0, 0}, 8, 9, 10))
+	f.Add(append([]byte{0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 5, 0, 6, 0, 7, 0, 0, 0, 0, 0, 0, 0},
+		8, 9, 10))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := decodeSeen(b)
-		if err != nil && !errors.Is(err, ErrSeen) || err == nil && (len(s.Data) > s.Length || len(s.Data)+seenSize > len(b) || s.Verdict >= Verdicts) {
+		if err != nil && !errors.Is(err, ErrSeen) || err == nil &&
+			(len(s.Data) > s.Length || len(s.Data)+seenSize > len(b) || s.Verdict >= Verdicts) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		_ = s.Verdict.Dropped()

@@ -140,7 +140,10 @@ func TestDatagrams(t *testing.T) {
 				{"port one less", is(put16(inUDP(2), udpPort-1)), pass},
 				{"port one more", is(put16(inUDP(2), udpPort+1)), pass},
 				{"port in the wrong byte order", is(put16(inUDP(2), udpPort>>8|udpPort<<8&0xff00)), pass},
-				{"from the port only", is(func(d *datagram) { put16(inUDP(0), udpPort)(d); put16(inUDP(2), 53)(d) }), pass},
+				{"from the port only", is(func(d *datagram) {
+					put16(inUDP(0), udpPort)(d)
+					put16(inUDP(2), 53)(d)
+				}), pass},
 				{"UDP length one less", is(put16(inUDP(4), 193)), pass},
 				{"UDP length one more", is(put16(inUDP(4), 195)), pass},
 				{"UDP length 0", is(put16(inUDP(4), 0)), pass},
@@ -150,17 +153,21 @@ func TestDatagrams(t *testing.T) {
 				{"length 65", good(200, length(65)).bytes, badLength},
 				{"length exactly the datagram", good(200, length(186)).bytes, redirected},
 				{"length one beyond the datagram", good(200, length(187)).bytes, badLength},
-				{"length one beyond the datagram, within the frame", append(good(200, length(187)).bytes, 0, 0), badLength},
+				{"length one beyond the datagram, within the frame",
+					append(good(200, length(187)).bytes, 0, 0), badLength},
 				{"GID 2048", good(200, gid(2048)).bytes, badGID},
-				{"somebody else's text", good(200, func(f []byte) { copy(f[offsetVersion:], "GET / HTTP/1.1") }).bytes, badVersion},
+				{"somebody else's text", good(200, func(f []byte) { copy(f[offsetVersion:], "GET / HTTP/1.1") }).bytes,
+					badVersion},
 				{"a frame filled up with one zero", good(200, length(185), behind(185, 0)).bytes, redirected},
 				{"a frame filled up with zeroes", good(280, length(126), behind(126, 0)).bytes, redirected},
-				{"one filled up, of a foreign group", good(280, length(126), behind(126, 0), gid(foreignGroup)).bytes, foreign},
+				{"one filled up, of a foreign group", good(280, length(126), behind(126, 0), gid(foreignGroup)).bytes,
+					foreign},
 				{"two frames", good(280, length(126), behind(126, Version)).bytes, merged},
 				{"a frame and the first byte of another", good(200, length(185), behind(185, Version)).bytes, merged},
 				{"a frame and a direct one", good(280, length(126), behind(126, VersionDirect)).bytes, merged},
 				{"a frame and a hello", good(280, length(126), behind(126, 255)).bytes, merged},
-				{"two of a foreign group", good(280, length(126), behind(126, Version), gid(foreignGroup)).bytes, merged},
+				{"two of a foreign group", good(280, length(126), behind(126, Version), gid(foreignGroup)).bytes,
+					merged},
 				{"a hello and more", good(200, version(255), length(66)).bytes, redirected},
 				{"foreign group", good(200, gid(foreignGroup)).bytes, foreign},
 				{"79 bytes of a frame", good(79).bytes, short},
@@ -189,9 +196,13 @@ func TestDatagrams(t *testing.T) {
 					{"a fragment", is(put16(inIP(6), 0x0001)), pass},
 					{"a late fragment", is(put16(inIP(6), 0x1000)), pass},
 					{"a reserved bit", is(put16(inIP(6), 0x8000)), pass},
-					{"length one beyond the frame", is(func(d *datagram) { put16(inIP(2), uint16(total+1))(d); put16(inUDP(4), 195)(d) }), pass},
+					{"length one beyond the frame", is(func(d *datagram) {
+						put16(inIP(2), uint16(total+1))(d)
+						put16(inUDP(4), 195)(d)
+					}), pass},
 					{"length of the header", is(put16(inIP(2), 20)), pass},
-					{"length below the header's, UDP's alike", is(func(d *datagram) { put16(inIP(2), 12)(d); put16(inUDP(4), 0xfff8)(d) }), pass},
+					{"length below the header's, UDP's alike",
+						is(func(d *datagram) { put16(inIP(2), 12)(d); put16(inUDP(4), 0xfff8)(d) }), pass},
 					{"length 27", is(func(d *datagram) { put16(inIP(2), 27)(d); put16(inUDP(4), 7)(d) }), pass},
 					{"header of four words", raw(func(d *datagram) { put8(inIP(0), 0x44)(d) }), pass},
 					{"options", func() []byte {
@@ -204,7 +215,8 @@ func TestDatagrams(t *testing.T) {
 					{"IPv6 in an IPv4 frame", is(put16(inIP(-2), 0x86dd)), pass},
 				}...)
 				for bit := range 160 {
-					rows = append(rows, row{fmt.Sprintf("damaged in bit %d", bit), raw(func(d *datagram) { d.bytes[d.ip+bit/8] ^= 1 << (bit % 8) }), pass})
+					rows = append(rows, row{fmt.Sprintf("damaged in bit %d", bit),
+						raw(func(d *datagram) { d.bytes[d.ip+bit/8] ^= 1 << (bit % 8) }), pass})
 				}
 			} else {
 				rows = append(rows, []row{
@@ -218,7 +230,10 @@ func TestDatagrams(t *testing.T) {
 					{"TCP", is(put8(inIP(6), 6)), pass},
 					{"an extension header", is(put8(inIP(6), 0)), pass},
 					{"a fragment", is(put8(inIP(6), 44)), pass},
-					{"length one beyond the frame", is(func(d *datagram) { put16(inIP(4), 195)(d); put16(inUDP(4), 195)(d) }), pass},
+					{"length one beyond the frame", is(func(d *datagram) {
+						put16(inIP(4), 195)(d)
+						put16(inUDP(4), 195)(d)
+					}), pass},
 					{"length 7", is(func(d *datagram) { put16(inIP(4), 7)(d); put16(inUDP(4), 7)(d) }), pass},
 					{"a jumbogram", is(func(d *datagram) { put16(inIP(4), 0)(d); put16(inUDP(4), 0)(d) }), pass},
 					{"IPv4 in an IPv6 frame", is(put16(inIP(-2), 0x0800)), pass},
@@ -371,7 +386,8 @@ func judgeDatagram(frame []byte, active map[uint16]bool) Counters {
 	inner = append(inner, udp[8:]...)
 	verdict := judge(inner, active)
 	if (verdict == redirected || verdict == foreign) && inner[14] == Version {
-		if end := 14 + int(binary.LittleEndian.Uint16(inner[16:])); end < len(inner) && (inner[end] == Version || inner[end] == VersionDirect || inner[end] == 255) {
+		if end := 14 + int(binary.LittleEndian.Uint16(inner[16:])); end < len(inner) &&
+			(inner[end] == Version || inner[end] == VersionDirect || inner[end] == 255) {
 			return merged
 		}
 	}
@@ -391,14 +407,16 @@ func TestRandomDatagrams(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "another frame behind") && len(inner) > offsetLength+2 {
 				if n := int(binary.LittleEndian.Uint16(inner[offsetLength:])); n > 2 && offsetVersion+n < len(inner) {
-					behind(n, rapid.SampledFrom([]uint8{0, 1, Version, VersionDirect, VersionHello}).Draw(t, "its version"))(inner)
+					behind(n, rapid.SampledFrom([]uint8{0, 1, Version, VersionDirect, VersionHello}).Draw(t,
+						"its version"))(inner)
 				}
 			}
 			var tags []uint16
 			if rapid.Bool().Draw(t, "tagged") {
 				tags = []uint16{rapid.SampledFrom([]uint16{0, 0, 0x2000, 7}).Draw(t, "tci")}
 			}
-			d := makeDatagram(inner, rapid.SampledFrom([]netip.Addr{own4, own6, own4, own6, other4, other6}).Draw(t, "to"), tags...)
+			d := makeDatagram(inner, rapid.SampledFrom([]netip.Addr{own4, own6, own4, own6, other4, other6}).Draw(t,
+				"to"), tags...)
 			for range rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "damages") {
 				d.bytes[rapid.IntRange(12, d.fun-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 			}

@@ -85,7 +85,8 @@ func TestFragsNative(t *testing.T) {
 	receiver, sender := addVeth(t, 1)
 	setMTU(t, 9000, receiver, sender)
 	one := loadNIC(t, 1)
-	_, err := link.AttachXDP(link.XDPOptions{Program: one.Program(), Interface: receiver.Attrs().Index, Flags: link.XDPDriverMode})
+	_, err := link.AttachXDP(link.XDPOptions{Program: one.Program(), Interface: receiver.Attrs().Index,
+		Flags: link.XDPDriverMode})
 	if err == nil {
 		t.Fatal("the program for one buffer was attached at MTU 9000")
 	}

@@ -80,7 +80,8 @@ static __always_inline int credit(struct funet_port *port, __u16 host, __u32 len
 }
 
 /* What counts for a frame of a port. */
-static __always_inline __u32 judge(struct funet_port *port, const struct funet_header *header, void *end, struct passed *p)
+static __always_inline __u32 judge(struct funet_port *port, const struct funet_header *header, void *end,
+	struct passed *p)
 {
 	const struct funet_place *place;
 	__u64 tag;
@@ -185,7 +186,8 @@ static __always_inline void bare(struct funet_header *header)
  * are those of the CPU that its frames come on, as a rule; an atomic add is cheaper than a map of
  * each CPU's.
  */
-static __always_inline void told(void *ctx, const int xdp, __u32 length, struct funet_port *port, __u32 counter, const struct passed *p)
+static __always_inline void told(void *ctx, const int xdp, __u32 length, struct funet_port *port, __u32 counter,
+	const struct passed *p)
 {
 	struct funet_seen seen = { .gid = port->gid, .card = port->card, .verdict = counter };
 

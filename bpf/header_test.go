@@ -176,13 +176,15 @@ func TestCompiled(t *testing.T) {
 			if want.kind == ebpf.Hash {
 				key = 16
 			}
-			if m == nil || m.Type != want.kind || m.KeySize != key || m.ValueSize != want.value || m.MaxEntries != want.size {
+			if m == nil || m.Type != want.kind || m.KeySize != key || m.ValueSize != want.value ||
+				m.MaxEntries != want.size {
 				t.Errorf("%s: map %s is %v", file, name, m)
 			}
 		}
 		for name, flags := range map[string]uint32{"funet_nic": 0, "funet_nic_frags": unix.BPF_F_XDP_HAS_FRAGS} {
 			program := spec.Programs[name]
-			if program == nil || program.Type != ebpf.XDP || program.License != "Dual BSD/GPL" || program.Flags != flags {
+			if program == nil || program.Type != ebpf.XDP || program.License != "Dual BSD/GPL" ||
+				program.Flags != flags {
 				t.Fatalf("%s: program %s is %v", file, name, program)
 			}
 			swaps := 0

@@ -230,7 +230,8 @@ static __always_inline int same(const struct funet_address *a, const struct fune
  * without the addresses and headers of hosts, if it came from the host where the node is that it is
  * from. Never to the kernel, nor to a socket of the NIC. Who captures sees it as it came.
  */
-static __always_inline int direct(struct xdp_md *ctx, const struct funet_header *ethernet, __u64 frame_len, struct found *found, int merged)
+static __always_inline int direct(struct xdp_md *ctx, const struct funet_header *ethernet, __u64 frame_len,
+	struct found *found, int merged)
 {
 	const struct funet_header *header = found->header;
 	__u64 tag = funet_le64(header->tag);
@@ -246,7 +247,8 @@ static __always_inline int direct(struct xdp_md *ctx, const struct funet_header 
 		__builtin_memcpy(&found->from, ethernet->source_mac, sizeof(ethernet->source_mac));
 	if (merged) {
 		counter = FUNET_COUNT_MERGED;
-	} else if (!place || place->kind != FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex || !same(&place->from, &found->from)) {
+	} else if (!place || place->kind != FUNET_KIND_HOST || place->ifindex != ctx->ingress_ifindex ||
+		!same(&place->from, &found->from)) {
 		counter = FUNET_COUNT_STRANGER;
 	} else {
 		debtor.host = place->host;

@@ -81,7 +81,8 @@ type Load struct {
 // process's limit on locked memory.
 func LoadNIC(l Load) (*NIC, error) {
 	if l.Queues < 1 || l.Queues > MaxQueues {
-		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", l.Queues, ErrRange, MaxQueues)
+		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", l.Queues,
+			ErrRange, MaxQueues)
 	}
 	if l.VLAN > MaxVLAN {
 		return nil, fmt.Errorf("load the NIC program for VLAN %d: %w: give 0 to %d", l.VLAN, ErrRange, MaxVLAN)
@@ -183,7 +184,8 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 // are refused with [ErrRange]. While it runs, a frame for an address that stays is never passed.
 func (n *NIC) SetAddresses(addresses []netip.Addr) error {
 	if len(addresses) > MaxAddresses {
-		return fmt.Errorf("set %d addresses of the NIC program: %w: give at most %d", len(addresses), ErrRange, MaxAddresses)
+		return fmt.Errorf("set %d addresses of the NIC program: %w: give at most %d", len(addresses),
+			ErrRange, MaxAddresses)
 	}
 	m := n.maps.FunetAddresses
 	want := map[[16]byte]bool{}

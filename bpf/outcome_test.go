@@ -152,8 +152,11 @@ func drawFrame(t *rapid.T) []byte {
 		}
 	}
 	sometimes("ethertype", rapid.Just(uint16(EtherType)), func(v uint16) { etherType(v)(frame) })
-	sometimes("version", rapid.SampledFrom([]uint16{Version, Version, VersionHello}), func(v uint16) { version(uint8(v))(frame) })
-	sometimes("length", rapid.OneOf(rapid.Uint16Range(56, 60), rapid.Uint16Range(uint16(max(size, 16))-16, uint16(size)-12)),
+	sometimes("version", rapid.SampledFrom([]uint16{Version, Version, VersionHello}), func(v uint16) {
+		version(uint8(v))(frame)
+	})
+	sometimes("length", rapid.OneOf(rapid.Uint16Range(56, 60),
+		rapid.Uint16Range(uint16(max(size, 16))-16, uint16(size)-12)),
 		func(v uint16) { length(v)(frame) })
 	sometimes("gid", rapid.SampledFrom([]uint16{homeGroup, homeGroup, lastGroup, foreignGroup, 0, 2048, 0xffff}),
 		func(v uint16) { gid(v)(frame) })

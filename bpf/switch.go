@@ -38,7 +38,8 @@ func LoadSwitch(ports int) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.links, err = ebpf.NewMap(&ebpf.MapSpec{Name: "funet_links", Type: ebpf.DevMap, KeySize: 4, ValueSize: 4, MaxEntries: uint32(ports)}); err != nil {
+	if s.links, err = ebpf.NewMap(&ebpf.MapSpec{Name: "funet_links", Type: ebpf.DevMap, KeySize: 4, ValueSize: 4,
+		MaxEntries: uint32(ports)}); err != nil {
 		return nil, errors.Join(loadError("make the map of the ports' links", false, err), s.Close())
 	}
 	return s, nil
@@ -48,7 +49,8 @@ func LoadSwitch(ports int) (*Switch, error) {
 // PlacesFD has said of its jobs. Ports and jobs are there as before, but for those that it is not
 // given: TakeSwitch takes them out. A capture goes on until StopCapture. The descriptors are its,
 // also if it fails.
-func TakeSwitch(ports int, shared [SharedMaps]int, jobs map[Job]int, known func(outer uint32) bool) (_ *Switch, err error) {
+func TakeSwitch(ports int, shared [SharedMaps]int, jobs map[Job]int,
+	known func(outer uint32) bool) (_ *Switch, err error) {
 	places, errs := map[Job]*ebpf.Map{}, []error(nil)
 	for j, fd := range jobs {
 		m, err := ebpf.NewMapFromFD(fd)
@@ -232,8 +234,9 @@ func (s *Shared) Close() error {
 
 // named returns the maps by their names in the program.
 func (s *Shared) named() map[string]*ebpf.Map {
-	return map[string]*ebpf.Map{"funet_ports": s.ports, "funet_jobs": s.jobs, "funet_links": s.links, "funet_credits": s.credits,
-		"funet_rings": s.rings, "funet_capture": s.capture}
+	return map[string]*ebpf.Map{"funet_ports": s.ports, "funet_jobs": s.jobs, "funet_links": s.links,
+		"funet_credits": s.credits,
+		"funet_rings":   s.rings, "funet_capture": s.capture}
 }
 
 // Job names a job.
@@ -295,7 +298,8 @@ func EthernetWay(to, own [6]byte, vlan uint16) (w Way) {
 // AddPort lets the process of a port send and receive: frames of the node of the job, from the
 // outer end with that index. link is its place among the links.
 func (s *Switch) AddPort(outer, link uint32, p Port) error {
-	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node, Account: p.Account}, ebpf.UpdateNoExist)
+	err := s.maps.FunetPorts.Update(outer, guardFunetPort{Tag: p.Job.Tag, Gid: p.Job.GID, Card: p.Node,
+		Account: p.Account}, ebpf.UpdateNoExist)
 	if err == nil {
 		if err = s.links.Update(link, outer, ebpf.UpdateAny); err != nil {
 			err = errors.Join(err, s.RemovePort(outer, link))
@@ -327,7 +331,8 @@ func (s *Switch) AddJob(j Job, nodes int) error {
 	if nodes < 1 || nodes > 1<<16 || j.GID >= Groups {
 		return fmt.Errorf("add group %d of %d nodes to the switch: %w: a GID is 1 to %d, and a group has 1 to 65536 nodes", j.GID, nodes, ErrRange, Groups-1)
 	}
-	spec := &ebpf.MapSpec{Name: "funet_places", Type: ebpf.Array, KeySize: 4, ValueSize: PlaceSize, MaxEntries: uint32(nodes), Flags: innerMap}
+	spec := &ebpf.MapSpec{Name: "funet_places", Type: ebpf.Array, KeySize: 4, ValueSize: PlaceSize,
+		MaxEntries: uint32(nodes), Flags: innerMap}
 	places, err := ebpf.NewMap(spec)
 	if err == nil {
 		if err = s.maps.FunetJobs.Update(j.key(), uint32(places.FD()), ebpf.UpdateNoExist); err != nil {
@@ -378,7 +383,8 @@ func (s *Switch) SetPlaces(j Job, nodes []uint32, at []*Place) error {
 		_, err = places.BatchUpdate(nodes, values, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("set the places of %d nodes of group %d, from node %d on: %w", len(nodes), j.GID, nodes[0], err)
+		return fmt.Errorf("set the places of %d nodes of group %d, from node %d on: %w", len(nodes),
+			j.GID, nodes[0], err)
 	}
 	return nil
 }
@@ -393,7 +399,8 @@ func (v *guardFunetPlace) set(p *Place) error {
 		return nil
 	}
 	ne := binary.NativeEndian
-	*v = guardFunetPlace{Kind: kindHost, Ifindex: p.NIC, Longest: uint32(p.Longest), Size: uint16(len(p.Head)), Host: p.Host, IpSum: ne.Uint16(p.IPSum[:]), UdpSum: ne.Uint16(p.UDPSum[:])}
+	*v = guardFunetPlace{Kind: kindHost, Ifindex: p.NIC, Longest: uint32(p.Longest), Size: uint16(len(p.Head)),
+		Host: p.Host, IpSum: ne.Uint16(p.IPSum[:]), UdpSum: ne.Uint16(p.UDPSum[:])}
 	for i := range v.From.Word {
 		v.From.Word[i] = ne.Uint32(p.From[4*i:])
 	}
@@ -437,7 +444,8 @@ type PortCounters struct {
 
 // fields lists the counters in the order of enum funet_port_counter.
 func (c *PortCounters) fields() [9]*uint64 {
-	return [...]*uint64{&c.Short, &c.BadVersion, &c.Forged, &c.BadLength, &c.NoNode, &c.TooLong, &c.NoCredit, &c.Sent, &c.Local}
+	return [...]*uint64{&c.Short, &c.BadVersion, &c.Forged, &c.BadLength, &c.NoNode, &c.TooLong, &c.NoCredit,
+		&c.Sent, &c.Local}
 }
 
 // Add adds the counters of another port.

@@ -150,7 +150,8 @@ static __always_inline const struct funet_place *funet_place(__u64 tag, __u16 gi
 
 /* The port at a place, if it is that of the node. A place may be older than its port: an index is
  * used again. */
-static __always_inline const struct funet_port *funet_at(const struct funet_place *place, __u64 tag, __u16 gid, __u16 card)
+static __always_inline const struct funet_port *funet_at(const struct funet_place *place, __u64 tag, __u16 gid,
+	__u16 card)
 {
 	__u32 ifindex = place->ifindex;
 	const struct funet_port *port = bpf_map_lookup_elem(&funet_ports, &ifindex);

@@ -96,7 +96,8 @@ func newSwitchBedOf(t *testing.T, frags bool) *switchBed {
 			t.Error(err)
 		}
 	})
-	b := &switchBed{Switch: s, job: Job{jobTag, homeGroup}, nic: load(t, Load{Queues: 1, Frags: frags, Switch: s.Shared()})}
+	b := &switchBed{Switch: s, job: Job{jobTag, homeGroup},
+		nic: load(t, Load{Queues: 1, Frags: frags, Switch: s.Shared()})}
 	index := func(name string) uint32 {
 		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "i"}
 		if err := netlink.LinkAdd(pair); err != nil {
@@ -109,7 +110,8 @@ func newSwitchBedOf(t *testing.T, frags bool) *switchBed {
 	other := Job{jobTag + 1, homeGroup}
 	for _, err := range []error{
 		s.AddJob(b.job, jobNodes), s.AddJob(other, 1),
-		s.AddPort(b.outer[0], 0, Port{b.job, here, 7}), s.AddPort(b.outer[1], 1, Port{b.job, there, 7}), s.AddPort(b.outer[2], 2, Port{other, 0, 7}),
+		s.AddPort(b.outer[0], 0, Port{b.job, here, 7}), s.AddPort(b.outer[1], 1, Port{b.job, there, 7}),
+		s.AddPort(b.outer[2], 2, Port{other, 0, 7}),
 		s.SetPlace(b.job, here, &Place{Port: b.outer[0], Link: 0, Longest: 2000}),
 		s.SetPlace(b.job, there, &Place{Port: b.outer[1], Link: 1, Longest: 2000}),
 		s.SetPlace(b.job, away, &Place{NIC: b.wire, Way: EthernetWay(hostMAC, nicMAC, 0), Longest: longest}),
@@ -151,7 +153,8 @@ func judgeGuard(f []byte) (c PortCounters, addresses [12]byte) {
 		c.Short++
 	case binary.BigEndian.Uint16(f[offsetEtherType:]) != EtherType || f[offsetVersion] != VersionDirect:
 		c.BadVersion++
-	case le.Uint16(f[offsetGID:]) != homeGroup || le.Uint16(f[offsetSource:]) != here || le.Uint64(f[offsetTag:]) != jobTag:
+	case le.Uint16(f[offsetGID:]) != homeGroup || le.Uint16(f[offsetSource:]) != here ||
+		le.Uint64(f[offsetTag:]) != jobTag:
 		c.Forged++
 	case le.Uint16(f[offsetLength:]) < 66 || int(le.Uint16(f[offsetLength:]))+14 > len(f):
 		c.BadLength++
@@ -216,8 +219,10 @@ func (b *switchBed) shown(outer uint32, frame []byte, want PortCounters, whole [
 	case b.generic:
 		wantVerdict = xdpDrop
 	}
-	after.Short, after.BadVersion, after.Forged, after.BadLength = after.Short-before.Short, after.BadVersion-before.BadVersion, after.Forged-before.Forged, after.BadLength-before.BadLength
-	after.NoNode, after.TooLong, after.Sent, after.Local = after.NoNode-before.NoNode, after.TooLong-before.TooLong, after.Sent-before.Sent, after.Local-before.Local
+	after.Short, after.BadVersion, after.Forged, after.BadLength = after.Short-before.Short,
+		after.BadVersion-before.BadVersion, after.Forged-before.Forged, after.BadLength-before.BadLength
+	after.NoNode, after.TooLong, after.Sent, after.Local = after.NoNode-before.NoNode, after.TooLong-before.TooLong,
+		after.Sent-before.Sent, after.Local-before.Local
 	after.NoCredit -= before.NoCredit
 	if verdict != wantVerdict || after != want || !bytes.Equal(o.DataOut, whole) {
 		return cmp.Diff(want, after) + cmp.Diff(wantVerdict, verdict) + cmp.Diff(whole, o.DataOut)
@@ -244,7 +249,8 @@ func testGuard(t *testing.T, b *switchBed) {
 		"version 6":              {directFrame(100, here, there, version(6)), PortCounters{BadVersion: 1}},
 		"a probe":                {directFrame(100, here, there, version(VersionProbe)), PortCounters{BadVersion: 1}},
 		"a hello":                {directFrame(100, here, there, version(VersionHello)), PortCounters{BadVersion: 1}},
-		"IPv4":                   {directFrame(100, here, there, etherType(unix.ETH_P_IP)), PortCounters{BadVersion: 1}},
+		"IPv4": {directFrame(100, here, there, etherType(unix.ETH_P_IP)),
+			PortCounters{BadVersion: 1}},
 		"tagged":                 {tagged(directFrame(100, here, there)), PortCounters{BadVersion: 1}},
 		"another group":          {directFrame(100, here, there, gid(lastGroup)), PortCounters{Forged: 1}},
 		"a GID with a 12th bit":  {directFrame(100, here, there, gid(homeGroup|0x800)), PortCounters{Forged: 1}},
@@ -279,7 +285,8 @@ func TestGuardRandom(t *testing.T) { both(t, testGuardRandom) }
 func testGuardRandom(t *testing.T, b *switchBed) {
 	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		frame := directFrame(rapid.IntRange(14, 320).Draw(t, "size"), here, rapid.Uint16Range(0, jobNodes).Draw(t, "to"))
+		frame := directFrame(rapid.IntRange(14, 320).Draw(t, "size"), here,
+			rapid.Uint16Range(0, jobNodes).Draw(t, "to"))
 		for range rapid.IntRange(0, 2).Draw(t, "changes") {
 			at := rapid.IntRange(0, min(len(frame), 76)-1).Draw(t, "at")
 			frame[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
@@ -407,7 +414,8 @@ func TestDirectFramesAtTheNIC(t *testing.T) {
 		"version 8":           {arrived(version(8)), b.wire, Counters{BadVersion: 1}},
 		"no frame of FUNet's": {arrived(etherType(unix.ETH_P_IP)), b.wire, Counters{Pass: 1}},
 	} {
-		o := &ebpf.RunOptions{Data: c.frame, DataOut: make([]byte, len(c.frame)+64), Context: xdpMD{IngressIfindex: c.at, DataEnd: uint32(len(c.frame))}}
+		o := &ebpf.RunOptions{Data: c.frame, DataOut: make([]byte, len(c.frame)+64),
+			Context: xdpMD{IngressIfindex: c.at, DataEnd: uint32(len(c.frame))}}
 		before := counters(t, b.nic)
 		verdict, err := b.nic.Program().Run(o)
 		if err != nil {
@@ -424,7 +432,8 @@ func TestDirectFramesAtTheNIC(t *testing.T) {
 		case c.want.Pass == 1:
 			want = xdpPass
 		}
-		if diff := cmp.Diff(c.want, moved(before, counters(t, b.nic))); diff != "" || verdict != want || !bytes.Equal(o.DataOut, whole) {
+		if diff := cmp.Diff(c.want, moved(before, counters(t, b.nic))); diff != "" || verdict != want ||
+			!bytes.Equal(o.DataOut, whole) {
 			t.Errorf("%s: verdict %d, want %d; %s%s", name, verdict, want, diff, cmp.Diff(whole, o.DataOut))
 		}
 	}
@@ -448,7 +457,8 @@ func TestSwitchHeader(t *testing.T) {
 		t.Errorf("kinds %q", kinds)
 	}
 	names := regexp.MustCompile(`FUNET_PORT_(\w+),\s+/\*`).FindAllStringSubmatch(string(text), -1)
-	want := []string{"SHORT", "BAD_VERSION", "FORGED", "BAD_LENGTH", "NO_NODE", "TOO_LONG", "NO_CREDIT", "SENT", "LOCAL"}
+	want := []string{"SHORT", "BAD_VERSION", "FORGED", "BAD_LENGTH", "NO_NODE", "TOO_LONG", "NO_CREDIT",
+		"SENT", "LOCAL"}
 	for i, name := range want {
 		if len(names) != len(want) || names[i][1] != name {
 			t.Fatalf("counters %q, want %q", names, want)
@@ -458,7 +468,8 @@ func TestSwitchHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inner := spec.Maps["funet_jobs"].InnerMap; inner.ValueSize != PlaceSize || inner.Flags != innerMap || inner.Type != ebpf.Array {
+	if inner := spec.Maps["funet_jobs"].InnerMap; inner.ValueSize != PlaceSize || inner.Flags != innerMap ||
+		inner.Type != ebpf.Array {
 		t.Errorf("inner map %+v", inner)
 	}
 }
@@ -505,12 +516,14 @@ func testCredit(t *testing.T, b *switchBed) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return PortCounters{Sent: after.Sent - before.Sent, NoCredit: after.NoCredit - before.NoCredit}, (uint64(time.Since(began))/1024+64<<10)/size + 1
+		return PortCounters{Sent: after.Sent - before.Sent, NoCredit: after.NoCredit - before.NoCredit},
+			(uint64(time.Since(began))/1024+64<<10)/size + 1
 	}
 	arrive := func(frame []byte, want Counters) {
 		t.Helper()
 		before := counters(t, b.nic)
-		o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+64), Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(frame))}}
+		o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+64),
+			Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(frame))}}
 		if _, err := b.nic.Program().Run(o); err != nil {
 			t.Fatal(err)
 		}

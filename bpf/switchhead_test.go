@@ -24,7 +24,8 @@ func TestHeadersOfWays(t *testing.T) {
 			from, to netip.Addr
 			vlan     uint16
 		}{
-			"VLAN": {vlan: 5}, "IPv4": {other4, own4, 0}, "IPv6": {other6, own6, 0}, "IPv4, VLAN": {other4, own4, 5}, "IPv6, VLAN": {other6, own6, 5},
+			"VLAN": {vlan: 5}, "IPv4": {other4, own4, 0}, "IPv6": {other6, own6, 0}, "IPv4, VLAN": {other4, own4, 5},
+			"IPv6, VLAN": {other6, own6, 5},
 		} {
 			t.Log(name) // no t.Run: its thread is in another namespace
 			b.crossOver(t, c.from, c.to, c.vlan)
@@ -38,7 +39,8 @@ func (b *switchBed) crossOver(t *testing.T, from, to netip.Addr, vlan uint16) {
 	wire := func(frame []byte) []byte { return append(bytes.Clone(way.Head), frame[offsetVersion:]...) }
 	l := Load{Queues: 1, VLAN: vlan, Frags: b.generic}
 	if to.IsValid() {
-		path, err := encap.NewPath(encap.Route{Source: from, Destination: to, From: nicMAC, To: hostMAC, VLAN: vlan, Port: udpPort, MTU: 9000})
+		path, err := encap.NewPath(encap.Route{Source: from, Destination: to, From: nicMAC, To: hostMAC, VLAN: vlan,
+			Port: udpPort, MTU: 9000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,14 +66,16 @@ func (b *switchBed) crossOver(t *testing.T, from, to netip.Addr, vlan uint16) {
 		err = nic.SetAddresses([]netip.Addr{to})
 	}
 	for _, err := range []error{err, other.AddJob(b.job, jobNodes), other.AddPort(b.outer[1], 0, Port{b.job, away, 7}),
-		other.SetPlace(b.job, away, &Place{Port: b.outer[1], Longest: 2000}), other.SetPlace(b.job, here, &Place{NIC: b.wire, Longest: 2000, Way: origin})} {
+		other.SetPlace(b.job, away, &Place{Port: b.outer[1], Longest: 2000}),
+		other.SetPlace(b.job, here, &Place{NIC: b.wire, Longest: 2000, Way: origin})} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	arrive := func(frame []byte) (out []byte, c Counters, err error) {
 		before := counters(t, nic)
-		o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(frame))}}
+		o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256),
+			Context: xdpMD{IngressIfindex: b.wire, DataEnd: uint32(len(frame))}}
 		_, err = nic.Program().Run(o)
 		return o.DataOut, moved(before, counters(t, nic)), err
 	}

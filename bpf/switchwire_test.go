@@ -27,13 +27,15 @@ func attachGuard(t *testing.T, s *Switch, outer netlink.Link, generic bool) {
 		return
 	}
 	index := outer.Attrs().Index
-	qdisc := &netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}, QdiscType: "clsact"}
+	qdisc := &netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index,
+		Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}, QdiscType: "clsact"}
 	if err := netlink.QdiscAdd(qdisc); err != nil {
 		t.Fatal("add a clsact qdisc:", err)
 	}
 	filter := &netlink.BpfFilter{
-		FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
-		Fd:          s.Guard(false).FD(), Name: "funet_guard", DirectAction: true,
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1,
+			Protocol: unix.ETH_P_ALL, Priority: 1},
+		Fd: s.Guard(false).FD(), Name: "funet_guard", DirectAction: true,
 	}
 	if err := netlink.FilterAdd(filter); err != nil {
 		t.Fatal("attach the guard:", err)
@@ -73,7 +75,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 	}
 	defer within.Close()
 	// as enterNamespace
-	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !os.IsNotExist(err) {
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil &&
+		!os.IsNotExist(err) {
 		t.Fatal("switch IPv6 off:", err)
 	}
 	enter := func(ns netns.NsHandle) {
@@ -101,7 +104,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 		switches[host] = s
 		n := load(t, Load{Queues: 1, Switch: s.Shared()})
 		programs[host] = n
-		attached, err := link.AttachXDP(link.XDPOptions{Program: n.Program(), Interface: nics[host].Attrs().Index, Flags: mode})
+		attached, err := link.AttachXDP(link.XDPOptions{Program: n.Program(),
+			Interface: nics[host].Attrs().Index, Flags: mode})
 		if err != nil {
 			t.Fatal("attach the NIC program:", err)
 		}
@@ -110,7 +114,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 			t.Fatal(err)
 		}
 	}
-	passes, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()}, License: "MIT"})
+	passes, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP,
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()}, License: "MIT"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +123,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 	hostOf := []int{0, 0, 1}
 	for node, host := range hostOf {
 		name := string(rune('a' + node))
-		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p" + name}, PeerName: "q" + name, PeerNamespace: netlink.NsFd(within)}
+		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p" + name}, PeerName: "q" + name,
+			PeerNamespace: netlink.NsFd(within)}
 		if err := netlink.LinkAdd(pair); err != nil {
 			t.Fatal("add a veth pair:", err)
 		}
@@ -145,7 +151,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 		for node, at := range hostOf {
 			place := &Place{Port: outer[node], Link: uint32(node), Longest: 1514}
 			if at != host {
-				place = &Place{NIC: uint32(nics[host].Attrs().Index), Way: EthernetWay(mac(nics[at]), mac(nics[host]), 0), Longest: 1514}
+				place = &Place{NIC: uint32(nics[host].Attrs().Index),
+					Way: EthernetWay(mac(nics[at]), mac(nics[host]), 0), Longest: 1514}
 			}
 			if err := s.SetPlace(job, uint16(node), place); err != nil {
 				t.Fatal(err)
@@ -157,7 +164,8 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 		t.Helper()
 		var got [][]byte
 		if !await(func() bool { got = append(got, drain(inner[to])...); return len(got) > 0 }) {
-			t.Fatalf("%s did not arrive at node %d; the NICs counted %+v and %+v", what, to, counters(t, programs[0]), counters(t, programs[1]))
+			t.Fatalf("%s did not arrive at node %d; the NICs counted %+v and %+v", what, to, counters(t, programs[0]),
+				counters(t, programs[1]))
 		}
 		whole := bytes.Clone(frame)
 		clear(whole[:offsetEtherType])
@@ -181,8 +189,10 @@ func testSwitchOnTheWire(t *testing.T, mode link.XDPAttachFlags) {
 	}
 	// What is dropped arrives nowhere: the frame behind it is the next that does.
 	dropped := [][]byte{
-		directFrame(100, 1, 2), directFrame(100, 0, 2, putTag(9)), directFrame(100, 0, 2, version(6)), directFrame(100, 0, 3),
-		directFrame(100, 0, 2, gid(6)), directFrame(100, 0, 2, length(90)), directFrame(100, 0, 2, version(VersionHello)),
+		directFrame(100, 1, 2), directFrame(100, 0, 2, putTag(9)), directFrame(100, 0, 2, version(6)),
+		directFrame(100, 0, 3),
+		directFrame(100, 0, 2, gid(6)), directFrame(100, 0, 2, length(90)),
+		directFrame(100, 0, 2, version(VersionHello)),
 	}
 	for _, frame := range dropped {
 		send(t, inner[0], frame)

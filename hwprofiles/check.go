@@ -65,9 +65,11 @@ func (p *Profile) check(at func(key string) string) error {
 	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
 		switch text := p.Sources[key]; {
 		case !known(key):
-			return bad("sources."+key, "a source for %q, want the key of a figure, such as cpu.clock_mhz, or costs, or steps", clip(key))
+			return bad("sources."+key,
+				"a source for %q, want the key of a figure, such as cpu.clock_mhz, or costs, or steps", clip(key))
 		case text == "" || !isLine(text):
-			return bad("sources."+key, "the source of %s is %q, want one line of at most %d bytes", key, clip(text), maxText)
+			return bad("sources."+key, "the source of %s is %q, want one line of at most %d bytes", key,
+				clip(text), maxText)
 		}
 	}
 	return nil
@@ -79,39 +81,54 @@ func (p *Profile) contradiction() (key, why string) {
 	word := bus.Transaction(1)
 	switch {
 	case bus.Clock != 0 && (len(bus.Bursts) == 0 || bus.Bursts[0] != 1):
-		return "bus.bursts", "bus.bursts must begin with 1, so that any number of words can be moved; write for example [1, 4, 8]"
+		return "bus.bursts",
+			"bus.bursts must begin with 1, so that any number of words can be moved; write for example [1, 4, 8]"
 	case bus.Clock == 0 && len(bus.Bursts) != 0:
 		return "bus.bursts", "bus.bursts needs a bus; give bus.clock_mhz, or write []"
 	case bus.QueueBurst != 0 && !slices.Contains(bus.Bursts, bus.QueueBurst):
-		return "bus.queue_burst", fmt.Sprintf("bus.queue_burst is %d, want one of bus.bursts, or 0 for any", bus.QueueBurst)
+		return "bus.queue_burst", fmt.Sprintf("bus.queue_burst is %d, want one of bus.bursts, or 0 for any",
+			bus.QueueBurst)
 	case bus.Clock != 0 && cpu.Clock.Duration(cpu.UncachedReadCycles) < word:
-		return "cpu.uncached_read_cycles", fmt.Sprintf("cpu.uncached_read_cycles is %v, %v; a read of one word ends with its bus transaction, so write cycles that take at least %v",
-			cpu.UncachedReadCycles, cpu.Clock.Duration(cpu.UncachedReadCycles), word)
+		return "cpu.uncached_read_cycles",
+			fmt.Sprintf("cpu.uncached_read_cycles is %v, %v; a read of one word ends with its bus transaction, so write cycles that take at least %v",
+				cpu.UncachedReadCycles, cpu.Clock.Duration(cpu.UncachedReadCycles), word)
 	case (card.Lines == 0) != (card.ReplyLines == 0) || card.ReplyLines != 0 && card.ReplyLines >= card.Lines:
-		return "card.reply_lines", fmt.Sprintf("card.reply_lines is %d of %d lines, want at least one for each level, or 0 of 0", card.ReplyLines, card.Lines)
+		return "card.reply_lines",
+			fmt.Sprintf("card.reply_lines is %d of %d lines, want at least one for each level, or 0 of 0",
+				card.ReplyLines, card.Lines)
 	case card.TransferWords%4 != 0:
 		return "card.transfer_words", fmt.Sprintf("card.transfer_words is %d, want a multiple of 4", card.TransferWords)
 	case card.RemotePageBytes&(card.RemotePageBytes-1) != 0:
-		return "card.remote_page_bytes", fmt.Sprintf("card.remote_page_bytes is %d, want a power of two", card.RemotePageBytes)
+		return "card.remote_page_bytes", fmt.Sprintf("card.remote_page_bytes is %d, want a power of two",
+			card.RemotePageBytes)
 	case card.BlockBytes%16 != 0:
 		return "card.block_bytes", fmt.Sprintf("card.block_bytes is %d, want a multiple of 16", card.BlockBytes)
 	case card.BlockBytes != 0 && !card.Blocks:
-		return "card.block_bytes", fmt.Sprintf("card.block_bytes is %d, but card.blocks is false; write true, or 0 bytes", card.BlockBytes)
+		return "card.block_bytes",
+			fmt.Sprintf("card.block_bytes is %d, but card.blocks is false; write true, or 0 bytes", card.BlockBytes)
 	case card.BlockBytes == 0 && card.Blocks && len(p.Steps) > 0:
-		return "card.block_bytes", "card.blocks is true, and the machine's times are steps, of blocks that are no longer than card.block_bytes: write 64 to 1024 bytes"
+		return "card.block_bytes",
+			"card.blocks is true, and the machine's times are steps, of blocks that are no longer than card.block_bytes: write 64 to 1024 bytes"
 	case (card.WindowEntriesCached == 0) != (card.WindowEntryWords == 0):
-		return "card.window_entry_words", fmt.Sprintf("card.window_entry_words is %d and card.window_entries_cached %d; give both, or write 0 and 0 for a card that holds all",
-			card.WindowEntryWords, card.WindowEntriesCached)
+		return "card.window_entry_words",
+			fmt.Sprintf("card.window_entry_words is %d and card.window_entries_cached %d; give both, or write 0 and 0 for a card that holds all",
+				card.WindowEntryWords, card.WindowEntriesCached)
 	case card.Blocks && card.TransferWords != 0:
-		return "card.blocks", fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
+		return "card.blocks",
+			fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
 	case net.Clock != 0 && net.HalfwordsPerCycle == 0:
-		return "network.halfwords_per_cycle", "network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more"
+		return "network.halfwords_per_cycle",
+			"network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more"
 	case net.Clock == 0 && net.HalfwordsPerCycle != 0:
 		return "network.halfwords_per_cycle", "network.halfwords_per_cycle needs network.clock_mhz; give it, or write 0"
 	case net.RouterPorts != 0 && net.RouterPorts != 4 && net.RouterPorts != 8:
-		return "network.router_ports", fmt.Sprintf("network.router_ports is %d, want 4 or 8, which Arctic routers have, or 0", net.RouterPorts)
-	case (net.InputBuffers == 0) != (net.ReservedBuffers == 0) || net.ReservedBuffers != 0 && net.ReservedBuffers >= net.InputBuffers:
-		return "network.reserved_buffers", fmt.Sprintf("network.reserved_buffers is %d of %d, want at least one for each level, or 0 of 0", net.ReservedBuffers, net.InputBuffers)
+		return "network.router_ports",
+			fmt.Sprintf("network.router_ports is %d, want 4 or 8, which Arctic routers have, or 0", net.RouterPorts)
+	case (net.InputBuffers == 0) != (net.ReservedBuffers == 0) ||
+		net.ReservedBuffers != 0 && net.ReservedBuffers >= net.InputBuffers:
+		return "network.reserved_buffers",
+			fmt.Sprintf("network.reserved_buffers is %d of %d, want at least one for each level, or 0 of 0",
+				net.ReservedBuffers, net.InputBuffers)
 	}
 	return "", ""
 }
@@ -131,7 +148,8 @@ func (p *Profile) checkCosts(bad func(key, format string, args ...any) error) er
 		case !isWord(c.Measure):
 			return bad(key+".measure", "measure %q, want a name of letters, digits, '_', '-' and '='", clip(c.Measure))
 		case c.Cycles < 1 || c.Cycles > maxCycles:
-			return bad(key+".cycles", "cycles is %v, want %v to %v with at most 1 decimal", c.Cycles, Cycles(1), maxCycles)
+			return bad(key+".cycles", "cycles is %v, want %v to %v with at most 1 decimal", c.Cycles,
+				Cycles(1), maxCycles)
 		case c.Bytes < 0 || c.Bytes > 1<<20:
 			return bad(key+".bytes", "bytes is %d, want 0 (the cost of a call) to %d", c.Bytes, 1<<20)
 		case p.CPU.Clock == 0:
@@ -156,7 +174,8 @@ func (p *Profile) checkSteps(bad func(key, format string, args ...any) error) er
 		key := stepKey(i)
 		for _, f := range []struct{ key, text string }{{"of", s.Of}, {"side", s.Side}} {
 			if !isWord(f.text) {
-				return bad(key+"."+f.key, "%s %q, want a name of letters, digits, '_', '-' and '='", f.key, clip(f.text))
+				return bad(key+"."+f.key, "%s %q, want a name of letters, digits, '_', '-' and '='",
+					f.key, clip(f.text))
 			}
 		}
 		if s.Name == "" || !isLine(s.Name) {
@@ -173,10 +192,12 @@ func (p *Profile) checkSteps(bad func(key, format string, args ...any) error) er
 		case s.Unit == "ns":
 			clock = 1 // it needs none
 		case s.Unit != "instructions" && s.Unit != "cpu_cycles":
-			return bad(key+".unit", "unit %q, want instructions or cpu_cycles, which are the CPU's, cycles, which are the bus's, network_cycles or ns", clip(s.Unit))
+			return bad(key+".unit",
+				"unit %q, want instructions or cpu_cycles, which are the CPU's, cycles, which are the bus's, network_cycles or ns", clip(s.Unit))
 		}
 		if clock == 0 {
-			return bad(key+".unit", "instructions and cpu_cycles are the CPU's, cycles the bus's and network_cycles the network's, but that clock is 0; give cpu.clock_mhz, bus.clock_mhz or network.clock_mhz")
+			return bad(key+".unit",
+				"instructions and cpu_cycles are the CPU's, cycles the bus's and network_cycles the network's, but that clock is 0; give cpu.clock_mhz, bus.clock_mhz or network.clock_mhz")
 		}
 		for _, f := range []struct {
 			key string
@@ -206,7 +227,9 @@ func isName(s string) bool {
 }
 
 func isWord(s string) bool {
-	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) && !strings.ContainsRune("_-=", r) })
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
+		return !plain(r) && !strings.ContainsRune("_-=", r)
+	})
 }
 
 func plain(r rune) bool {
@@ -215,7 +238,9 @@ func plain(r rune) bool {
 
 // isLine accepts what a terminal prints on one line.
 func isLine(s string) bool {
-	return len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	return len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsPrint(r)
+	})
 }
 
 // clip bounds what an error repeats of its input.

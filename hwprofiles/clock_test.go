@@ -31,7 +31,8 @@ func TestDurationIsTheNearest(t *testing.T) {
 		c    Clock
 		n    Cycles
 		want time.Duration
-	}{{0, 1e9, 0}, {40_000, 272, 680}, {25_000, 170, 680}, {33_000, 10, 30}, {33_000, 330, 1000}, {1, 1, 100_000}, {200_000_000, 10, 0}, {2_000_000, 10, 1}} {
+	}{{0, 1e9, 0}, {40_000, 272, 680}, {25_000, 170, 680}, {33_000, 10, 30}, {33_000, 330, 1000}, {1, 1, 100_000},
+		{200_000_000, 10, 0}, {2_000_000, 10, 1}} {
 		if got := x.c.Duration(x.n); got != x.want {
 			t.Errorf("%v cycles at %v MHz take %d ns, want %d", x.n, x.c, got, x.want)
 		}
@@ -48,12 +49,14 @@ func TestDecimal(t *testing.T) {
 			t.Fatalf("%d with %d places is written %s and read %d, %t", v, places, decimal(v, places), got, ok)
 		}
 	})
-	for _, s := range []string{"", ".", "1.", ".5", "-1", "+1", "1.25", "1e3", "1_0", " 1", "1 ", "0x1", "1.2.3", "١", "9999999999999"} {
+	for _, s := range []string{"", ".", "1.", ".5", "-1", "+1", "1.25", "1e3", "1_0", " 1", "1 ", "0x1", "1.2.3", "١",
+		"9999999999999"} {
 		if v, ok := parseDecimal(s, 1); ok {
 			t.Errorf("%q is read as %d", s, v)
 		}
 	}
-	for s, n := range map[string]Cycles{"27.2": 272, "0.1": 1, "0": 0, "15": 150, "-1.5": -15, "-922337203685477580.8": -1 << 63} {
+	for s, n := range map[string]Cycles{"27.2": 272, "0.1": 1, "0": 0, "15": 150, "-1.5": -15,
+		"-922337203685477580.8": -1 << 63} {
 		if n.String() != s {
 			t.Errorf("%d tenths are written %s, want %s", int64(n), n, s)
 		}

@@ -45,10 +45,12 @@ func golden(p *Profile) string {
 		fmt.Fprintf(w, "transaction of %d words\t\t%d ns\n", n, p.Bus.Transaction(n))
 	}
 	for _, c := range p.Costs {
-		fmt.Fprintf(w, "cost of %s, %s\t%v\t%d ns\t%d bytes\n", c.Call, c.Measure, c.Cycles, p.CPU.Clock.Duration(c.Cycles), c.Bytes)
+		fmt.Fprintf(w, "cost of %s, %s\t%v\t%d ns\t%d bytes\n", c.Call, c.Measure, c.Cycles,
+			p.CPU.Clock.Duration(c.Cycles), c.Bytes)
 	}
 	for _, s := range p.Steps {
-		fmt.Fprintf(w, "step of %s, %s: %s\t%s the path\t%v + %v d + %v m %s\n", s.Of, s.Side, s.Name, s.Path, s.Base, s.DataByte, s.MetadataByte, s.Unit)
+		fmt.Fprintf(w, "step of %s, %s: %s\t%s the path\t%v + %v d + %v m %s\n", s.Of, s.Side, s.Name, s.Path, s.Base,
+			s.DataByte, s.MetadataByte, s.Unit)
 	}
 	w.Flush()
 	return b.String()
@@ -56,7 +58,8 @@ func golden(p *Profile) string {
 
 // Every embedded profile says what it said; `go test -update` accepts a change.
 func TestGolden(t *testing.T) {
-	if diff := cmp.Diff([]string{"cm5", "hamlyn", "hamlyn-statemachine", "native", "sbus-arctic", "sbus-arctic-1994", "sbus-arctic-paper", "tokyo", "tokyo-text"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"cm5", "hamlyn", "hamlyn-statemachine", "native", "sbus-arctic", "sbus-arctic-1994",
+		"sbus-arctic-paper", "tokyo", "tokyo-text"}, Names()); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range Names() {
@@ -124,7 +127,8 @@ func TestSBusIsExact(t *testing.T) {
 				t.Errorf("%s: a transaction of %d words takes %v, want %v", name, words, got, want)
 			}
 		}
-		if got := p.CPU.Clock.Duration(p.CPU.UncachedReadCycles); got != 680*time.Nanosecond || got != p.Bus.Transaction(1) {
+		if got := p.CPU.Clock.Duration(p.CPU.UncachedReadCycles); got != 680*time.Nanosecond ||
+			got != p.Bus.Transaction(1) {
 			t.Errorf("%s: an uncached read takes %v, want 680 ns, its transaction", name, got)
 		}
 	}
@@ -193,7 +197,8 @@ func TestCM5AgreesWithTable61(t *testing.T) {
 			t.Error(diff)
 		}
 		if !agree(p.CPU.Clock, i) {
-			t.Errorf("%s %s: %v cycles at %v MHz are not the printed %v", r.call, r.measure, r.cycles, p.CPU.Clock, r.printed)
+			t.Errorf("%s %s: %v cycles at %v MHz are not the printed %v", r.call, r.measure, r.cycles,
+				p.CPU.Clock, r.printed)
 		}
 		if !agree(32_000, i) {
 			off++
@@ -207,7 +212,8 @@ func TestCM5AgreesWithTable61(t *testing.T) {
 // A name is an embedded profile's, and a '/' or .yaml makes it a path.
 func TestLoad(t *testing.T) {
 	for _, name := range []string{"", "sbus", "native\n", "..", strings.Repeat("x", 1000)} {
-		if p, err := Load(name); p != nil || !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "sbus-arctic") || strings.Contains(err.Error(), "\n") {
+		if p, err := Load(name); p != nil || !errors.Is(err, ErrUnknown) ||
+			!strings.Contains(err.Error(), "sbus-arctic") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -37,8 +37,10 @@ var figures = []figure{
 	{"cpu.instruction_cycles", func(p *Profile) any { return &p.CPU.InstructionCycles }, 0, int64(maxCycles), cpuClock},
 	{"cpu.load_double_cycles", func(p *Profile) any { return &p.CPU.LoadDoubleCycles }, 0, int64(maxCycles), cpuClock},
 	{"cpu.flow_cycles", func(p *Profile) any { return &p.CPU.FlowCycles }, 0, int64(maxCycles), cpuClock},
-	{"cpu.uncached_read_cycles", func(p *Profile) any { return &p.CPU.UncachedReadCycles }, 0, int64(maxCycles), cpuClock},
-	{"cpu.uncached_write_cycles", func(p *Profile) any { return &p.CPU.UncachedWriteCycles }, 0, int64(maxCycles), cpuClock},
+	{"cpu.uncached_read_cycles", func(p *Profile) any { return &p.CPU.UncachedReadCycles }, 0,
+		int64(maxCycles), cpuClock},
+	{"cpu.uncached_write_cycles", func(p *Profile) any { return &p.CPU.UncachedWriteCycles }, 0,
+		int64(maxCycles), cpuClock},
 	{"cpu.queues_uncached", func(p *Profile) any { return &p.CPU.QueuesUncached }, 0, 0, nil},
 
 	{"bus.clock_mhz", func(p *Profile) any { return &p.Bus.Clock }, 1, maxClock, nil},
@@ -65,12 +67,15 @@ var figures = []figure{
 	{"units.retrieval_cycles", func(p *Profile) any { return &p.Units.RetrievalCycles }, 0, int64(maxCycles), busClock},
 	{"units.dispatch_cycles", func(p *Profile) any { return &p.Units.DispatchCycles }, 0, int64(maxCycles), busClock},
 	{"units.delivery_cycles", func(p *Profile) any { return &p.Units.DeliveryCycles }, 0, int64(maxCycles), busClock},
-	{"units.transmit_cycles", func(p *Profile) any { return &p.Units.TransmitCycles }, 0, int64(maxCycles), networkClock},
-	{"units.preprocess_cycles", func(p *Profile) any { return &p.Units.PreprocessCycles }, 0, int64(maxCycles), networkClock},
+	{"units.transmit_cycles", func(p *Profile) any { return &p.Units.TransmitCycles }, 0,
+		int64(maxCycles), networkClock},
+	{"units.preprocess_cycles", func(p *Profile) any { return &p.Units.PreprocessCycles }, 0,
+		int64(maxCycles), networkClock},
 
 	{"network.clock_mhz", func(p *Profile) any { return &p.Network.Clock }, 1, maxClock, nil},
 	{"network.halfwords_per_cycle", func(p *Profile) any { return &p.Network.HalfwordsPerCycle }, 1, 64, nil},
-	{"network.router_cycles", func(p *Profile) any { return &p.Network.RouterCycles }, 0, int64(maxCycles), networkClock},
+	{"network.router_cycles", func(p *Profile) any { return &p.Network.RouterCycles }, 0,
+		int64(maxCycles), networkClock},
 	{"network.wire_cycles", func(p *Profile) any { return &p.Network.WireCycles }, 0, int64(maxCycles), networkClock},
 	{"network.router_ports", func(p *Profile) any { return &p.Network.RouterPorts }, 4, 8, nil},
 	{"network.input_buffers", func(p *Profile) any { return &p.Network.InputBuffers }, 2, 64, nil},
@@ -105,7 +110,8 @@ func (f *figure) parts() (section, name string) {
 func (f *figure) want() string {
 	switch f.at(new(Profile)).(type) {
 	case *Clock:
-		return fmt.Sprintf("megahertz from 0 (takes no time) or %v to %v with at most 3 decimals", Clock(f.min), Clock(f.max))
+		return fmt.Sprintf("megahertz from 0 (takes no time) or %v to %v with at most 3 decimals",
+			Clock(f.min), Clock(f.max))
 	case *Cycles:
 		return fmt.Sprintf("cycles from %v to %v with at most 1 decimal", Cycles(f.min), Cycles(f.max))
 	case *int:
@@ -113,7 +119,8 @@ func (f *figure) want() string {
 	case *bool:
 		return "true or false"
 	case *[]int:
-		return fmt.Sprintf("a list of at most %d rising whole numbers from %d to %d, such as [1, 4, 8], or []", maxBursts, f.min, f.max)
+		return fmt.Sprintf("a list of at most %d rising whole numbers from %d to %d, such as [1, 4, 8], or []",
+			maxBursts, f.min, f.max)
 	default:
 		return "any, hypercube or crossbar"
 	}

@@ -29,13 +29,15 @@ func (p *Profile) Marshal() ([]byte, error) {
 	if len(p.Costs) != 0 {
 		fmt.Fprintf(&b, "\ncosts:%s\n", comment(p.Sources["costs"]))
 		for _, c := range p.Costs {
-			fmt.Fprintf(&b, "  - {call: %q, measure: %q, cycles: %v, bytes: %d}\n", c.Call, c.Measure, c.Cycles, c.Bytes)
+			fmt.Fprintf(&b, "  - {call: %q, measure: %q, cycles: %v, bytes: %d}\n", c.Call, c.Measure,
+				c.Cycles, c.Bytes)
 		}
 	}
 	if len(p.Steps) != 0 {
 		fmt.Fprintf(&b, "\nsteps:%s\n", comment(p.Sources["steps"]))
 		for _, s := range p.Steps {
-			fmt.Fprintf(&b, "  - {of: %q, side: %q, step: %q, path: %q, unit: %q, base: %v, data_byte: %v, metadata_byte: %v}\n",
+			fmt.Fprintf(&b,
+				"  - {of: %q, side: %q, step: %q, path: %q, unit: %q, base: %v, data_byte: %v, metadata_byte: %v}\n",
 				s.Of, s.Side, s.Name, s.Path, s.Unit, s.Base, s.DataByte, s.MetadataByte)
 		}
 	}

@@ -25,7 +25,8 @@ func Parse(file string, data []byte) (*Profile, error) {
 		return nil, err
 	}
 	if top == nil {
-		return nil, fmt.Errorf("%s: empty; `funet profile show native --yaml` prints a profile to start from: %w", file, ErrInvalid)
+		return nil, fmt.Errorf("%s: empty; `funet profile show native --yaml` prints a profile to start from: %w",
+			file, ErrInvalid)
 	}
 	t := text{file: file, at: make(map[string]*strictyaml.Node)}
 	p, err := t.profile(top)
@@ -97,7 +98,8 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 }
 
 // later are the figures that sections had not at first: without one they mean what they meant.
-var later = []string{"bus.queue_burst", "card.block_bytes", "card.remote_page_bytes", "card.window_entries_cached", "card.window_entry_words"}
+var later = []string{"bus.queue_burst", "card.block_bytes", "card.remote_page_bytes", "card.window_entries_cached",
+	"card.window_entry_words"}
 
 // section reads the figures of a section. All must be there, but those that came later.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
@@ -193,10 +195,12 @@ func (t *text) costs(p *Profile, n *strictyaml.Node) error {
 			return err
 		}
 		if !t.set(&c.Cycles, keys["cycles"]) {
-			return keys["cycles"].Errorf("cycles is %s, want %v to %v with at most 1 decimal", keys["cycles"].What(), Cycles(1), maxCycles)
+			return keys["cycles"].Errorf("cycles is %s, want %v to %v with at most 1 decimal", keys["cycles"].What(),
+				Cycles(1), maxCycles)
 		}
 		if !t.set(&c.Bytes, keys["bytes"]) {
-			return keys["bytes"].Errorf("bytes is %s, want a whole number, 0 for the cost of a call", keys["bytes"].What())
+			return keys["bytes"].Errorf("bytes is %s, want a whole number, 0 for the cost of a call",
+				keys["bytes"].What())
 		}
 		p.Costs = append(p.Costs, c)
 	}
@@ -245,7 +249,8 @@ func (t *text) steps(p *Profile, n *strictyaml.Node) error {
 		}
 		for _, f := range shares {
 			if !t.set(f.to, keys[f.key]) {
-				return keys[f.key].Errorf("%s is %s, want a number from 0 to %v with at most 4 decimals", f.key, keys[f.key].What(), maxShare)
+				return keys[f.key].Errorf("%s is %s, want a number from 0 to %v with at most 4 decimals", f.key,
+					keys[f.key].What(), maxShare)
 			}
 		}
 		p.Steps = append(p.Steps, s)

@@ -20,8 +20,10 @@ func TestStepsRoundTrip(t *testing.T) {
 		names := rapid.SampledFrom([]string{"a", "write::x", "link to interface", "(N-1)"})
 		for i := range rapid.IntRange(0, 5).Draw(r, "steps") {
 			share := func() Share { return Share(rapid.Int64Range(0, int64(maxShare)).Draw(r, "share")) }
-			p.Steps = append(p.Steps, Step{Name: names.Draw(r, "name"), Of: "of" + string(rune('a'+i)), Side: "sender", Path: rapid.SampledFrom([]string{"on", "off"}).Draw(r, "path"),
-				Unit: rapid.SampledFrom([]string{"instructions", "cycles", "cpu_cycles", "ns"}).Draw(r, "unit"), Base: share(), DataByte: share(), MetadataByte: share()})
+			p.Steps = append(p.Steps, Step{Name: names.Draw(r, "name"), Of: "of" + string(rune('a'+i)), Side: "sender",
+				Path: rapid.SampledFrom([]string{"on", "off"}).Draw(r, "path"),
+				Unit: rapid.SampledFrom([]string{"instructions", "cycles", "cpu_cycles", "ns"}).Draw(r, "unit"),
+				Base: share(), DataByte: share(), MetadataByte: share()})
 		}
 		text, err := p.Marshal()
 		if err != nil {
@@ -40,7 +42,8 @@ func TestStepsRoundTrip(t *testing.T) {
 // Rule: errors name the place and what to write.
 func TestStepsRefused(t *testing.T) {
 	const good = `{of: a, side: sender, step: "send", path: "on", unit: instructions, base: 1, data_byte: 0.5, metadata_byte: 0}`
-	head := "name: x\nabout: y\ncpu:\n  clock_mhz: 100\n  instruction_cycles: 1\n  load_double_cycles: 1\n  flow_cycles: 1\n  uncached_read_cycles: 1\n  uncached_write_cycles: 1\n  queues_uncached: false\nsteps:"
+	head :=
+		"name: x\nabout: y\ncpu:\n  clock_mhz: 100\n  instruction_cycles: 1\n  load_double_cycles: 1\n  flow_cycles: 1\n  uncached_read_cycles: 1\n  uncached_write_cycles: 1\n  queues_uncached: false\nsteps:"
 	if _, err := Parse("p.yaml", []byte(head+"\n  - "+good+"\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +61,8 @@ func TestStepsRefused(t *testing.T) {
 		"\n  - " + strings.Replace(good, `step: "send"`, `step: ""`, 1):       "step \"\"",
 	} {
 		_, err := Parse("p.yaml", []byte(head+bad+"\n"))
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "p.yaml:") {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "p.yaml:") {
 			t.Errorf("%s: %v, want %q", bad, err, want)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 func nodes(t *testing.T, name string, l *lab.Lab, hosts []int, args ...string) (list []*process) {
 	t.Helper()
 	for _, host := range hosts {
-		list = append(list, on(t, l, host, append(slices.Clone(args), "--iface", interfaces(l, host), "--node", strconv.Itoa(host), "--peers", peersFile(t, name, host))...))
+		list = append(list, on(t, l, host, append(slices.Clone(args), "--iface", interfaces(l, host), "--node",
+			strconv.Itoa(host), "--peers", peersFile(t, name, host))...))
 	}
 	return list
 }
@@ -83,7 +84,8 @@ func TestPeerKilled(t *testing.T) {
 				// One of several may have waited for another that gave up before it.
 				if strings.Contains(line, silent) && strings.Contains(line, "peer silent") {
 					named = true
-				} else if c.hosts == 2 || !strings.Contains(line, "peer silent") && !strings.Contains(line, "peer has left") {
+				} else if c.hosts == 2 || !strings.Contains(line, "peer silent") &&
+					!strings.Contains(line, "peer has left") {
 					t.Errorf("node %d: %q, want node %d silent", i, line, c.victim)
 				}
 			}
@@ -117,7 +119,9 @@ func TestDifferentSizes(t *testing.T) {
 	a := nodes(t, name, l, []int{0}, "matmul", "--size", "64", "--xdp", "generic")[0]
 	b := nodes(t, name, l, []int{1}, "matmul", "--size", "32", "--xdp", "generic")[0]
 	x, y := a.fails(), b.fails()
-	if !slices.ContainsFunc([]string{x, y}, func(s string) bool { return strings.Contains(s, "give all nodes the same dimensions") }) {
+	if !slices.ContainsFunc([]string{x, y}, func(s string) bool {
+		return strings.Contains(s, "give all nodes the same dimensions")
+	}) {
 		t.Errorf("neither says what is wrong: %q, %q", x, y)
 	}
 }

@@ -18,7 +18,8 @@ import (
 func TestRunC(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "pingpong")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, "../uspace/funi/example/pingpong.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
+		program, "../uspace/funi/example/pingpong.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	for _, dir := range []string{folder, filepath.Dir(folder)} { // nobody runs it
@@ -34,9 +35,11 @@ func TestRunC(t *testing.T) {
 	s.free()
 
 	// mpirun and srun, whom funet run --once starts, number the processes in their own way.
-	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
+	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
+		{"SLURM_PROCID", "SLURM_NTASKS"}} {
 		script := fmt.Sprintf("for i in 0 1; do %s=$i %s=2 %s 200 & done; wait", names[0], names[1], program)
-		cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--", "sh", "-c", script))
+		cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--",
+			"sh", "-c", script))
 		if out := start(t, cmd, nil).ok(); !strings.HasPrefix(out, "200 round trips") {
 			t.Errorf("%s: it printed %q", names[0], out)
 		}
@@ -59,7 +62,8 @@ func TestRunC(t *testing.T) {
 func TestRunKeyed(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/keyed.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
+		inC, "../uspace/funi/example/keyed.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rats/example").CombinedOutput(); err != nil {
@@ -77,7 +81,8 @@ func TestRunKeyed(t *testing.T) {
 	}
 	s := daemons(t)
 	for _, nodes := range [][2]string{{inC, inGo}, {inGo, inC}, {inC, inC}} {
-		out := s.run("-n", "2", "--", "sh", "-c", fmt.Sprintf("if [ $FUNET_NODE = 0 ]; then exec %s; else exec %s; fi", nodes[0], nodes[1])).ok()
+		out := s.run("-n", "2", "--", "sh", "-c", fmt.Sprintf("if [ $FUNET_NODE = 0 ]; then exec %s; else exec %s; fi",
+			nodes[0], nodes[1])).ok()
 		if out != "[0] 5 messages of up to 200000 bytes, and one of two parts; then the key was taken back\n" {
 			t.Errorf("node 0 is %s, node 1 %s: they printed %q", filepath.Base(nodes[0]), filepath.Base(nodes[1]), out)
 		}
@@ -92,7 +97,8 @@ func TestRunKeyed(t *testing.T) {
 func TestRunStructures(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/structures.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
+		inC, "../uspace/funi/example/structures.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rma/example").CombinedOutput(); err != nil {
@@ -106,7 +112,9 @@ func TestRunStructures(t *testing.T) {
 	}
 	s := daemons(t)
 	for _, nodes := range [][3]string{{inC, inGo, inC}, {inGo, inC, inGo}} {
-		out := s.run("-n", "3", "--", "sh", "-c", fmt.Sprintf("case $FUNET_NODE in 0) exec %s;; 1) exec %s;; *) exec %s;; esac", nodes[0], nodes[1], nodes[2])).ok()
+		out := s.run("-n", "3", "--", "sh", "-c",
+			fmt.Sprintf("case $FUNET_NODE in 0) exec %s;; 1) exec %s;; *) exec %s;; esac", nodes[0],
+				nodes[1], nodes[2])).ok()
 		if out != "[0] 2 nodes have put 1000 numbers into the queue; each was taken once\n" {
 			t.Errorf("node 0 is %s, node 1 %s: they printed %q", filepath.Base(nodes[0]), filepath.Base(nodes[1]), out)
 		}
@@ -120,7 +128,8 @@ func TestRunStructures(t *testing.T) {
 func TestRunChain(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/chain.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
+		inC, "../uspace/funi/example/chain.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rma/example/chain").CombinedOutput(); err != nil {
@@ -134,8 +143,11 @@ func TestRunChain(t *testing.T) {
 	}
 	s := daemons(t)
 	for _, nodes := range [][3]string{{inC, inGo, inC}, {inGo, inC, inGo}} {
-		out := s.run("-n", "3", "--", "sh", "-c", fmt.Sprintf("case $FUNET_NODE in 0) exec %s;; 1) exec %s;; *) exec %s;; esac", nodes[0], nodes[1], nodes[2])).ok()
-		if out != "[0] 3 nodes have each sent 50 messages and as many writes along a chain; each came to all of them once\n" {
+		out := s.run("-n", "3", "--", "sh", "-c",
+			fmt.Sprintf("case $FUNET_NODE in 0) exec %s;; 1) exec %s;; *) exec %s;; esac", nodes[0],
+				nodes[1], nodes[2])).ok()
+		if out !=
+			"[0] 3 nodes have each sent 50 messages and as many writes along a chain; each came to all of them once\n" {
 			t.Errorf("node 0 is %s, node 1 %s: they printed %q", filepath.Base(nodes[0]), filepath.Base(nodes[1]), out)
 		}
 		s.free()
@@ -147,7 +159,8 @@ func TestRunChain(t *testing.T) {
 func TestRunWindows(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "windows")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, "programs/windows.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
+		program, "programs/windows.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	// nobody runs it, whatever root's umask is

@@ -63,7 +63,8 @@ func TestCaptureOfTheDemo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "demo.pcapng")
 	p := funet(t, "capture", "--socket", sockets[0], path)
 	p.begun()
-	for _, program := range [][]string{{"pingpong", "--exchanges", "100"}, {"matmul", "--size", "24"}, {"transfer", "--bytes", "65536"}} {
+	for _, program := range [][]string{{"pingpong", "--exchanges", "100"}, {"matmul", "--size", "24"},
+		{"transfer", "--bytes", "65536"}} {
 		funet(t, append([]string{"run", "-n", "2", "--lab=" + name, "--", "funet"}, program...)...).wait()
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -81,7 +82,8 @@ func TestCaptureOfTheDemo(t *testing.T) {
 
 	// Host 0's frames go out, host 1's come in.
 	ways := map[string]int{}
-	for _, line := range tshark(t, script, "-r", path, "-T", "fields", "-e", "frame.packet_flags_direction", "-e", "funet.source_card") {
+	for _, line := range tshark(t, script, "-r", path, "-T", "fields", "-e", "frame.packet_flags_direction", "-e",
+		"funet.source_card") {
 		ways[line]++
 	}
 	if out, in := ways["0x00000002\t0"], ways["0x00000001\t1"]; out < 50 || in < 50 || out+in != len(list) {
@@ -104,10 +106,12 @@ func TestCaptureOfTheDemo(t *testing.T) {
 // are one line.
 func TestCaptureRefusals(t *testing.T) {
 	_, _, sockets := captured(t)
-	start(t, nobody(exec.Command(command, "capture", "--socket", sockets[0], "-")), nil).fails("capturing frames as user 65534", "administrator")
+	start(t, nobody(exec.Command(command, "capture", "--socket", sockets[0], "-")),
+		nil).fails("capturing frames as user 65534", "administrator")
 	first := funet(t, "capture", "--socket", sockets[0], filepath.Join(t.TempDir(), "a"))
 	first.begun()
-	funet(t, "capture", "--socket", sockets[0], filepath.Join(t.TempDir(), "b")).fails("captures already", "end it first", fmt.Sprint(first.cmd.Process.Pid))
+	funet(t, "capture", "--socket", sockets[0], filepath.Join(t.TempDir(), "b")).fails("captures already",
+		"end it first", fmt.Sprint(first.cmd.Process.Pid))
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +184,8 @@ func TestCaptureStuckPipe(t *testing.T) {
 	w.Close()
 	p.begun()
 	// Far more than a pipe holds.
-	if job := funet(t, "run", "-n", "2", "--lab="+name, "--", "funet", "transfer", "--bytes", "4194304"); job.wait() != 0 {
+	if job := funet(t, "run", "-n", "2", "--lab="+name, "--", "funet", "transfer", "--bytes",
+		"4194304"); job.wait() != 0 {
 		t.Fatal(job.stderr.String())
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -206,7 +211,8 @@ func TestCaptureSlowReader(t *testing.T) {
 	w.Close()
 	p.begun()
 	// More than the ring, the sockets and the pipe hold.
-	job := funet(t, "run", "-n", "2", "--lab="+name, "--", "funet", "transfer", "--bytes", strconv.Itoa(3*capture.RingSize))
+	job := funet(t, "run", "-n", "2", "--lab="+name, "--", "funet", "transfer", "--bytes",
+		strconv.Itoa(3*capture.RingSize))
 	if code := job.wait(); code != 0 {
 		t.Fatalf("the job ended with %d: %s", code, job.stderr.String())
 	}
@@ -270,7 +276,8 @@ func TestCaptureOfDirectPorts(t *testing.T) {
 		t.Errorf("%d frames are lost", lost)
 	}
 	ways, all := map[string]int{}, 0
-	for _, line := range tshark(t, script, "-r", path, "-Y", "funet.version == 7 && !frame.comment", "-T", "fields", "-e", "frame.packet_flags_direction", "-e", "funet.source_card", "-e", "frame.interface_name") {
+	for _, line := range tshark(t, script, "-r", path, "-Y", "funet.version == 7 && !frame.comment", "-T", "fields",
+		"-e", "frame.packet_flags_direction", "-e", "funet.source_card", "-e", "frame.interface_name") {
 		ways[line]++
 		all++
 	}

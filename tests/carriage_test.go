@@ -45,13 +45,15 @@ func readable(t *testing.T, folder string) {
 func TestAutoCarriage(t *testing.T) {
 	folder := t.TempDir()
 	inC := filepath.Join(folder, "pingpong")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/pingpong.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-I", "../uspace/funi", "-o", inC,
+		"../uspace/funi/example/pingpong.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	readable(t, folder)
 	s := serviceOf(t, "auto", []string{"--carriage", "auto", "--xdp", "native"})
 	for _, socket := range s.sockets {
-		if c := statusAt(t, socket).Carriage; c.Configured != "auto" || c.Chosen != "direct" || !strings.Contains(c.Why, "exchanged frames") {
+		if c := statusAt(t, socket).Carriage; c.Configured != "auto" || c.Chosen != "direct" ||
+			!strings.Contains(c.Why, "exchanged frames") {
 			t.Errorf("the status says %+v", c)
 		}
 	}
@@ -61,7 +63,8 @@ func TestAutoCarriage(t *testing.T) {
 		t.Errorf("it printed %s and said %s", out, p.stderr.String())
 	}
 	p = start(t, nobody(exec.Command(command, append([]string{"run", "--card", "auto"}, args...)...)), nil)
-	if code := p.wait(); code != 0 || !strings.Contains(p.stdout.String(), "own card on a direct port") || !strings.Contains(p.stderr.String(), "funet: the processes have direct ports") {
+	if code := p.wait(); code != 0 || !strings.Contains(p.stdout.String(), "own card on a direct port") ||
+		!strings.Contains(p.stderr.String(), "funet: the processes have direct ports") {
 		t.Errorf("exit code %d, it printed %s and said %s", code, p.stdout.String(), p.stderr.String())
 	}
 	s.card = "daemon"
@@ -69,7 +72,8 @@ func TestAutoCarriage(t *testing.T) {
 		t.Errorf("with contexts it printed %s", out)
 	}
 	s.card = "auto"
-	if p := s.run("-n", "2", "--", inC, "300"); p.wait() == 0 || !strings.Contains(p.stderr.String(), "funet run --card daemon") {
+	if p := s.run("-n", "2", "--", inC, "300"); p.wait() == 0 ||
+		!strings.Contains(p.stderr.String(), "funet run --card daemon") {
 		t.Errorf("a program that uses funi.h said %s", p.stderr.String())
 	}
 	s.free()
@@ -85,19 +89,22 @@ func TestAutoCarriage(t *testing.T) {
 	}
 	eventually(t, "top shows its frames", func() bool {
 		var r live.Report
-		if err := json.Unmarshal([]byte(funet(t, "top", "--socket", socket, "--json", "--count", "1", "--interval", "200ms").ok()), &r); err != nil {
+		if err := json.Unmarshal([]byte(funet(t, "top", "--socket", socket, "--json", "--count", "1", "--interval",
+			"200ms").ok()), &r); err != nil {
 			t.Fatal(err)
 		}
 		return r.Direct != nil && r.Direct.Ports == 1 && r.Direct.Sent > 0 && r.Direct.Received > 0
 	})
-	for _, want := range []string{`(?m)^jobs may have direct ports: two test ports`, `(?m)^  1 port of all users`, `(?m)^  frames sent: [1-9]\d* to hosts, \d+ here; dropped: none$`} {
+	for _, want := range []string{`(?m)^jobs may have direct ports: two test ports`, `(?m)^  1 port of all users`,
+		`(?m)^  frames sent: [1-9]\d* to hosts, \d+ here; dropped: none$`} {
 		if out := funet(t, "status", "--socket", socket).ok(); !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the status has no line like %s: %s", want, out)
 		}
 	}
 	gid := statusAt(t, socket).Jobs[0].GID
 	funet(t, "trace", "--socket", socket, "--gid", fmt.Sprint(gid)).fails("direct ports", "funet run --card daemon")
-	for what, args := range map[string][]string{"1 direct port, past the card, cannot be traced": {"trace"}, "[fu0 direct ports]": {"capture", filepath.Join(folder, "frames.pcapng")}} {
+	for what, args := range map[string][]string{"1 direct port, past the card, cannot be traced": {"trace"},
+		"[fu0 direct ports]": {"capture", filepath.Join(folder, "frames.pcapng")}} {
 		var said growing
 		cmd := exec.Command(command, append(args, "--socket", socket)...)
 		looks := start(t, cmd, func(c *exec.Cmd) error {
@@ -123,38 +130,47 @@ func TestNoCarriage(t *testing.T) {
 	readable(t, folder)
 	socket := filepath.Join(folder, "funid.sock")
 	// of what is started there
-	if err := l.Do(0, func() error { return unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0) }); err != nil {
+	if err := l.Do(0, func() error { return unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0) }); err !=
+		nil {
 		t.Fatal(err)
 	}
 	funid := func(carriage string) *process {
-		config := file(t, fmt.Sprintf("card: 0\npeers: %s\nsocket: %s\nxdp: native\ncarriage: %s\n", peersFile(t, name, 0), socket, carriage))
+		config := file(t, fmt.Sprintf("card: 0\npeers: %s\nsocket: %s\nxdp: native\ncarriage: %s\n",
+			peersFile(t, name, 0), socket, carriage))
 		cmd := l.Command(0, filepath.Join(filepath.Dir(command), "funid"), "--config", config)
 		return start(t, cmd, func(c *exec.Cmd) error { return l.Start(0, c) })
 	}
 	p := funid("direct")
-	if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), "CAP_SYS_ADMIN") || !strings.Contains(p.stderr.String(), "carriage out, or let it be auto") {
+	if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), "CAP_SYS_ADMIN") ||
+		!strings.Contains(p.stderr.String(), "carriage out, or let it be auto") {
 		t.Errorf("carriage: direct: exit code %d, %s", code, p.stderr.String())
 	}
 	p = funid("auto")
-	eventually(t, "the daemon answers", func() bool { return exec.Command(command, "status", "--socket", socket).Run() == nil })
-	if c := statusAt(t, socket).Carriage; c.Configured != attach.CarriageAuto || c.Chosen != attach.CarriageDaemon || !strings.Contains(c.Why, "CAP_SYS_ADMIN") {
+	eventually(t, "the daemon answers", func() bool {
+		return exec.Command(command, "status", "--socket", socket).Run() == nil
+	})
+	if c := statusAt(t, socket).Carriage; c.Configured != attach.CarriageAuto || c.Chosen != attach.CarriageDaemon ||
+		!strings.Contains(c.Why, "CAP_SYS_ADMIN") {
 		t.Errorf("the status says %+v", c)
 	}
 	said := func(args ...string) string {
-		run := start(t, nobody(exec.Command(command, append(append([]string{"run", "--socket", socket}, args...), "--", "true")...)), nil)
+		run := start(t, nobody(exec.Command(command,
+			append(append([]string{"run", "--socket", socket}, args...), "--", "true")...)), nil)
 		if code := run.wait(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
 		return run.stderr.String()
 	}
-	if text := said(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "no direct ports: ") || !strings.Contains(text, "CAP_SYS_ADMIN") {
+	if text := said(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "no direct ports: ") ||
+		!strings.Contains(text, "CAP_SYS_ADMIN") {
 		t.Errorf("funet run said %q", text)
 	}
 	if text := said("--card", "daemon"); text != "" {
 		t.Errorf("funet run --card daemon said %q", text)
 	}
 	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != 0 || !strings.Contains(p.stderr.String(), "there are no direct ports, and all messages travel by the daemon: ") {
+	if code := p.wait(); code != 0 || !strings.Contains(p.stderr.String(),
+		"there are no direct ports, and all messages travel by the daemon: ") {
 		t.Errorf("exit code %d, and the log says %s", code, p.stderr.String())
 	}
 }

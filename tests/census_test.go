@@ -87,11 +87,13 @@ func (h *holdings) note(path string) {
 		}
 		switch key {
 		case "prog_id":
-			if name, ok := programName(ebpf.ProgramID(id)); ok && name == "funet_nic" && !slices.Contains(h.programs, ebpf.ProgramID(id)) {
+			if name, ok := programName(ebpf.ProgramID(id)); ok && name == "funet_nic" &&
+				!slices.Contains(h.programs, ebpf.ProgramID(id)) {
 				h.programs = append(h.programs, ebpf.ProgramID(id))
 			}
 		case "map_id":
-			if name, ok := mapName(ebpf.MapID(id)); ok && strings.HasPrefix(name, "funet_") && !slices.Contains(h.maps, ebpf.MapID(id)) {
+			if name, ok := mapName(ebpf.MapID(id)); ok && strings.HasPrefix(name, "funet_") &&
+				!slices.Contains(h.maps, ebpf.MapID(id)) {
 				h.maps = append(h.maps, ebpf.MapID(id))
 			}
 		case "link_id":

@@ -52,7 +52,8 @@ func imageRoot(t *testing.T) string {
 		}
 	}
 	for _, name := range []string{"funet", "funid"} {
-		if err := os.Link(filepath.Join(filepath.Dir(command), name), filepath.Join(root, "usr/bin", name)); err != nil {
+		if err := os.Link(filepath.Join(filepath.Dir(command), name),
+			filepath.Join(root, "usr/bin", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,13 +139,15 @@ func (s *containerSpec) fileSystem() error {
 		}
 	}
 	if s.HostNetwork {
-		err = errors.Join(err, unix.Mount("sysfs", in("sys"), "sysfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
+		err = errors.Join(err, unix.Mount("sysfs", in("sys"), "sysfs",
+			unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
 	}
 	if err != nil {
 		return err
 	}
 	// pivot_root(2), "pivot_root(".", ".")".
-	if err := errors.Join(unix.Chdir(s.Root), unix.PivotRoot(".", "."), unix.Unmount(".", unix.MNT_DETACH), unix.Chdir("/")); err != nil {
+	if err := errors.Join(unix.Chdir(s.Root), unix.PivotRoot(".", "."), unix.Unmount(".", unix.MNT_DETACH),
+		unix.Chdir("/")); err != nil {
 		return err
 	}
 	return readOnly("/")
@@ -181,7 +184,8 @@ func (s *containerSpec) restrict() error {
 		return err
 	}
 	// This thread alone: it is the one that becomes the program.
-	for _, c := range [][3]uintptr{{unix.SYS_SETGROUPS, 0, 0}, {unix.SYS_SETGID, uintptr(s.User), 0}, {unix.SYS_SETUID, uintptr(s.User), 0}} {
+	for _, c := range [][3]uintptr{{unix.SYS_SETGROUPS, 0, 0}, {unix.SYS_SETGID, uintptr(s.User), 0},
+		{unix.SYS_SETUID, uintptr(s.User), 0}} {
 		if _, _, e := unix.RawSyscall(c[0], c[1], c[2], 0); e != 0 {
 			return e
 		}
@@ -252,7 +256,8 @@ func (s *containerSpec) within(pid int, args ...string) []string {
 // capabilityNumbers are the numbers of capabilities by Kubernetes' names, without CAP_.
 func capabilityNumbers(t *testing.T, names []string) (numbers []int) {
 	t.Helper()
-	known := map[string]int{"NET_RAW": unix.CAP_NET_RAW, "NET_ADMIN": unix.CAP_NET_ADMIN, "BPF": unix.CAP_BPF, "PERFMON": unix.CAP_PERFMON,
+	known := map[string]int{"NET_RAW": unix.CAP_NET_RAW, "NET_ADMIN": unix.CAP_NET_ADMIN, "BPF": unix.CAP_BPF,
+		"PERFMON":         unix.CAP_PERFMON,
 		"LINUX_IMMUTABLE": unix.CAP_LINUX_IMMUTABLE, "SYS_RESOURCE": unix.CAP_SYS_RESOURCE}
 	for _, name := range names {
 		n, ok := known[name]

@@ -73,10 +73,12 @@ func TestDirectRejoin(t *testing.T) {
 
 // TestDirectOnOccasion: root has a lab made for a run with direct ports.
 func TestDirectOnOccasion(t *testing.T) {
-	cmd := exec.Command(command, "run", "-n", "2", "--lab", "--card", "direct", "--", "funet", "pingpong", "--exchanges", "300", "--warm-up", "10")
+	cmd := exec.Command(command, "run", "-n", "2", "--lab", "--card", "direct", "--", "funet", "pingpong",
+		"--exchanges", "300", "--warm-up", "10")
 	cmd.Dir = "/" // nobody may not enter every folder that this one may be in
 	out := start(t, cmd, nil).ok()
-	if !strings.Contains(out, "300 exchanges, every one verified") || !strings.Contains(out, "own card on a direct port") {
+	if !strings.Contains(out, "300 exchanges, every one verified") ||
+		!strings.Contains(out, "own card on a direct port") {
 		t.Errorf("it printed %s", out)
 	}
 }
@@ -109,7 +111,8 @@ func TestDirectKilled(t *testing.T) {
 	}
 	p := run()
 	signalAll(t, ofNode(p.mark, 1), syscall.SIGKILL)
-	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "node 1") || !strings.Contains(p.stderr.String(), "killed") {
+	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "node 1") ||
+		!strings.Contains(p.stderr.String(), "killed") {
 		t.Errorf("a node was killed: exit code %d, %s", code, p.stderr.String())
 	}
 	s.free()
@@ -129,7 +132,8 @@ func TestDirectKilled(t *testing.T) {
 	if err != nil {
 		t.Fatalf("finding the daemon: %v", err)
 	}
-	if out, err := exec.Command("kill", append([]string{"-9"}, strings.Fields(string(pids))...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("kill", append([]string{"-9"},
+		strings.Fields(string(pids))...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if code := p.wait(); code == 0 {

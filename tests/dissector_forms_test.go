@@ -33,14 +33,17 @@ func writeForms(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Host: "h", Interfaces: []string{"a", "b"}}, Snap: capture.MaxSnap}, time.Unix(1, 0))
+	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Host: "h", Interfaces: []string{"a", "b"}},
+		Snap: capture.MaxSnap}, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, GID: 2047, Route: 1<<30 - 1, SourceCard: 65535, DestinationCard: 1,
+	head := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, GID: 2047, Route: 1<<30 - 1,
+		SourceCard: 65535, DestinationCard: 1,
 		Epoch: 1<<63 | 7, Sequence: 1<<32 - 2, Age: 513,
 		Acks: [arctic.Levels]uint32{1<<32 - 1, 3}, Selective: [arctic.Levels]uint64{1<<64 - 1, 1 << 63}, Tag: 1<<64 - 2}
-	frame := func(level arctic.Level, rejects []arctic.Reject, packets []arctic.Packet, block []byte, change func(b []byte)) []byte {
+	frame := func(level arctic.Level, rejects []arctic.Reject, packets []arctic.Packet, block []byte,
+		change func(b []byte)) []byte {
 		h := head
 		h.Level = level
 		if len(packets) == 0 {
@@ -59,7 +62,8 @@ func writeForms(t *testing.T, path string) {
 			n = arctic.PutBlock(b, n, block)
 		}
 		if change(b); b[15]&2 != 0 {
-			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Incarnation: 1<<32 - 5, Number: 1 << 40, Longest: 65549, Flags: arctic.Authenticated | arctic.Asks, Key: 1<<32 - 3})
+			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Incarnation: 1<<32 - 5,
+				Number: 1 << 40, Longest: 65549, Flags: arctic.Authenticated | arctic.Asks, Key: 1<<32 - 3})
 		}
 		arctic.Seal(b, n)
 		return b[:n]
@@ -72,7 +76,8 @@ func writeForms(t *testing.T, path string) {
 	nothing := func([]byte) {}
 	packet := func(level arctic.Level, kind arctic.Kind, payload []byte) arctic.Packet {
 		p := make([]byte, arctic.PacketHeaderSize, arctic.MaxPacketSize)
-		(&arctic.PacketHeader{Level: level, Kind: kind, Route: head.Route, GID: head.GID, Length: uint8(len(payload) / 4), Type: 1<<14 - 1, Destination: 65534, Source: 65533}).Encode(p)
+		(&arctic.PacketHeader{Level: level, Kind: kind, Route: head.Route, GID: head.GID,
+			Length: uint8(len(payload) / 4), Type: 1<<14 - 1, Destination: 65534, Source: 65533}).Encode(p)
 		return append(p, payload...)
 	}
 	transfer := func(x arctic.Transfer) arctic.Packet {
@@ -92,17 +97,34 @@ func writeForms(t *testing.T, path string) {
 		frame(arctic.Reply, nil, nil, nil, nothing),
 		frame(arctic.Request, nil, nil, nil, func(b []byte) { b[15] |= 2 }),
 		frame(arctic.Request, nil, nil, nil, arctic.SetBye),
-		frame(arctic.Reply, []arctic.Reject{{Sequence: 5, Level: arctic.Reply, Reason: arctic.ReasonQueueFull, Bits: 1 << 63}, {Sequence: 1<<32 - 1, Reason: arctic.ReasonJob, Bits: 3}}, nil, nil, nothing),
+		frame(arctic.Reply, []arctic.Reject{{Sequence: 5, Level: arctic.Reply, Reason: arctic.ReasonQueueFull,
+			Bits: 1 << 63}, {Sequence: 1<<32 - 1, Reason: arctic.ReasonJob, Bits: 3}}, nil, nil, nothing),
 		frame(arctic.Reply, []arctic.Reject{{Sequence: 5, Reason: arctic.ReasonSwitching, Bits: 1}},
-			[]arctic.Packet{packet(arctic.Reply, arctic.KindMessage, data[:20]), packet(arctic.Reply, arctic.KindExtended, nil), packet(arctic.Reply, arctic.KindRemote, data[:4])}, nil, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Single, Address: 0xfffffff0, Argument: 1<<32 - 1}), transfer(arctic.Transfer{Form: arctic.Single, Address: 16, Argument: 5, Data: data})}, nil, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Part, AtOnce: true, Address: 32, Data: data}), transfer(arctic.Transfer{Form: arctic.Part, Address: 64, Data: data})}, nil, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Last, Address: 0x1000, Argument: 9, Total: 100, First: 1<<32 - 3, Data: data})}, nil, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Block, AtOnce: true, Address: 0x2000})}, data, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Single, Address: 0x3000, Data: append(data, data[:32]...)})}, nil, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{remote(arctic.Remote{Counted: true, Area: 7, Key: 1<<64 - 2, Offset: 5, Delta: 1<<32 - 1, Metadata: data[:8], Data: data[:7]}),
-			remote(arctic.Remote{Key: 3})}, nil, nothing),
-		frame(arctic.Request, nil, []arctic.Packet{remote(arctic.Remote{Block: true, Counted: true, Area: 1, Key: 9, Offset: 3, Delta: 1})}, data, nothing),
+			[]arctic.Packet{packet(arctic.Reply, arctic.KindMessage, data[:20]),
+				packet(arctic.Reply, arctic.KindExtended, nil), packet(arctic.Reply, arctic.KindRemote, data[:4])},
+			nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{transfer(arctic.Transfer{Form: arctic.Single, Address: 0xfffffff0, Argument: 1<<32 - 1}),
+				transfer(arctic.Transfer{Form: arctic.Single, Address: 16, Argument: 5, Data: data})}, nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{transfer(arctic.Transfer{Form: arctic.Part, AtOnce: true, Address: 32, Data: data}),
+				transfer(arctic.Transfer{Form: arctic.Part, Address: 64, Data: data})}, nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{transfer(arctic.Transfer{Form: arctic.Last, Address: 0x1000, Argument: 9, Total: 100,
+				First: 1<<32 - 3, Data: data})}, nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{transfer(arctic.Transfer{Form: arctic.Block, AtOnce: true, Address: 0x2000})},
+			data, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{transfer(arctic.Transfer{Form: arctic.Single, Address: 0x3000,
+				Data: append(data, data[:32]...)})}, nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{remote(arctic.Remote{Counted: true, Area: 7, Key: 1<<64 - 2, Offset: 5, Delta: 1<<32 - 1,
+				Metadata: data[:8], Data: data[:7]}),
+				remote(arctic.Remote{Key: 3})}, nil, nothing),
+		frame(arctic.Request, nil,
+			[]arctic.Packet{remote(arctic.Remote{Block: true, Counted: true, Area: 1, Key: 9, Offset: 3, Delta: 1})},
+			data, nothing),
 	}
 	padded := append(slices.Clone(list[0]), make([]byte, 9)...)
 	probe := append(slices.Clone(list[0][:arctic.EthernetSize]), make([]byte, 100)...)
@@ -112,7 +134,8 @@ func writeForms(t *testing.T, path string) {
 	}
 	for i, b := range list {
 		fate := engine.Fate{Outcome: engine.Outcome(i % int(engine.Outcomes))}
-		if err := w.Write(&capture.Record{Time: int64(i) * 1e9, Interface: i % 2, Fate: fate, Length: len(b), Data: b}); err != nil {
+		if err := w.Write(&capture.Record{Time: int64(i) * 1e9, Interface: i % 2, Fate: fate, Length: len(b),
+			Data: b}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,16 +155,20 @@ func TestDissectorOfDatagrams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Interfaces: []string{"a"}}, Snap: capture.MaxSnap}, time.Unix(1, 0))
+	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Interfaces: []string{"a"}},
+		Snap: capture.MaxSnap}, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range plain[:9] {
-		ip := &packets.IPv4{Version: 4, TTL: 64, Protocol: packets.IPProtocolUDP, SrcIP: net.IPv4(198, 18, 0, 1), DstIP: net.IPv4(198, 18, 0, 2)}
+		ip := &packets.IPv4{Version: 4, TTL: 64, Protocol: packets.IPProtocolUDP, SrcIP: net.IPv4(198, 18, 0, 1),
+			DstIP: net.IPv4(198, 18, 0, 2)}
 		udp := &packets.UDP{SrcPort: 30601, DstPort: probe.DefaultPort}
 		buffer := gopacket.NewSerializeBuffer()
-		err := errors.Join(udp.SetNetworkLayerForChecksum(ip), gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
-			&packets.Ethernet{SrcMAC: b[6:12], DstMAC: b[:6], EthernetType: packets.EthernetTypeIPv4}, ip, udp, gopacket.Payload(b[arctic.EthernetSize:])),
+		err := errors.Join(udp.SetNetworkLayerForChecksum(ip),
+			gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+				&packets.Ethernet{SrcMAC: b[6:12], DstMAC: b[:6], EthernetType: packets.EthernetTypeIPv4}, ip, udp,
+				gopacket.Payload(b[arctic.EthernetSize:])),
 			w.Write(&capture.Record{Length: len(buffer.Bytes()), Data: buffer.Bytes()}))
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +177,8 @@ func TestDissectorOfDatagrams(t *testing.T) {
 	if err := errors.Join(w.Close([]capture.Counts{{}}, time.Unix(100, 0)), file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(tshark(t, script, "-r", path, "-Y", "udp and funet.checksum.status == 1 and not funet.malformed and not _ws.lua.error")); n != 9 {
+	if n := len(tshark(t, script, "-r", path, "-Y",
+		"udp and funet.checksum.status == 1 and not funet.malformed and not _ws.lua.error")); n != 9 {
 		t.Errorf("%d of 9 datagrams decode", n)
 	}
 }
@@ -166,7 +194,8 @@ func TestDissectorOfDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Interfaces: []string{"a"}}, Snap: capture.MaxSnap}, time.Unix(1, 0))
+	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Interfaces: []string{"a"}},
+		Snap: capture.MaxSnap}, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +217,8 @@ func TestDissectorOfDamage(t *testing.T) {
 				b = resealed
 			}
 			refused++
-			if err := w.Write(&capture.Record{Fate: engine.Fate{Outcome: engine.BadTrain}, Length: len(b), Data: b}); err != nil {
+			if err := w.Write(&capture.Record{Fate: engine.Fate{Outcome: engine.BadTrain}, Length: len(b),
+				Data: b}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -198,9 +228,11 @@ func TestDissectorOfDamage(t *testing.T) {
 	}
 	if n := len(tshark(t, script, "-r", path, "-Y", "funet.malformed or funet.checksum.bad")); n != refused || n < 100 {
 		missed := tshark(t, script, "-r", path, "-Y", "not (funet.malformed or funet.checksum.bad)", "-x")
-		t.Errorf("%d of %d frames that a card drops are malformed; not:\n%s", n, refused, strings.Join(missed[:min(40, len(missed))], "\n"))
+		t.Errorf("%d of %d frames that a card drops are malformed; not:\n%s", n, refused,
+			strings.Join(missed[:min(40, len(missed))], "\n"))
 	}
-	if n := len(tshark(t, script, "-r", path, "-Y", `not _ws.lua.error and frame.comment == "dropped: malformed train"`)); n != refused {
+	if n := len(tshark(t, script, "-r", path, "-Y",
+		`not _ws.lua.error and frame.comment == "dropped: malformed train"`)); n != refused {
 		t.Errorf("%d have their comment, want %d", n, refused)
 	}
 }
@@ -225,8 +257,11 @@ func TestDissectorOfHellos(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lines := tshark(t, dissector(t), "-r", path, "-Y", "not funet.other_version and not funet.malformed and funet.source_card == 513", "-T", "fields", "-e", "_ws.col.Info")
-	want := []string{"Hello: question, card 513 of a-host", "Hello: answer, card 513 of a-host", "Hello: announcement, card 513 of a-host", "Hello: goodbye, card 513 of a-host"}
+	lines := tshark(t, dissector(t), "-r", path, "-Y",
+		"not funet.other_version and not funet.malformed and funet.source_card == 513", "-T", "fields",
+		"-e", "_ws.col.Info")
+	want := []string{"Hello: question, card 513 of a-host", "Hello: answer, card 513 of a-host",
+		"Hello: announcement, card 513 of a-host", "Hello: goodbye, card 513 of a-host"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q", lines)
 	}

@@ -43,7 +43,8 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		t.Fatalf("the Go decoder refuses % x: %v", frame, err)
 	}
 	put("version", uint64(f.Version))
-	put("flags", uint64(f.Level)|flag(f.Hello)<<1|flag(f.Bye)<<2|flag(f.Block != nil || f.Ciphertext != nil && frame[15]&8 != 0)<<3|flag(f.Sealed)<<4|flag(f.Readable)<<5)
+	put("flags", uint64(f.Level)|flag(f.Hello)<<1|flag(f.Bye)<<2|flag(f.Block != nil ||
+		f.Ciphertext != nil && frame[15]&8 != 0)<<3|flag(f.Sealed)<<4|flag(f.Readable)<<5)
 	put("flags.level", uint64(f.Level))
 	put("flags.hello", flag(f.Hello))
 	put("flags.bye", flag(f.Bye))
@@ -266,14 +267,16 @@ func compare(t *testing.T, script, path string) map[string]bool {
 	t.Helper()
 	var names []string
 	for _, line := range tshark(t, script, "-G", "fields") {
-		if c := strings.Split(line, "\t"); c[0] == "F" && strings.HasPrefix(c[2], "funet.") && !slices.Contains(noValue, c[2]) {
+		if c := strings.Split(line, "\t"); c[0] == "F" && strings.HasPrefix(c[2], "funet.") &&
+			!slices.Contains(noValue, c[2]) {
 			names = append(names, c[2])
 		}
 	}
 	if len(names) < 40 {
 		t.Fatalf("the dissector has the fields %v", names)
 	}
-	if l := tshark(t, script, "-r", path, "-Y", "_ws.malformed or _ws.lua.error or funet.malformed or funet.checksum.bad or funet.other_version"); l[0] != "" {
+	if l := tshark(t, script, "-r", path, "-Y",
+		"_ws.malformed or _ws.lua.error or funet.malformed or funet.checksum.bad or funet.other_version"); l[0] != "" {
 		t.Errorf("%d frames are malformed: %s", len(l), l[0])
 	}
 	args := []string{"-r", path, "-T", "fields", "-E", "separator=|", "-E", "occurrence=a", "-E", "aggregator=;"}

@@ -35,7 +35,8 @@ func TestDoctorBesideDaemons(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if err := l.StartDaemons(lab.DaemonOptions{Program: strings.TrimSuffix(command, "funet") + "funid", XDP: mode}); err != nil {
+			if err := l.StartDaemons(lab.DaemonOptions{Program: strings.TrimSuffix(command, "funet") + "funid",
+				XDP: mode}); err != nil {
 				t.Fatal(err)
 			}
 			sockets, err := l.Sockets()
@@ -45,7 +46,8 @@ func TestDoctorBesideDaemons(t *testing.T) {
 			answerer := on(t, l, 1, "doctor", "--answer", "--iface", "fu0", "--socket", sockets[1])
 			eventually(t, "it answers", func() bool { return strings.Contains(answerer.stderr.String(), "answering") })
 
-			p := on(t, l, 0, "doctor", "--socket", sockets[0], "--json", l.Hosts()[1].Interfaces[0].Addr.Addr().String())
+			p := on(t, l, 0, "doctor", "--socket", sockets[0], "--json",
+				l.Hosts()[1].Interfaces[0].Addr.Addr().String())
 			p.wait()
 			d := decode[diagnosis](t, p.stdout.String())
 			passes, cards := 0, false
@@ -56,7 +58,8 @@ func TestDoctorBesideDaemons(t *testing.T) {
 				if f.Found == "passes" {
 					passes++
 				}
-				cards = cards || f.Check == "card number" && f.Verdict == doctor.OK && strings.Contains(f.Found, "2 cards")
+				cards = cards || f.Check == "card number" && f.Verdict == doctor.OK &&
+					strings.Contains(f.Found, "2 cards")
 			}
 			if passes != 4 || !cards {
 				t.Errorf("%d ways pass, cards known: %v: %s", passes, cards, p.stdout.String())
@@ -112,7 +115,8 @@ func TestDoctorTable(t *testing.T) {
 			t.Errorf("not aligned with %q: %q", lines[0], line)
 		}
 	}
-	if !strings.Contains(p.stdout.String(), "fail   eth-none   interface") || !strings.Contains(p.stdout.String(), " -> name one of ") {
+	if !strings.Contains(p.stdout.String(), "fail   eth-none   interface") ||
+		!strings.Contains(p.stdout.String(), " -> name one of ") {
 		t.Error(p.stdout.String())
 	}
 }

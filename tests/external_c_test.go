@@ -56,8 +56,10 @@ func TestCReadsWhatWasSet(t *testing.T) {
 	} {
 		program := inC(t, []string{"cc", "-std=c11", "-g"}, c.source)
 		for _, with := range [][]string{{"env", "MALLOC_PERTURB_=165"}, {"valgrind", "-q", "--error-exitcode=9"}} {
-			if out := s.run(slices.Concat([]string{"-n", "2", "--"}, with, []string{program}, c.args)...); out.wait() != 0 {
-				t.Errorf("%v %s: exit code %d: %s%s", with, c.source, out.wait(), out.stdout.String(), out.stderr.String())
+			if out := s.run(slices.Concat([]string{"-n", "2", "--"}, with, []string{program}, c.args)...); out.wait() !=
+				0 {
+				t.Errorf("%v %s: exit code %d: %s%s", with, c.source, out.wait(), out.stdout.String(),
+					out.stderr.String())
 			}
 			s.free()
 		}

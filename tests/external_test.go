@@ -75,7 +75,8 @@ func open(t testing.TB) string {
 func inC(t testing.TB, compiler []string, source string) string {
 	t.Helper()
 	program := filepath.Join(open(t), "program")
-	args := append(slices.Clone(compiler[1:]), "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, source)
+	args := append(slices.Clone(compiler[1:]), "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o",
+		program, source)
 	if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
 		t.Fatalf("compiling with %s: %v\n%s", compiler[0], err, out)
 	}
@@ -93,7 +94,8 @@ func allToAll(t *testing.T, out, before string, nodes, rounds int) {
 	for n := range nodes {
 		want = append(want, fmt.Sprintf("%snode %d: %d blocks, ", before, n, rounds*(nodes-1)))
 	}
-	want = append(want, fmt.Sprintf("%s%d nodes, %d rounds: %d blocks, ", before, nodes, rounds, rounds*(nodes-1)*nodes))
+	want = append(want, fmt.Sprintf("%s%d nodes, %d rounds: %d blocks, ", before, nodes, rounds,
+		rounds*(nodes-1)*nodes))
 	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
 		t.Errorf("it printed\n%s\nwant the beginnings\n%s", out, strings.Join(want, "\n"))
 	}
@@ -149,7 +151,8 @@ func linesOf(t *testing.T, path string) int {
 // Rule: what package funet is for: the program is at most half as long by it as it is on cards and
 // words, and does the same.
 func TestProgramsAreHalfAsLong(t *testing.T) {
-	if before, after := linesOf(t, "programs/before/alltoall/main.go"), linesOf(t, "programs/alltoall/main.go"); 2*after > before {
+	if before, after := linesOf(t, "programs/before/alltoall/main.go"),
+		linesOf(t, "programs/alltoall/main.go"); 2*after > before {
 		t.Errorf("%d lines, and %d before", after, before)
 	}
 }
@@ -161,7 +164,8 @@ func BenchmarkAllToAll(b *testing.B) {
 	programs := allToAllPrograms(b)
 	short := inC(b, c11, "programs/alltoall.c")
 	programs["C, by funet.h"] = func(bytes, rounds string) []string { return []string{short, bytes, rounds} }
-	for language, names := range map[string][2]string{"Go": {"Go, on cards", "Go, by calls"}, "C": {"C, on a card", "C, by funet.h"}} {
+	for language, names := range map[string][2]string{"Go": {"Go, on cards", "Go, by calls"},
+		"C": {"C, on a card", "C, by funet.h"}} {
 		for _, most := range []string{"64", "65536"} {
 			b.Run(language+"/"+most, func(b *testing.B) {
 				var speeds [2][]float64
@@ -213,7 +217,8 @@ func onItsOwnCard(t *testing.T, program string) {
 	name, _ := namedLab(t)
 	var nodes []*process
 	for host := range 2 {
-		nodes = append(nodes, funet(t, "lab", "exec", "--name", name, fmt.Sprint(host), "--", program, "--peers", peersFile(t, name, host),
+		nodes = append(nodes, funet(t, "lab", "exec", "--name", name, fmt.Sprint(host), "--", program, "--peers",
+			peersFile(t, name, host),
 			"--iface", "fu0", "--node", fmt.Sprint(host), "--bytes", "70000", "--rounds", "10"))
 	}
 	for node, p := range nodes {
@@ -251,23 +256,28 @@ func shown(t *testing.T, page, begins string) string {
 func TestProgramsOfTheManual(t *testing.T) {
 	s := daemons(t)
 	folder := open(t)
-	if err := os.WriteFile(filepath.Join(folder, "program.c"), []byte(shown(t, "../ctl/manual/programs.md", "#include \"funet.h\"")), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "program.c"),
+		[]byte(shown(t, "../ctl/manual/programs.md", "#include \"funet.h\"")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := shown(t, "../README.md", "package main\n"), shown(t, "../ctl/manual/programs.md", "package main\n"); a != b {
+	if a, b := shown(t, "../README.md", "package main\n"),
+		shown(t, "../ctl/manual/programs.md", "package main\n"); a != b {
 		t.Errorf("the README has another program in Go than the manual:\n%s\n%s", a, b)
 	}
 	inGo := map[string]string{"shown/main.go": shown(t, "../README.md", "package main\n")}
 	goProgram := filepath.Join(externalWith(t, inGo, "./shown"), "shown")
 	cProgram := inC(t, c11, filepath.Join(folder, "program.c"))
-	if out := s.run("-n", "2", "--", goProgram).ok(); !strings.Contains(out, "[0] hello world\n") || !strings.Contains(out, "[1] hello world\n") {
+	if out := s.run("-n", "2", "--", goProgram).ok(); !strings.Contains(out, "[0] hello world\n") ||
+		!strings.Contains(out, "[1] hello world\n") {
 		t.Errorf("in Go it printed %q", out)
 	}
-	if out := s.run("-n", "2", "--", cProgram).ok(); !strings.Contains(out, "[0] hello from C\n") || !strings.Contains(out, "[1] hello from C\n") {
+	if out := s.run("-n", "2", "--", cProgram).ok(); !strings.Contains(out, "[0] hello from C\n") ||
+		!strings.Contains(out, "[1] hello from C\n") {
 		t.Errorf("in C it printed %q", out)
 	}
 	both := fmt.Sprintf("if [ $FUNET_NODE = 0 ]; then exec %s; else exec %s; fi", goProgram, cProgram)
-	if out := s.run("-n", "2", "--", "sh", "-c", both).ok(); !strings.Contains(out, "[0] hello from C\n") || !strings.Contains(out, "[1] hello world\n") {
+	if out := s.run("-n", "2", "--", "sh", "-c", both).ok(); !strings.Contains(out, "[0] hello from C\n") ||
+		!strings.Contains(out, "[1] hello world\n") {
 		t.Errorf("in both it printed %q", out)
 	}
 	s.free()

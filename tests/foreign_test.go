@@ -114,7 +114,8 @@ func newAttack(t *testing.T, way way) *attack {
 // pathFrom is the way of datagrams to the victim from an address, which the attacker may forge.
 func (a *attack) pathFrom(from, to netip.Addr) *encap.Path {
 	a.t.Helper()
-	p, err := encap.NewPath(encap.Route{Source: from, Destination: to, From: a.macs[0], To: a.macs[1], Port: encap.DefaultPort, MTU: 1500})
+	p, err := encap.NewPath(encap.Route{Source: from, Destination: to, From: a.macs[0], To: a.macs[1],
+		Port: encap.DefaultPort, MTU: 1500})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -242,23 +243,31 @@ func (a *attack) damages() map[string]struct {
 
 	return map[string]damage{
 		// What the NIC program sees (package bpf, doc.go).
-		"cut inside the header": {"nic.short", bits(arctic.EthernetSize, arctic.HeaderSize, func(n int) []byte { return good[:n] })},
-		"cut after the header":  {"nic.bad_length", bits(arctic.HeaderSize, len(good), func(n int) []byte { return good[:n] })},
+		"cut inside the header": {"nic.short", bits(arctic.EthernetSize, arctic.HeaderSize, func(n int) []byte {
+			return good[:n]
+		})},
+		"cut after the header": {"nic.bad_length", bits(arctic.HeaderSize, len(good), func(n int) []byte {
+			return good[:n]
+		})},
 		"version": {"nic.bad_version", [][]byte{
 			raw(func(b []byte) { b[14] = 1 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
 			// 255 is a hello
 			raw(func(b []byte) { b[14] = arctic.Version + 1 }), raw(func(b []byte) { b[14] = 254 })}},
-		"length below the header's":  {"nic.bad_length", [][]byte{length(0), length(1), length(65)}},
-		"length beyond the frame":    {"nic.bad_length", [][]byte{length(len(good) - 14 + 1), length(1500), length(65535)}},
+		"length below the header's": {"nic.bad_length", [][]byte{length(0), length(1), length(65)}},
+		"length beyond the frame": {"nic.bad_length",
+			[][]byte{length(len(good) - 14 + 1), length(1500), length(65535)}},
 		"group of more than 11 bits": {"nic.bad_gid", bits(11, 16, flip(18))},
 		"a probe":                    {"nic.pass", [][]byte{raw(func(b []byte) { b[14] = 0 })}},
-		"another EtherType":          {"nic.pass", [][]byte{raw(func(b []byte) { b[12] = 0x08 }), raw(func(b []byte) { b[13] = 0xb6 })}},
+		"another EtherType": {"nic.pass", [][]byte{raw(func(b []byte) { b[12] = 0x08 }),
+			raw(func(b []byte) { b[13] = 0xb6 })}},
 
 		// What the card sees (package arctic, doc.go).
-		"checksum, each bit of it": {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
-		"checksum, each other byte": {"engine.dropped_checksum", slices.DeleteFunc(bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) }),
-			// but the cards, which are looked at before
-			func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })},
+		"checksum, each bit of it": {"engine.dropped_checksum",
+			bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
+		"checksum, each other byte": {"engine.dropped_checksum",
+			slices.DeleteFunc(bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) }),
+				// but the cards, which are looked at before
+				func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })},
 		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
 		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(5, 8, flip(15))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
@@ -271,9 +280,11 @@ func (a *attack) damages() map[string]struct {
 		"reserved bytes of a reject": {"engine.dropped_reserved_bits", bits(0, 16, func(bit int) []byte {
 			return a.withReject(func(e []byte) { e[6+bit/8] ^= 1 << (bit % 8) })
 		})},
-		"level of a reject": {"engine.dropped_reserved_bits", bits(1, 8, func(bit int) []byte { return a.withReject(func(e []byte) { e[4] ^= 1 << bit }) })},
+		"level of a reject": {"engine.dropped_reserved_bits",
+			bits(1, 8, func(bit int) []byte { return a.withReject(func(e []byte) { e[4] ^= 1 << bit }) })},
 		"reason of a reject": {"engine.dropped_reserved_bits", [][]byte{
-			a.withReject(func(e []byte) { e[5] = 0 }), a.withReject(func(e []byte) { e[5] = 128 }), a.withReject(func(e []byte) { e[5] = 255 })}},
+			a.withReject(func(e []byte) { e[5] = 0 }), a.withReject(func(e []byte) { e[5] = 128 }),
+			a.withReject(func(e []byte) { e[5] = 255 })}},
 		"bytes after the last packet": {"engine.dropped_length", [][]byte{
 			func() []byte { b := append(slices.Clone(good), 0, 0, 0, 0); arctic.Seal(b, len(b)); return b }(),
 			a.edited(func(b []byte) { b[28] = 0 })}},
@@ -281,23 +292,33 @@ func (a *attack) damages() map[string]struct {
 			a.edited(func(b []byte) { b[28] = 2 }), a.edited(func(b []byte) { b[28] = 64 }),
 			func() []byte { b := slices.Clone(good[:first]); arctic.Seal(b, first); return b }()}},
 		"more packets or rejects than a frame has": {"engine.dropped_bad_train", [][]byte{
-			a.edited(func(b []byte) { b[28] = 65 }), a.edited(func(b []byte) { b[28] = 255 }), a.edited(func(b []byte) { b[29] = 33 })}},
+			a.edited(func(b []byte) { b[28] = 65 }), a.edited(func(b []byte) { b[28] = 255 }),
+			a.edited(func(b []byte) { b[29] = 33 })}},
 		"block that its packet does not name": {"engine.dropped_bad_train", bits(3, 4, flip(15))},
-		"greeting with packets":               {"engine.dropped_bad_train", [][]byte{header(func(h *arctic.Header) { h.Hello = true })}},
-		"packet of 22 words up":               {"engine.dropped_bad_train", bits(22, 32, func(n int) []byte { return a.edited(func(b []byte) { b[first+6] = b[first+6]&^31 | byte(n) }) })},
+		"greeting with packets": {"engine.dropped_bad_train",
+			[][]byte{header(func(h *arctic.Header) { h.Hello = true })}},
+		"packet of 22 words up": {"engine.dropped_bad_train",
+			bits(22, 32, func(n int) []byte {
+				return a.edited(func(b []byte) { b[first+6] = b[first+6]&^31 | byte(n) })
+			})},
 		"packet of another level, group or route": {"engine.dropped_bad_train", [][]byte{
-			packet(func(p *arctic.PacketHeader) { p.Level = arctic.Request }), packet(func(p *arctic.PacketHeader) { p.GID = foreignGroup }),
+			packet(func(p *arctic.PacketHeader) { p.Level = arctic.Request }),
+			packet(func(p *arctic.PacketHeader) { p.GID = foreignGroup }),
 			packet(func(p *arctic.PacketHeader) { p.Route = 2 })}},
 
 		// What is not what it says it is (engine, preprocess.go).
 		"card that is no peer": {"engine.dropped_unknown_card", [][]byte{
-			header(func(h *arctic.Header) { h.SourceCard = 1 }), header(func(h *arctic.Header) { h.SourceCard = 2 }), header(func(h *arctic.Header) { h.SourceCard = 65535 })}},
+			header(func(h *arctic.Header) { h.SourceCard = 1 }), header(func(h *arctic.Header) { h.SourceCard = 2 }),
+			header(func(h *arctic.Header) { h.SourceCard = 65535 })}},
 		"another's Ethernet address": {"engine.dropped_unknown_card", bits(0, 48, func(bit int) []byte {
 			return header(func(h *arctic.Header) { h.From[bit/8] ^= 1 << (bit % 8) })
 		})},
-		"for another card": {"engine.dropped_misrouted", [][]byte{header(func(h *arctic.Header) { h.DestinationCard = 0 }), header(func(h *arctic.Header) { h.DestinationCard = 9 })}},
+		"for another card": {"engine.dropped_misrouted",
+			[][]byte{header(func(h *arctic.Header) { h.DestinationCard = 0 }),
+				header(func(h *arctic.Header) { h.DestinationCard = 9 })}},
 		"another epoch": {"engine.stale_incarnation_frames", [][]byte{
-			header(func(h *arctic.Header) { h.Epoch++ }), header(func(h *arctic.Header) { h.Epoch ^= 1 << 63 }), header(func(h *arctic.Header) { h.Epoch = 0 })}},
+			header(func(h *arctic.Header) { h.Epoch++ }), header(func(h *arctic.Header) { h.Epoch ^= 1 << 63 }),
+			header(func(h *arctic.Header) { h.Epoch = 0 })}},
 		"sealed, where there is no key": {"engine.dropped_not_authentic", bits(4, 5, flip(15))},
 	}
 }
@@ -364,8 +385,9 @@ func (a *attack) damagedDatagrams() {
 		"UDP checksum":          {"udp.refused", flips(udp+6, udp+8)},
 		"source port":           {"udp.refused", flips(udp, udp+2)},
 		// The same as damage to a frame, but found by the checksum of UDP.
-		"frame, each byte of the packet": {"udp.refused", bits(94, len(good), func(at int) []byte { return change(func(b []byte) { b[at] ^= 4 }) })},
-		"frame with FUNet's EtherType":   {"nic.pass", [][]byte{plain}},
+		"frame, each byte of the packet": {"udp.refused",
+			bits(94, len(good), func(at int) []byte { return change(func(b []byte) { b[at] ^= 4 }) })},
+		"frame with FUNet's EtherType": {"nic.pass", [][]byte{plain}},
 	} {
 		before := a.quiet(0)
 		for part := range slices.Chunk(c.frames, batch) {
@@ -374,7 +396,10 @@ func (a *attack) damagedDatagrams() {
 			for _, f := range part {
 				a.sendAsItIs(f)
 			}
-			eventually(a.t, "the NIC program has seen the frames", func() bool { r := a.server.report(); return r.seen() >= seen })
+			eventually(a.t, "the NIC program has seen the frames", func() bool {
+				r := a.server.report()
+				return r.seen() >= seen
+			})
 		}
 		want := map[string]int64{c.counter: int64(len(c.frames))}
 		if c.counter == "udp.refused" {
@@ -389,7 +414,8 @@ func (a *attack) damagedDatagrams() {
 // flatten turns a report into names and numbers.
 func flatten(t *testing.T, r report) map[string]int64 {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"nic": r.NIC, "engine": r.Engine, "socket": r.Socket, "process": r.Process, "udp": r.UDP})
+	text, err := json.Marshal(map[string]any{"nic": r.NIC, "engine": r.Engine, "socket": r.Socket,
+		"process": r.Process, "udp": r.UDP})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +491,10 @@ func (a *attack) attacked(frames [][]byte) map[string]int64 {
 			a.send(f)
 		}
 		want += uint64(len(part))
-		eventually(a.t, "the NIC program has seen the frames", func() bool { r := a.server.report(); return r.seen() >= want })
+		eventually(a.t, "the NIC program has seen the frames", func() bool {
+			r := a.server.report()
+			return r.seen() >= want
+		})
 	}
 	return difference(a.t, before, a.quiet(0))
 }
@@ -498,7 +527,8 @@ func TestForeignGroup(t *testing.T) {
 					t.Fatalf("a frame of the attacker's is not well formed: %v", err)
 				}
 			}
-			if moved := a.attacked(frames); !maps.Equal(moved, map[string]int64{"nic.foreign_group": int64(len(frames))}) {
+			if moved := a.attacked(frames); !maps.Equal(moved,
+				map[string]int64{"nic.foreign_group": int64(len(frames))}) {
 				t.Errorf("%d frames of foreign groups moved %v", len(frames), moved)
 			}
 
@@ -514,14 +544,18 @@ func TestForeignGroup(t *testing.T) {
 					a.send(f)
 				}
 				want += uint64(len(part))
-				eventually(t, "the NIC program has seen the frames", func() bool { return a.server.report().NIC.ForeignGroup >= want })
+				eventually(t, "the NIC program has seen the frames", func() bool {
+					return a.server.report().NIC.ForeignGroup >= want
+				})
 				a.client.expect("done")
 			}
 			after := a.quiet(3 * engine.Native().MaxRTO)
 			moved := difference(t, before, after)
 			for name, n := range map[string]int64{
-				"nic.foreign_group": int64(len(frames)), "process.requests": exchanges, "process.wrong": 0, "process.unknown": 0, "process.replies": 0,
-				"engine.packets_delivered": exchanges, "engine.dropped_foreign_group": 0, "engine.frames_received": moved["nic.redirected"],
+				"nic.foreign_group": int64(len(frames)), "process.requests": exchanges, "process.wrong": 0,
+				"process.unknown": 0, "process.replies": 0,
+				"engine.packets_delivered": exchanges, "engine.dropped_foreign_group": 0,
+				"engine.frames_received": moved["nic.redirected"],
 			} {
 				if moved[name] != n {
 					t.Errorf("%s moved by %d, want %d", name, moved[name], n)
@@ -588,13 +622,15 @@ func TestNobodyElsesFrames(t *testing.T) {
 		switch {
 		case strings.HasPrefix(name, "engine.dropped_"), name == "engine.stale_incarnation_frames":
 			refused += n
-		case strings.HasPrefix(name, "nic."), strings.HasPrefix(name, "engine.frame"), strings.HasPrefix(name, "socket."):
+		case strings.HasPrefix(name, "nic."), strings.HasPrefix(name, "engine.frame"),
+			strings.HasPrefix(name, "socket."):
 		default:
 			t.Errorf("%s moved by %d", name, n)
 		}
 	}
 	if moved["engine.frames_sent"] != 0 || refused != moved["engine.frames_received"] || refused < 25_000 {
-		t.Errorf("%d of %d frames were refused, and %d sent: %v", refused, moved["engine.frames_received"], moved["engine.frames_sent"], moved)
+		t.Errorf("%d of %d frames were refused, and %d sent: %v", refused, moved["engine.frames_received"],
+			moved["engine.frames_sent"], moved)
 	}
 	a.exchange(100)
 	if r := a.quiet(0); r.Process != (tally{Requests: 400}) {
@@ -641,7 +677,8 @@ func TestDamagedFrames(t *testing.T) {
 				t.Errorf("the client received %+v, want 200 replies", r.Process)
 			}
 			// To be sure that it was the damage: without any, the server takes the frame.
-			if moved := a.attacked([][]byte{a.compose(nil)}); moved["engine.packets_delivered"] != 1 || moved["process.wrong"]+moved["process.replies"] != 1 {
+			if moved := a.attacked([][]byte{a.compose(nil)}); moved["engine.packets_delivered"] != 1 ||
+				moved["process.wrong"]+moved["process.replies"] != 1 {
 				t.Errorf("a frame without damage moved %v: it would not have been taken anyway", moved)
 			}
 			a.client.end()

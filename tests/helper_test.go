@@ -48,7 +48,8 @@ type keptFile struct {
 func managed(t *testing.T, l *lab.Lab, r *replaceable) *manager {
 	t.Helper()
 	dir := t.TempDir()
-	m := &manager{t: t, l: l, host: r.host, path: filepath.Join(dir, "ports"), socket: filepath.Join(dir, "manager"), reads: make(chan string)}
+	m := &manager{t: t, l: l, host: r.host, path: filepath.Join(dir, "ports"), socket: filepath.Join(dir, "manager"),
+		reads: make(chan string)}
 	var err error
 	if m.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.socket, Net: "unixgram"}); err == nil {
 		m.log, err = os.Create(filepath.Join(dir, "log"))
@@ -118,11 +119,13 @@ func (m *manager) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
-	m.cmd = exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, filepath.Join(filepath.Dir(command), "funid"), "make-ports", "--stay", m.path)
+	m.cmd = exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, filepath.Join(filepath.Dir(command), "funid"),
+		"make-ports", "--stay", m.path)
 	for _, k := range m.kept {
 		names, m.cmd.ExtraFiles = append(names, k.name), append(m.cmd.ExtraFiles, k.file)
 	}
-	m.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+m.socket, fmt.Sprintf("LISTEN_FDS=%d", len(names)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
+	m.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+m.socket, fmt.Sprintf("LISTEN_FDS=%d", len(names)),
+		"LISTEN_FDNAMES="+strings.Join(names, ":"))
 	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = "/", m.log, m.log
 	if err := m.l.Do(m.host, m.cmd.Start); err != nil {
 		m.t.Fatal(err)
@@ -237,7 +240,8 @@ func TestHelperEndsInTheMiddle(t *testing.T) {
 			if t.Failed() {
 				return
 			}
-			cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", "--", "funet", "pingpong", "--exchanges", "50", "--warm-up", "10"))
+			cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", "--", "funet",
+				"pingpong", "--exchanges", "50", "--warm-up", "10"))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("job %d: %v: %s", jobs, err, tail(string(out)))
 				return
@@ -248,7 +252,9 @@ func TestHelperEndsInTheMiddle(t *testing.T) {
 	for i := range kills {
 		// another one of a job each time
 		m, moment := helpers[i%2], time.Now().Add(time.Duration(i%15)*37*time.Millisecond)
-		eventually(t, "the helper has a job", func() bool { return time.Now().After(moment) && (m.keeps("job") > 0 || t.Failed()) })
+		eventually(t, "the helper has a job", func() bool {
+			return time.Now().After(moment) && (m.keeps("job") > 0 || t.Failed())
+		})
 		m.replace(syscall.SIGKILL)
 	}
 	close(stop)

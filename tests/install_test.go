@@ -15,29 +15,37 @@ import (
 // alone; man shows the page of each command, with its flags, its examples and what Ctrl-C does.
 func TestInstall(t *testing.T) {
 	stage := t.TempDir()
-	if out, err := exec.Command("make", "-C", "..", "-s", "install", "DESTDIR="+stage, "VERSION=7.8.9").CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-C", "..", "-s", "install", "DESTDIR="+stage,
+		"VERSION=7.8.9").CombinedOutput(); err != nil {
 		t.Fatalf("make install: %v\n%s", err, out)
 	}
 	installed := filepath.Join(stage, "usr/local")
-	for _, name := range []string{"bin/funet", "bin/funid", "include/funi.h", "include/funet.h", "lib/systemd/system/funid.service", "lib/systemd/system/funid-ports.service", "share/man/man1/funet-pingpong.1", "share/man/man8/funid.8", "share/man/man7/funet-labs.7",
-		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet", "share/fish/vendor_completions.d/funid.fish"} {
-		if info, err := os.Stat(filepath.Join(installed, name)); err != nil || info.Size() == 0 || info.Mode()&0o044 != 0o044 {
+	for _, name := range []string{"bin/funet", "bin/funid", "include/funi.h", "include/funet.h",
+		"lib/systemd/system/funid.service", "lib/systemd/system/funid-ports.service", "share/man/man1/funet-pingpong.1",
+		"share/man/man8/funid.8", "share/man/man7/funet-labs.7",
+		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet",
+		"share/fish/vendor_completions.d/funid.fish"} {
+		if info, err := os.Stat(filepath.Join(installed, name)); err != nil || info.Size() == 0 ||
+			info.Mode()&0o044 != 0o044 {
 			t.Errorf("%s: %v, %+v", name, err, info)
 		}
 	}
 	for _, name := range []string{"funet", "funid"} {
-		if out, err := exec.Command(filepath.Join(installed, "bin", name), "--version").Output(); err != nil || !strings.HasPrefix(string(out), name+" 7.8.9 (go") {
+		if out, err := exec.Command(filepath.Join(installed, "bin", name), "--version").Output(); err != nil ||
+			!strings.HasPrefix(string(out), name+" 7.8.9 (go") {
 			t.Errorf("%s --version: %v, %q", name, err, out)
 		}
 	}
 	program := filepath.Join(stage, "program")
-	compile := exec.Command("cc", "-std=c11", "-Werror", "-I", filepath.Join(installed, "include"), "-o", program, "programs/alltoall.c")
+	compile := exec.Command("cc", "-std=c11", "-Werror", "-I", filepath.Join(installed, "include"), "-o", program,
+		"programs/alltoall.c")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Errorf("compiling with the installed headers: %v\n%s", err, out)
 	}
 	man := func(page string) string {
 		cmd := exec.Command("man", page)
-		cmd.Env = append(os.Environ(), "MANPATH="+filepath.Join(installed, "share/man"), "MANPAGER=cat", "MANWIDTH=200", "LC_ALL=C")
+		cmd.Env = append(os.Environ(), "MANPATH="+filepath.Join(installed, "share/man"), "MANPAGER=cat",
+			"MANWIDTH=200", "LC_ALL=C")
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("man %s: %v", page, err)
@@ -45,10 +53,11 @@ func TestInstall(t *testing.T) {
 		return string(out)
 	}
 	for page, wants := range map[string][]string{
-		"funet-pingpong": {"FUNET-PINGPONG(1)", "Measure round trips of a 4-word request", "--exchanges", "EXAMPLE", "funet pingpong --lab 2", "Ctrl-C ends it within a second"},
-		"funet-run":      {"The first Ctrl-C ends all nodes", "funet run -n 4 --hosts a,b -- ./program"},
-		"funet-labs":     {"FUNET-LABS(7)", "funet pingpong --lab 2"},
-		"funid":          {"FUNID(8)", "--config", "Ctrl-C and SIGTERM"},
+		"funet-pingpong": {"FUNET-PINGPONG(1)", "Measure round trips of a 4-word request", "--exchanges", "EXAMPLE",
+			"funet pingpong --lab 2", "Ctrl-C ends it within a second"},
+		"funet-run":  {"The first Ctrl-C ends all nodes", "funet run -n 4 --hosts a,b -- ./program"},
+		"funet-labs": {"FUNET-LABS(7)", "funet pingpong --lab 2"},
+		"funid":      {"FUNID(8)", "--config", "Ctrl-C and SIGTERM"},
 	} {
 		text := man(page)
 		for _, want := range wants {

@@ -46,7 +46,8 @@ func TestInterfaceComesBack(t *testing.T) {
 		for _, socket := range s.sockets {
 			eventually(t, "the interface is "+string(state), func() bool {
 				var status daemon.Status
-				if err := json.Unmarshal([]byte(funet(t, "status", "--socket", socket, "--json").ok()), &status); err != nil {
+				if err := json.Unmarshal([]byte(funet(t, "status", "--socket", socket, "--json").ok()),
+					&status); err != nil {
 					t.Fatal(err)
 				}
 				return len(status.Links) == 1 && status.Links[0].State == state
@@ -68,8 +69,10 @@ func TestInterfaceComesBack(t *testing.T) {
 		}
 		hosts := l.Hosts()
 		err = l.Do(0, func() error {
-			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "fu0", MTU: mtu, HardwareAddr: hosts[0].Interfaces[0].MAC},
-				PeerName: "fu0", PeerMTU: uint32(mtu), PeerHardwareAddr: hosts[1].Interfaces[0].MAC, PeerNamespace: netlink.NsFd(there.Fd())})
+			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "fu0", MTU: mtu,
+				HardwareAddr: hosts[0].Interfaces[0].MAC},
+				PeerName: "fu0", PeerMTU: uint32(mtu), PeerHardwareAddr: hosts[1].Interfaces[0].MAC,
+				PeerNamespace: netlink.NsFd(there.Fd())})
 		})
 		there.Close()
 		if err != nil {
@@ -143,7 +146,8 @@ func socketMakers(t *testing.T, name string) (pids []int) {
 			}
 		}
 		its, _ := os.ReadFile("/proc/" + parent + "/cmdline")
-		if !strings.HasSuffix(string(line), "\x00make-sockets\x00") || !strings.Contains(string(its), lab.DaemonDir(name)+"/") {
+		if !strings.HasSuffix(string(line), "\x00make-sockets\x00") ||
+			!strings.Contains(string(its), lab.DaemonDir(name)+"/") {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(path))
@@ -152,7 +156,8 @@ func socketMakers(t *testing.T, name string) (pids []int) {
 		}
 		pids = append(pids, pid)
 		// CAP_NET_RAW, number 13, and that of no program that it would execute.
-		for _, want := range []string{"CapEff:\t0*2000", "CapPrm:\t0*2000", "CapInh:\t0*", "CapAmb:\t0*", "CapBnd:\t[0-9a-f]*[014589cd][0-9a-f]{3}", "NoNewPrivs:\t1"} {
+		for _, want := range []string{"CapEff:\t0*2000", "CapPrm:\t0*2000", "CapInh:\t0*", "CapAmb:\t0*",
+			"CapBnd:\t[0-9a-f]*[014589cd][0-9a-f]{3}", "NoNewPrivs:\t1"} {
 			if !regexp.MustCompile("(?m)^" + want + "$").Match(status) {
 				t.Errorf("the status of the process that makes sockets is not as in %q:\n%s", want, status)
 			}

@@ -25,28 +25,30 @@ func TestEndedInTheMiddle(t *testing.T) {
 		{4, []string{"matmul", "--lab", "4", "--size", "4000", "--xdp", "generic"}},
 	} {
 		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
-			t.Run(strings.Join(program.args[:3], " ")+" "+program.args[len(program.args)-1]+" "+signal.String(), func(t *testing.T) {
-				p := funet(t, append(program.args, "--json")...)
-				var h holdings
-				eventually(t, "every node has its program attached", func() bool {
-					h = hold(t, p.mark)
-					// The hub of a bridge is a namespace more.
-					return len(h.processes) == program.hosts+1 && len(h.links) >= program.hosts &&
-						len(h.programs) == program.hosts && len(h.maps) >= program.hosts && len(h.namespaces) >= program.hosts
+			t.Run(strings.Join(program.args[:3], " ")+" "+program.args[len(program.args)-1]+" "+signal.String(),
+				func(t *testing.T) {
+					p := funet(t, append(program.args, "--json")...)
+					var h holdings
+					eventually(t, "every node has its program attached", func() bool {
+						h = hold(t, p.mark)
+						// The hub of a bridge is a namespace more.
+						return len(h.processes) == program.hosts+1 && len(h.links) >= program.hosts &&
+							len(h.programs) == program.hosts && len(h.maps) >= program.hosts &&
+							len(h.namespaces) >= program.hosts
+					})
+					if err := p.cmd.Process.Signal(signal); err != nil {
+						t.Fatal(err)
+					}
+					if signal == syscall.SIGKILL {
+						p.wait()
+					} else {
+						p.interruptedBy(unix.SignalName(signal), signal)
+					}
+					if p.stdout.Len() != 0 {
+						t.Errorf("it printed %s", tail(p.stdout.String()))
+					}
+					h.gone(t, p.mark)
 				})
-				if err := p.cmd.Process.Signal(signal); err != nil {
-					t.Fatal(err)
-				}
-				if signal == syscall.SIGKILL {
-					p.wait()
-				} else {
-					p.interruptedBy(unix.SignalName(signal), signal)
-				}
-				if p.stdout.Len() != 0 {
-					t.Errorf("it printed %s", tail(p.stdout.String()))
-				}
-				h.gone(t, p.mark)
-			})
 		}
 	}
 }
@@ -91,7 +93,8 @@ func TestExecInterrupted(t *testing.T) {
 		eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
 	}
 	for host := range l.Hosts() {
-		out := funet(t, "lab", "exec", "--name", name, strconv.Itoa(host), "--", "cat", "/sys/class/net/fu0/operstate").ok()
+		out := funet(t, "lab", "exec", "--name", name, strconv.Itoa(host), "--", "cat",
+			"/sys/class/net/fu0/operstate").ok()
 		if out != "up\n" {
 			t.Errorf("host %d: fu0 is %q", host, out)
 		}

@@ -30,7 +30,8 @@ func TestTransferJumbo(t *testing.T) {
 	}{{9000, false}, {9000, true}, {65535, false}} {
 		for _, mode := range []string{"generic", "native"} {
 			t.Run(fmt.Sprintf("MTU %d lossy %v %s", c.mtu, c.lossy, mode), func(t *testing.T) {
-				args := []string{"transfer", "--lab", "2", "--mtu", strconv.Itoa(c.mtu), "--jumbo", "--bytes", strconv.Itoa(bytes), "--xdp", mode, "--json"}
+				args := []string{"transfer", "--lab", "2", "--mtu", strconv.Itoa(c.mtu), "--jumbo", "--bytes",
+					strconv.Itoa(bytes), "--xdp", mode, "--json"}
 				if c.lossy {
 					args = append(args, "--rx-ring", "32", "--fill-frames", "16")
 				}
@@ -60,7 +61,8 @@ func TestProgramsJumbo(t *testing.T) {
 			if mode == "auto" {
 				got = []string{"native", "generic"}
 			}
-			r := decode[pingpong](t, funet(t, "pingpong", "--lab", "2", "--jumbo", "--exchanges", "500", "--warm-up", "100", "--xdp", mode, "--json").ok())
+			r := decode[pingpong](t, funet(t, "pingpong", "--lab", "2", "--jumbo", "--exchanges", "500", "--warm-up",
+				"100", "--xdp", mode, "--json").ok())
 			r.check(t, 500, got...)
 		})
 	}
@@ -69,9 +71,12 @@ func TestProgramsJumbo(t *testing.T) {
 // TestJumboRefused: where jumbo frames cannot be had, or are needed and were not asked for, the
 // command says so and does nothing else (design: never a silent fallback).
 func TestJumboRefused(t *testing.T) {
-	funet(t, "transfer", "--lab", "2", "--mtu", "9000", "--jumbo", "--xdp", "generic", "--bind", "zero-copy").fails("zero-copy", "jumbo frames", "do without on every node")
-	funet(t, "transfer", "--lab", "2", "--mtu", "9000", "--xdp", "native").fails("not supported", "use jumbo frames on every node")
-	funet(t, "transfer", "--lab", "2", "--mtu", "9000", "--jumbo", "--xdp", "generic", "--rx-ring", "2").fails("ring too small", "9014 bytes", "larger rings")
+	funet(t, "transfer", "--lab", "2", "--mtu", "9000", "--jumbo", "--xdp", "generic", "--bind",
+		"zero-copy").fails("zero-copy", "jumbo frames", "do without on every node")
+	funet(t, "transfer", "--lab", "2", "--mtu", "9000", "--xdp", "native").fails("not supported",
+		"use jumbo frames on every node")
+	funet(t, "transfer", "--lab", "2", "--mtu", "9000", "--jumbo", "--xdp", "generic", "--rx-ring",
+		"2").fails("ring too small", "9014 bytes", "larger rings")
 }
 
 // TestProbeJumbo: probe says whether --jumbo works; on veth it does.

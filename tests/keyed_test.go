@@ -43,7 +43,8 @@ func (k *keyedLab) start(host int, key string) {
 	f.Key = key
 	peers, err := f.Marshal()
 	config := fmt.Sprintf("card: %d\npeers: %s\nsocket: %s\nxdp: generic\n", host, path("peers"), path("sock"))
-	if err = errors.Join(err, os.WriteFile(path("peers"), peers, 0o644), os.WriteFile(path("yaml"), []byte(config), 0o644)); err != nil {
+	if err = errors.Join(err, os.WriteFile(path("peers"), peers, 0o644),
+		os.WriteFile(path("yaml"), []byte(config), 0o644)); err != nil {
 		k.t.Fatal(err)
 	}
 	c := k.lab.Command(host, strings.TrimSuffix(command, "funet")+"funid", "--config", path("yaml"))
@@ -93,7 +94,8 @@ func TestKeysOfDaemons(t *testing.T) {
 		// its look at the peers may be half a second old
 		eventually(t, "the status says so", func() bool {
 			out := funet(t, "status", "--socket", socket).ok()
-			return strings.Contains(out, shown[key]+" from "+key+", for 1 peer") && strings.Contains(out, "frames are encrypted to 1 peer, only authenticated to 0\n")
+			return strings.Contains(out, shown[key]+" from "+key+", for 1 peer") &&
+				strings.Contains(out, "frames are encrypted to 1 peer, only authenticated to 0\n")
 		})
 		if out := doctor(); !strings.Contains(out, shown[key]+" on both hosts; frames are encrypted") {
 			t.Error(out)

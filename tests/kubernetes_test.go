@@ -118,7 +118,8 @@ func (c *configMap) write(data map[string]string) {
 			c.t.Fatal(err)
 		}
 	}
-	now, link, next := fmt.Sprintf("..2026_%d", c.change), filepath.Join(c.folder, "..data"), filepath.Join(c.folder, "..data_tmp")
+	now, link, next := fmt.Sprintf("..2026_%d", c.change), filepath.Join(c.folder, "..data"),
+		filepath.Join(c.folder, "..data_tmp")
 	must(os.Mkdir(filepath.Join(c.folder, now), 0o755))
 	for name, text := range data {
 		must(os.WriteFile(filepath.Join(c.folder, now, name), []byte(text), 0o644))
@@ -150,7 +151,8 @@ func newNode(t *testing.T, l *lab.Lab, host int, m *manifests, config map[string
 	if all := c.SecurityContext.Capabilities.Drop; len(all) != 1 || all[0] != "ALL" {
 		t.Fatalf("the container keeps capabilities: it drops %v", all)
 	}
-	n := &node{t: t, lab: l, host: host, config: newConfigMap(t, config), run: filepath.Dir(file(t, "")), probe: c.ReadinessProbe.Exec.Command}
+	n := &node{t: t, lab: l, host: host, config: newConfigMap(t, config), run: filepath.Dir(file(t, "")),
+		probe: c.ReadinessProbe.Exec.Command}
 	n.spec = containerSpec{Root: imageRoot(t), User: c.SecurityContext.RunAsUser, HostNetwork: m.pod.HostNetwork,
 		Capabilities: capabilityNumbers(t, c.SecurityContext.Capabilities.Add), Args: append(c.Command, c.Args...)}
 	for _, mount := range c.VolumeMounts {
@@ -238,7 +240,8 @@ func TestKubernetes(t *testing.T) {
 	peers := funet(t, "lab", "peers", name).ok()
 	m := readManifests(t)
 	data := func(peers string) map[string]string {
-		return map[string]string{"peers.yaml": peers, "funid.yaml": m.config["funid.yaml"] + "rules: [{users: [1000, 500000], contexts: 4}]\nsubuid: /etc/funet/subuid\n",
+		return map[string]string{"peers.yaml": peers, "funid.yaml": m.config["funid.yaml"] +
+			"rules: [{users: [1000, 500000], contexts: 4}]\nsubuid: /etc/funet/subuid\n",
 			"subuid": "0:500000:65536\n"}
 	}
 	// The first node does not know the second yet.
@@ -254,7 +257,8 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("funid has the capabilities %s", got)
 	}
 	own, err := strconv.ParseUint(statusOf(os.Getpid(), "CapPrm"), 16, 64)
-	if raises := err == nil && own>>unix.CAP_SYS_RESOURCE&1 == 1; raises != (nodes[0].log.count("RLIMIT_MEMLOCK") == 0) {
+	if raises := err == nil && own>>unix.CAP_SYS_RESOURCE&1 == 1; raises !=
+		(nodes[0].log.count("RLIMIT_MEMLOCK") == 0) {
 		t.Errorf("funid's log has %s", nodes[0].log.text.String())
 	}
 
@@ -263,9 +267,11 @@ func TestKubernetes(t *testing.T) {
 	specs := make([]containerSpec, 2)
 	script := "#!/bin/sh\npod=$1; shift\ncase $pod in\n"
 	for i, n := range nodes {
-		specs[i] = containerSpec{Root: root, User: 1000, Mounts: []containerMount{{n.run, "/run/funet", true}}, Users: []int{0, 500000}[i]}
+		specs[i] = containerSpec{Root: root, User: 1000, Mounts: []containerMount{{n.run, "/run/funet", true}},
+			Users: []int{0, 500000}[i]}
 		words := specs[i].within(pod(t, specs[i]))
-		script += fmt.Sprintf("pod-%d) exec env -i PATH=/usr/bin %s=\"$%s\" %s \"$@\";;\n", i, markEnv, markEnv, strings.Join(words, " "))
+		script += fmt.Sprintf("pod-%d) exec env -i PATH=/usr/bin %s=\"$%s\" %s \"$@\";;\n", i, markEnv, markEnv,
+			strings.Join(words, " "))
 	}
 	kubectl := file(t, script+"esac\necho no such pod: $pod >&2; exit 1\n")
 	if err := os.Chmod(kubectl, 0o755); err != nil {
@@ -273,12 +279,15 @@ func TestKubernetes(t *testing.T) {
 	}
 	run := func(args ...string) *process {
 		t.Helper()
-		return funet(t, append([]string{"run", "-n", "2", "--hosts", "pod-0,pod-1", "--rsh", kubectl + " {}", "--"}, args...)...)
+		return funet(t, append([]string{"run", "-n", "2", "--hosts", "pod-0,pod-1", "--rsh", kubectl + " {}", "--"},
+			args...)...)
 	}
 
 	run("funet", "pingpong").fails("host pod-0", "node 1 is on card 1, which the peers file of card 0 does not have")
 	nodes[0].config.write(data(peers))
-	eventually(t, "the first node knows the second", func() bool { return nodes[0].log.count("card 1 has joined: 198.18.101.2") == 1 })
+	eventually(t, "the first node knows the second", func() bool {
+		return nodes[0].log.count("card 1 has joined: 198.18.101.2") == 1
+	})
 
 	out := run("funet", "pingpong", "--exchanges", "300", "--warm-up", "50").ok()
 	if !strings.Contains(out, "300 exchanges, every one verified") || !strings.Contains(out, "card of a daemon") {
@@ -291,7 +300,9 @@ func TestKubernetes(t *testing.T) {
 	// Who pods are to funid: the machine's user, and one that nobody else has. They have no
 	// privilege.
 	p := run("funet", "pingpong", "--exchanges", "1000000000")
-	eventually(t, "both pods are attached", func() bool { return len(nodes[0].contexts())+len(nodes[1].contexts()) == 2 })
+	eventually(t, "both pods are attached", func() bool {
+		return len(nodes[0].contexts())+len(nodes[1].contexts()) == 2
+	})
 	for i, want := range []int{1000, 501000} {
 		if got := nodes[i].contexts(); len(got) != 1 || got[0] != want {
 			t.Errorf("node %d has contexts of the users %v, want %d", i, got, want)
@@ -299,11 +310,13 @@ func TestKubernetes(t *testing.T) {
 	}
 	seen := 0
 	for _, pid := range marked(p.mark) {
-		if exe, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(string(exe), "1000000000") || statusOf(pid, "NSpid") == fmt.Sprint(pid) {
+		if exe, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(string(exe), "1000000000") ||
+			statusOf(pid, "NSpid") == fmt.Sprint(pid) {
 			continue // the launcher, an agent or what executed it
 		}
 		seen++
-		if uid, caps := statusOf(pid, "Uid"), statusOf(pid, "CapPrm"); caps != strings.Repeat("0", 16) || strings.HasPrefix(uid, "0\t") {
+		if uid, caps := statusOf(pid, "Uid"), statusOf(pid, "CapPrm"); caps != strings.Repeat("0", 16) ||
+			strings.HasPrefix(uid, "0\t") {
 			t.Errorf("a program of a pod has the users %s and capabilities %s", uid, caps)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 func TestLabDownEndsPrograms(t *testing.T) {
 	name := "t" + unique()
 	funet(t, "lab", "up", name).ok()
-	p := funet(t, "lab", "exec", "--name", name, "0", "--", "sh", "-c", "trap '' TERM; echo begun; while :; do sleep 600; done")
+	p := funet(t, "lab", "exec", "--name", name, "0", "--", "sh", "-c",
+		"trap '' TERM; echo begun; while :; do sleep 600; done")
 	eventually(t, "the program runs", func() bool { return len(marked(p.mark)) > 1 })
 	funet(t, "lab", "down", name).ok()
 	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "signal: killed") {
@@ -30,7 +31,8 @@ func TestLabDownEndsPrograms(t *testing.T) {
 // is made or taken in its place; so is a name that no lab has.
 func TestLabWithoutDaemons(t *testing.T) {
 	name, _ := namedLab(t)
-	funet(t, "run", "--lab="+name, "--", "true").fails("lab "+name, "without daemons", fmt.Sprintf("funet lab down %s && funet lab up %s --daemons", name, name))
+	funet(t, "run", "--lab="+name, "--", "true").fails("lab "+name, "without daemons",
+		fmt.Sprintf("funet lab down %s && funet lab up %s --daemons", name, name))
 	funet(t, "run", "--lab=nosuch-"+name[:4], "--", "true").fails("no such lab")
 }
 
@@ -56,5 +58,7 @@ func TestLabListDead(t *testing.T) {
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its death is told", func() bool { return strings.Contains(line(), " degraded 2 pair 1500 1 of 2; died on 1 ") })
+	eventually(t, "its death is told", func() bool {
+		return strings.Contains(line(), " degraded 2 pair 1500 1 of 2; died on 1 ")
+	})
 }

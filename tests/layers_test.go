@@ -11,7 +11,8 @@ import (
 // Rule: a program of somebody else's builds on uspace without the commands: nothing below uspace
 // imports ctl. (Tests may.)
 func TestUspaceImportsNoCommands(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "github.com/funet/funet/uspace/...").Output()
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}",
+		"github.com/funet/funet/uspace/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

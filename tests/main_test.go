@@ -196,7 +196,8 @@ func complaints(stderr string) string { return progressLine.ReplaceAllString(std
 func (p *process) ok() string {
 	p.t.Helper()
 	if code := p.wait(); code != 0 || complaints(p.stderr.String()) != "" {
-		p.t.Fatalf("%v ended with %d, want 0 and nothing on stderr\nstderr: %s", p.cmd.Args, code, tail(p.stderr.String()))
+		p.t.Fatalf("%v ended with %d, want 0 and nothing on stderr\nstderr: %s", p.cmd.Args, code,
+			tail(p.stderr.String()))
 	}
 	return p.stdout.String()
 }

@@ -114,7 +114,8 @@ type memberState struct {
 func (m *memberState) serve() error {
 	wrong := func(msg *am.Message, next uint64) bool {
 		w := msg.Words
-		return msg.Source != m.other || len(w) != 4 || w[0] != uint32(next) || w[1] != ^w[0] || w[2] != 0xfeed || w[3] != 0xf00d
+		return msg.Source != m.other || len(w) != 4 || w[0] != uint32(next) || w[1] != ^w[0] ||
+			w[2] != 0xfeed || w[3] != 0xf00d
 	}
 	var failed error
 	err := errors.Join(
@@ -188,7 +189,8 @@ func (m *memberState) serve() error {
 }
 
 func (m *memberState) report() (err error) {
-	r := report{Engine: m.card.Engine().Counters(), Process: m.tally, Frames: strings.Join(m.frames, " "), Now: time.Duration(m.card.Now())}
+	r := report{Engine: m.card.Engine().Counters(), Process: m.tally, Frames: strings.Join(m.frames, " "),
+		Now: time.Duration(m.card.Now())}
 	r.Process.Unknown = m.e.Unknown()
 	m.card.Engine().PeerStates(0, 1, func(p engine.PeerState) { r.Epoch = p.Epoch })
 	port := m.card.Ports()[0]

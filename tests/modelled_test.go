@@ -71,7 +71,8 @@ func TestCMAMModelled(t *testing.T) {
 				} else {
 					seen[name] = true
 				}
-				if row.Model <= 0 || row.Unit != "us" && row.Unit != "MB/s" || row.Diff == nil || row.Fixed != (modelled && row.Name == "cmam_4") {
+				if row.Model <= 0 || row.Unit != "us" && row.Unit != "MB/s" || row.Diff == nil ||
+					row.Fixed != (modelled && row.Name == "cmam_4") {
 					t.Errorf("got %+v", row)
 				}
 				if modelled != (row.Paper > 0) || modelled != (row.Cycles > 0) {
@@ -99,7 +100,8 @@ func TestCMAMBeside(t *testing.T) {
 			Diff    float64 `json:"diff_to_virtual_percent"`
 		} `json:"rows"`
 	}
-	r := decode[result](t, funet(t, "cmam", "--lab", "2", "--profile", "sbus-arctic", "--rounds", "1", "--beside", "--xdp", "generic", "--json").ok())
+	r := decode[result](t, funet(t, "cmam", "--lab", "2", "--profile", "sbus-arctic", "--rounds", "1", "--beside",
+		"--xdp", "generic", "--json").ok())
 	if len(r.Rows) != 52 {
 		t.Errorf("%d rows", len(r.Rows))
 	}
@@ -125,15 +127,18 @@ func TestMatMulModelled(t *testing.T) {
 		} `json:"columns"`
 	}
 	for _, plain := range []bool{false, true} {
-		args := []string{"matmul", "--lab", "2", "--size", "32", "--xdp", "generic", "--json", fmt.Sprintf("--plain=%t", plain)}
+		args := []string{"matmul", "--lab", "2", "--size", "32", "--xdp", "generic", "--json",
+			fmt.Sprintf("--plain=%t", plain)}
 		r := decode[result](t, funet(t, append(args, "--profile", "sbus-arctic")...).ok())
 		const computing = 32 * 32 * 32 / 2 * 63 * 25e-9 // of each node, in seconds
-		if !r.Verified || r.Columns == nil || r.Columns.Extensions == plain || r.Seconds < computing || r.Columns.SpeedUp <= 0 || r.Columns.SpeedUp >= 2 ||
+		if !r.Verified || r.Columns == nil || r.Columns.Extensions == plain || r.Seconds < computing ||
+			r.Columns.SpeedUp <= 0 || r.Columns.SpeedUp >= 2 ||
 			r.Columns.Virtual <= 1 || r.Columns.Virtual >= 2 {
 			t.Errorf("plain %t: %+v, %+v", plain, r, r.Columns)
 		}
 		r = decode[result](t, funet(t, append(args, "--columns")...).ok())
-		if !r.Verified || r.Columns == nil || r.Columns.Extensions == plain || r.Columns.SpeedUp != 0 || r.Columns.Virtual != 0 {
+		if !r.Verified || r.Columns == nil || r.Columns.Extensions == plain || r.Columns.SpeedUp != 0 ||
+			r.Columns.Virtual != 0 {
 			t.Errorf("natively, plain %t: %+v, %+v", plain, r, r.Columns)
 		}
 	}
@@ -148,7 +153,8 @@ func TestPingPongModelled(t *testing.T) {
 		Profile string `json:"profile"`
 		Host    *host  `json:"host"`
 	}
-	p := funet(t, "pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100", "--xdp", "generic", "--profile", "sbus-arctic", "--json")
+	p := funet(t, "pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100", "--xdp", "generic", "--profile",
+		"sbus-arctic", "--json")
 	r := decode[result](t, p.ok())
 	r.check(t, 500, "generic")
 	if r.Host.check(t); r.Profile != "sbus-arctic" || *r.P50 < 20 {
@@ -163,7 +169,8 @@ func TestPingPongModelled(t *testing.T) {
 // TestProgramsModelled: the other programs run on modelled machines too, and say so.
 func TestProgramsModelled(t *testing.T) {
 	for _, args := range [][]string{
-		{"matmul", "--size", "16"}, {"stream", "--messages", "2000"}, {"transfer", "--bytes", "65536", "--block", "4096"}, {"flood", "--messages", "2000", "--stalls", "1"},
+		{"matmul", "--size", "16"}, {"stream", "--messages", "2000"},
+		{"transfer", "--bytes", "65536", "--block", "4096"}, {"flood", "--messages", "2000", "--stalls", "1"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			p := funet(t, append(args, "--lab", "2", "--xdp", "generic", "--profile", "sbus-arctic", "--json")...)
@@ -191,9 +198,12 @@ func TestProgramsModelled(t *testing.T) {
 func TestRemoteWritesModelled(t *testing.T) {
 	name, l := namedLab(t)
 	ifaces := []string{interfaces(l, 0), interfaces(l, 1)}
-	for do, args := range map[string][]string{"tags": {"--bytes", "16"}, "calls": {"--bytes", "16"}, "bulk": {"--bytes", "4096"}} {
+	for do, args := range map[string][]string{"tags": {"--bytes", "16"}, "calls": {"--bytes", "16"},
+		"bulk": {"--bytes", "4096"}} {
 		t.Run(do, func(t *testing.T) {
-			out := explicit(t, name, ifaces, append([]string{"bench-rats", "--do", do, "--count", "200", "--warm-up", "20", "--xdp", "generic", "--profile", "sbus-arctic"}, args...)...)
+			out := explicit(t, name, ifaces,
+				append([]string{"bench-rats", "--do", do, "--count", "200", "--warm-up", "20", "--xdp", "generic",
+					"--profile", "sbus-arctic"}, args...)...)
 			r := decode[struct {
 				P50     float64 `json:"rtt_p50_us"`
 				Profile string  `json:"profile"`
@@ -213,12 +223,14 @@ func TestHostTooSlow(t *testing.T) {
 	for range 3 * runtime.NumCPU() {
 		start(t, exec.Command("sh", "-c", "while :; do :; done"), nil)
 	}
-	p := funet(t, "pingpong", "--lab", "2", "--exchanges", "3000", "--warm-up", "100", "--xdp", "generic", "--profile", "sbus-arctic", "--json")
+	p := funet(t, "pingpong", "--lab", "2", "--exchanges", "3000", "--warm-up", "100", "--xdp", "generic", "--profile",
+		"sbus-arctic", "--json")
 	r := decode[struct {
 		Host *host `json:"host"`
 	}](t, p.ok())
 	if r.Host.check(t); *r.Host.Kept {
-		t.Errorf("the host kept the profile: late %v %%, largest %v us, still %v %%", *r.Host.Late, *r.Host.Largest, *r.Host.Still)
+		t.Errorf("the host kept the profile: late %v %%, largest %v us, still %v %%", *r.Host.Late,
+			*r.Host.Largest, *r.Host.Still)
 	}
 }
 
@@ -241,7 +253,8 @@ func TestRatsModelled(t *testing.T) {
 	}
 	// us: of table 1, of table 3, and of both there and back with the tag's bytes
 	const software, sending, steps = 1.619, 2.225, 17.888
-	if r.P50 < 2*(software+sending) || math.Abs(*r.Virtual/steps-1) > 0.01 || math.Abs(100*(r.P50 / *r.Virtual - 1)-*r.Diff) > 1e-6 {
+	if r.P50 < 2*(software+sending) || math.Abs(*r.Virtual/steps-1) > 0.01 ||
+		math.Abs(100*(r.P50 / *r.Virtual - 1)-*r.Diff) > 1e-6 {
 		t.Errorf("%v us, in virtual time %v, %v %%", r.P50, *r.Virtual, *r.Diff)
 	}
 	if r := decode[result](t, funet(t, args...).ok()); r.Virtual != nil || r.Host != nil || r.P50 <= 0 {

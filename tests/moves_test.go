@@ -32,7 +32,8 @@ func lines(t *testing.T, page string) (commands []string, folder string) {
 		if !ok || words == "" || strings.HasPrefix(words, "#") {
 			continue
 		}
-		to := strings.NewReplacer("lab up", "lab up "+name, "lab down", "lab down "+name, "--lab -", "--lab="+name+" -", "status --lab", "status --lab="+name,
+		to := strings.NewReplacer("lab up", "lab up "+name, "lab down", "lab down "+name, "--lab -", "--lab="+name+" -",
+			"status --lab", "status --lab="+name,
 			"lab-lab", "lab-"+name, "lab peers", "lab peers --name "+name, "lab exec", "lab exec --name "+name)
 		commands = append(commands, to.Replace(words))
 	}

@@ -28,7 +28,8 @@ func (r *pingpong) check(t *testing.T, exchanges int64, modes ...string) {
 		t.Fatalf("names are missing: %+v", r)
 	}
 	if *r.Exchanges != exchanges || !(0 < *r.P50 && *r.P50 <= *r.P99) {
-		t.Errorf("%d exchanges with p50 %v us and p99 %v us, want %d and 0 < p50 <= p99", *r.Exchanges, *r.P50, *r.P99, exchanges)
+		t.Errorf("%d exchanges with p50 %v us and p99 %v us, want %d and 0 < p50 <= p99", *r.Exchanges, *r.P50,
+			*r.P99, exchanges)
 	}
 	if !slices.Contains(modes, *r.XDPMode) || *r.BindMode != "copy" { // veth has no zero-copy
 		t.Errorf("XDP mode %s, bind mode %s, want one of %v and copy", *r.XDPMode, *r.BindMode, modes)
@@ -37,7 +38,8 @@ func (r *pingpong) check(t *testing.T, exchanges int64, modes ...string) {
 
 // TestPingPongLab: the mode asked for is the mode got; auto is one of both.
 func TestPingPongLab(t *testing.T) {
-	for mode, got := range map[string][]string{"auto": {"native", "generic"}, "native": {"native"}, "generic": {"generic"}} {
+	for mode, got := range map[string][]string{"auto": {"native", "generic"}, "native": {"native"},
+		"generic": {"generic"}} {
 		t.Run(mode, func(t *testing.T) {
 			p := funet(t, "pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100", "--xdp", mode, "--json")
 			r := decode[pingpong](t, p.ok())
@@ -64,7 +66,8 @@ func explicit(t *testing.T, name string, ifaces []string, program ...string) (ou
 	var nodes []*process
 	for host, iface := range ifaces {
 		args := append([]string{"lab", "exec", "--name", name, strconv.Itoa(host), "--", command}, program...)
-		args = append(args, "--iface", iface, "--node", strconv.Itoa(host), "--peers", peersFile(t, name, host), "--json")
+		args = append(args, "--iface", iface, "--node", strconv.Itoa(host), "--peers",
+			peersFile(t, name, host), "--json")
 		nodes = append(nodes, funet(t, args...))
 	}
 	for _, p := range nodes {
@@ -87,7 +90,8 @@ func TestExplicit(t *testing.T) {
 			for host := range c.hosts {
 				ifaces = append(ifaces, interfaces(l, host))
 			}
-			for i, out := range explicit(t, name, ifaces, "pingpong", "--exchanges", "500", "--warm-up", "100", "--xdp", c.mode, "--gid", "1234") {
+			for i, out := range explicit(t, name, ifaces, "pingpong", "--exchanges", "500", "--warm-up", "100", "--xdp",
+				c.mode, "--gid", "1234") {
 				r := decode[pingpong](t, out)
 				if i == 0 {
 					r.check(t, 500, c.mode)
@@ -104,7 +108,8 @@ func TestExplicit(t *testing.T) {
 					t.Errorf("host %d: %v have an XDP program after the programs have ended", host, names)
 				}
 			}
-			if list := decode[[]map[string]any](t, funet(t, "lab", "list", "--json").ok()); !slices.ContainsFunc(list, func(m map[string]any) bool { return m["name"] == name && m["state"] == "up" }) {
+			if list := decode[[]map[string]any](t, funet(t, "lab", "list", "--json").ok()); !slices.ContainsFunc(list,
+				func(m map[string]any) bool { return m["name"] == name && m["state"] == "up" }) {
 				t.Errorf("lab list does not have %s: %v", name, list)
 			}
 			funet(t, "lab", "down", name).ok()
@@ -119,7 +124,8 @@ func TestExplicit(t *testing.T) {
 func TestExecExitCode(t *testing.T) {
 	name, _ := namedLab(t)
 	for _, code := range []int{0, 1, 7, 255} {
-		p := funet(t, "lab", "exec", "--name", name, "1", "--", "sh", "-c", fmt.Sprintf("echo out; echo err >&2; exit %d", code))
+		p := funet(t, "lab", "exec", "--name", name, "1", "--", "sh", "-c",
+			fmt.Sprintf("echo out; echo err >&2; exit %d", code))
 		if got := p.wait(); got != code || p.stdout.String() != "out\n" || p.stderr.String() != "err\n" {
 			t.Errorf("exit %d: ended with %d, stdout %q, stderr %q", code, got, &p.stdout, &p.stderr)
 		}
@@ -130,7 +136,8 @@ func TestExecExitCode(t *testing.T) {
 		t.Errorf("cat printed %q", out)
 	}
 	funet(t, "lab", "exec", "--name", name, "0", "--", "sh", "-c", "kill -9 $$").fails("killed")
-	funet(t, "lab", "exec", "--name", name, "0", "--", "there-is-no-such-program").fails("there-is-no-such-program", "not found")
+	funet(t, "lab", "exec", "--name", name, "0", "--", "there-is-no-such-program").fails("there-is-no-such-program",
+		"not found")
 }
 
 // matmul is the JSON document.
@@ -162,7 +169,8 @@ func TestMatMulLab(t *testing.T) {
 
 func matMulLab(t *testing.T, nodes, size int, args ...string) {
 	t.Helper()
-	p := funet(t, append([]string{"matmul", "--lab", strconv.Itoa(nodes), "--size", strconv.Itoa(size), "--json"}, args...)...)
+	p := funet(t, append([]string{"matmul", "--lab", strconv.Itoa(nodes), "--size", strconv.Itoa(size), "--json"},
+		args...)...)
 	if r := decode[matmul](t, p.ok()); !r.Verified || r.Nodes != nodes || r.Size != size || r.Error > 1e-9 {
 		t.Errorf("got %+v", r)
 	}
@@ -202,7 +210,8 @@ func TestFlood(t *testing.T) {
 		{1_000_000, []string{"--xdp", "generic"}},
 	} {
 		t.Run(fmt.Sprint(c.messages, c.args), func(t *testing.T) {
-			p := funet(t, append([]string{"flood", "--lab", "2", "--messages", strconv.Itoa(c.messages), "--json"}, c.args...)...)
+			p := funet(t, append([]string{"flood", "--lab", "2", "--messages", strconv.Itoa(c.messages), "--json"},
+				c.args...)...)
 			r := decode[flood](t, p.ok())
 			if r.Messages != c.messages || r.Lost != 0 || r.Duplicated != 0 || r.Damaged != 0 || len(r.Nodes) != 2 {
 				t.Fatalf("got %+v", r)

@@ -82,7 +82,8 @@ func TestRunFromAClosedFolder(t *testing.T) {
 	put(t, file(t, "#!/bin/sh\n"), filepath.Join(dir, "unread"), 0o711)
 	put(t, file(t, "only root's\n"), filepath.Join(dir, "beside"), 0o644)
 	run := func(t *testing.T, program ...string) *process {
-		cmd := exec.Command(command, append([]string{"run", "-n", "2", "--lab=" + s.name, "--user", "nobody", "--"}, program...)...)
+		cmd := exec.Command(command, append([]string{"run", "-n", "2", "--lab=" + s.name, "--user", "nobody", "--"},
+			program...)...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 		return start(t, cmd, nil)
@@ -99,15 +100,20 @@ func TestRunFromAClosedFolder(t *testing.T) {
 		any       string // what one of the nodes prints: the first that fails ends the other
 		notes     int    // lines of the launcher's own
 	}{
-		{program: []string{"./program", "echo", "done"}, out: []string{"[0] done\n", "[1] done\n"}, says: []string{handed, inRoot}, notes: 2},
-		{program: []string{filepath.Join(dir, "program"), "echo", "done"}, out: []string{"[0] done\n"}, says: []string{handed}, notes: 2},
+		{program: []string{"./program", "echo", "done"}, out: []string{"[0] done\n", "[1] done\n"},
+			says: []string{handed, inRoot}, notes: 2},
+		{program: []string{filepath.Join(dir, "program"), "echo", "done"}, out: []string{"[0] done\n"},
+			says: []string{handed}, notes: 2},
 		{program: []string{"program", "echo", "done"}, out: []string{"[0] done\n"}, says: []string{handed}, notes: 2},
-		{program: []string{"./script", "word"}, code: 1, any: "65534\n/\nword\n", says: []string{handed, "beside: No such file"}, notes: 3},
+		{program: []string{"./script", "word"}, code: 1, any: "65534\n/\nword\n",
+			says: []string{handed, "beside: No such file"}, notes: 3},
 		{program: []string{"id", "-u"}, out: []string{"[0] 65534\n"}, says: []string{inRoot}, notes: 1},
 		{program: []string{"funet", "profile", "list"}, out: []string{"[0] native"}, says: []string{inRoot}, notes: 1},
-		{program: []string{"./secret", "true"}, code: 1, says: []string{asOther, "as user nobody: permission denied", "chmod a+rx"}, notes: 1},
+		{program: []string{"./secret", "true"}, code: 1,
+			says: []string{asOther, "as user nobody: permission denied", "chmod a+rx"}, notes: 1},
 		{program: []string{"./unread"}, code: 1, says: []string{asOther, "permission denied", "chmod a+rx"}, notes: 1},
-		{program: []string{"./absent"}, code: 1, says: []string{asOther, "no such file", "give the path of a program"}, notes: 1},
+		{program: []string{"./absent"}, code: 1, says: []string{asOther, "no such file", "give the path of a program"},
+			notes: 1},
 	} {
 		t.Run(c.program[0], func(t *testing.T) {
 			p := run(t, c.program...)
@@ -158,7 +164,8 @@ func TestRunIsNoDeputy(t *testing.T) {
 			t.Errorf("it printed %q", p.stdout.String())
 		}
 	}
-	for _, args := range [][]string{{"--lab=" + s.name, "--user", "root"}, {"--once", "--user", "root", "--socket", s.sockets[0]}} {
+	for _, args := range [][]string{{"--lab=" + s.name, "--user", "root"},
+		{"--once", "--user", "root", "--socket", s.sockets[0]}} {
 		cmd := nobody(exec.Command(command, append(append([]string{"run"}, args...), "--", program)...))
 		start(t, cmd, nil).fails("only root starts programs as another user")
 	}

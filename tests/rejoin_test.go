@@ -42,7 +42,8 @@ func rejoin(s *service, kills int) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", fmt.Sprintf("--restart=%d", kills), "--", program, end))
+	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4",
+		fmt.Sprintf("--restart=%d", kills), "--", program, end))
 	var out growing
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)
@@ -72,7 +73,8 @@ func rejoin(s *service, kills int) {
 		alive(fmt.Sprintf("all are up after kill %d", kill), 0, kill+1, second, 0)
 		for _, survivor := range []int{0, 3} {
 			eventually(t, "the survivors know", func() bool {
-				return out.count(fmt.Sprintf("[%d] event joined 1 life %d\n", survivor, kill+1)) == 1 || out.count("wrong") > 0
+				return out.count(fmt.Sprintf("[%d] event joined 1 life %d\n", survivor, kill+1)) == 1 ||
+					out.count("wrong") > 0
 			})
 		}
 		if out.count("wrong") > 0 {
@@ -93,7 +95,8 @@ func rejoin(s *service, kills int) {
 			var got, want []string
 			for line := range strings.Lines(out.text.String()) {
 				for _, kind := range []string{"left", "joined"} {
-					if prefix := fmt.Sprintf("[%d] event %s %d life ", survivor, kind, node); strings.HasPrefix(line, prefix) {
+					if prefix := fmt.Sprintf("[%d] event %s %d life ", survivor, kind,
+						node); strings.HasPrefix(line, prefix) {
 						got = append(got, kind+" "+strings.TrimSpace(line[len(prefix):]))
 					}
 				}

@@ -34,7 +34,8 @@ func daemonOf(t *testing.T, config string) (pid int) {
 		paths, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is good
 		for _, path := range paths {
 			line, _ := os.ReadFile(path) // it may have ended
-			if args := strings.Split(string(line), "\x00"); len(args) == 4 && args[1] == "--config" && args[2] == config {
+			if args := strings.Split(string(line), "\x00"); len(args) == 4 && args[1] == "--config" &&
+				args[2] == config {
 				_, err := fmt.Sscanf(path, "/proc/%d/cmdline", &pid)
 				return err == nil
 			}
@@ -106,7 +107,8 @@ func replacing(s *service, daemons []*replaceable, replace func(i int)) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", "--restart=1", "--", program, end))
+	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "--card", s.card, "-n", "4", "--restart=1",
+		"--", program, end))
 	var out growing
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)

@@ -42,7 +42,8 @@ func TestRoutedPrograms(t *testing.T) {
 		}
 	}
 	// Without a router, too, if one asks for it.
-	r := decode[pingpong](t, funet(t, "pingpong", "--lab", "2", "--encap", "udp", "--exchanges", "500", "--warm-up", "100", "--json").ok())
+	r := decode[pingpong](t, funet(t, "pingpong", "--lab", "2", "--encap", "udp", "--exchanges", "500", "--warm-up",
+		"100", "--json").ok())
 	r.check(t, 500, "native", "generic")
 }
 
@@ -113,7 +114,8 @@ func spoil(t *testing.T, l *lab.Lab, kind int) {
 		to = at.Addr6.Addr()
 	}
 	err := l.DoRouter(func() error {
-		return netlink.RouteAdd(&netlink.Route{Type: kind, Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}})
+		return netlink.RouteAdd(&netlink.Route{Type: kind,
+			Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +130,8 @@ func onRouted(t *testing.T, l *lab.Lab, program ...string) (all [2]*process) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := append(program, "--iface", "fu0", "--node", strconv.Itoa(host), "--peers", file(t, string(peers)), "--json")
+		args := append(program, "--iface", "fu0", "--node", strconv.Itoa(host), "--peers",
+			file(t, string(peers)), "--json")
 		all[host] = on(t, l, host, args...)
 	}
 	return all
@@ -138,7 +141,8 @@ func onRouted(t *testing.T, l *lab.Lab, program ...string) (all [2]*process) {
 // silent, within the time that was given.
 func TestRouterThatDrops(t *testing.T) {
 	for _, six := range []bool{false, true} {
-		for kind, says := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_BLACKHOLE: "silent"} {
+		for kind, says := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter",
+			unix.RTN_UNREACHABLE: "unreachable", unix.RTN_BLACKHOLE: "silent"} {
 			l := routed(t, six)
 			spoil(t, l, kind)
 			all := onRouted(t, l, "pingpong", "--exchanges", "500", "--wait", "2s")
@@ -160,7 +164,8 @@ func TestNarrowRouter(t *testing.T) {
 			if six {
 				network, r.Priority = at.Addr6.Masked(), 1
 			}
-			r.Dst = &net.IPNet{IP: network.Addr().AsSlice(), Mask: net.CIDRMask(network.Bits(), network.Addr().BitLen())}
+			r.Dst = &net.IPNet{IP: network.Addr().AsSlice(),
+				Mask: net.CIDRMask(network.Bits(), network.Addr().BitLen())}
 			err := l.DoRouter(func() error {
 				port, err := net.InterfaceByName(fmt.Sprint("fup", host))
 				if err != nil {
@@ -183,7 +188,8 @@ func TestNarrowRouter(t *testing.T) {
 // peer, and why, and when there is one again; it does not end.
 func TestRoutedDaemonWithoutWay(t *testing.T) {
 	l := routed(t, false)
-	if err := l.StartDaemons(lab.DaemonOptions{Program: filepath.Join(filepath.Dir(command), "funid"), XDP: "generic"}); err != nil {
+	if err := l.StartDaemons(lab.DaemonOptions{Program: filepath.Join(filepath.Dir(command), "funid"),
+		XDP: "generic"}); err != nil {
 		t.Fatal(err)
 	}
 	sockets, err := l.Sockets()
@@ -191,7 +197,8 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := strings.TrimSuffix(sockets[0], ".sock") + ".log"
-	hole := &netlink.Route{Type: unix.RTN_PROHIBIT, Dst: &net.IPNet{IP: l.Hosts()[1].Interfaces[0].Addr.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}}
+	hole := &netlink.Route{Type: unix.RTN_PROHIBIT,
+		Dst: &net.IPNet{IP: l.Hosts()[1].Interfaces[0].Addr.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}}
 	if err := l.Do(0, func() error { return netlink.RouteAdd(hole) }); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +210,8 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 		})
 	}
 	logged("no path to card 1 at 198.18.101.2: a route of this host prohibits it")
-	if w := waysOf(t, sockets[0]); w.Paths != 0 || len(w.Missing) != 1 || !strings.Contains(w.Missing[0].Missing, "prohibits it") {
+	if w := waysOf(t, sockets[0]); w.Paths != 0 || len(w.Missing) != 1 ||
+		!strings.Contains(w.Missing[0].Missing, "prohibits it") {
 		t.Errorf("status: %+v", w)
 	}
 	if err := l.Do(0, func() error { return netlink.RouteDel(hole) }); err != nil {
@@ -217,7 +225,8 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 			return err
 		}
 		gateway := l.Hosts()[0].Interfaces[0].Gateway
-		return netlink.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, Family: netlink.FAMILY_V4, IP: gateway.AsSlice()})
+		return netlink.NeighDel(&netlink.Neigh{LinkIndex: link.Attrs().Index, Family: netlink.FAMILY_V4,
+			IP: gateway.AsSlice()})
 	})
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		t.Fatal(err)
@@ -249,7 +258,8 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 func TestRoutedRefusals(t *testing.T) {
 	funet(t, "pingpong", "--lab", "2", "--encap", "gre").fails("--encap gre: use ethernet or udp")
 	funet(t, "pingpong", "--lab", "2", "--ipv6").fails("IPv6 with topology pair, want router")
-	funet(t, "pingpong", "--lab", "2", "--topology", "router", "--encap", "ethernet").fails("node 0 has no mac, which encap ethernet needs")
+	funet(t, "pingpong", "--lab", "2", "--topology", "router", "--encap",
+		"ethernet").fails("node 0 has no mac, which encap ethernet needs")
 	funet(t, "lab", "up", "--router", "--topology", "mesh", "x").fails("--router is --topology router")
 	l := routed(t, false)
 	for text, says := range map[string]string{
@@ -262,5 +272,7 @@ func TestRoutedRefusals(t *testing.T) {
 	}
 	// A peer that no route leads to: the error names it.
 	on(t, l, 0, "pingpong", "--iface", "fu0", "--node", "0", "--wait", "2s", "--exchanges", "500",
-		"--peers", file(t, "peers: [{node: 0, address: 198.18.100.2}, {node: 1, address: 203.0.113.1}]\n")).fails("no route to 203.0.113.1")
+		"--peers",
+		file(t,
+			"peers: [{node: 0, address: 198.18.100.2}, {node: 1, address: 203.0.113.1}]\n")).fails("no route to 203.0.113.1")
 }

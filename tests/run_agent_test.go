@@ -44,11 +44,14 @@ func TestRunLogin(t *testing.T) {
 	s := daemons(t)
 	const ssh = `exec sh -c "$*"`
 	for _, before := range []string{
-		`echo "Loading modules for $host"`, `printf hello`, `echo`, `echo "{}"; echo "{\"answer\":{}}"`, `printf '\033]0;%s\007' $host`,
-		`echo "** WARNING: connection is not using a post-quantum key exchange algorithm." >&2`, `yes | head -c 1000000`, `exec 2>&1; echo all in one`,
+		`echo "Loading modules for $host"`, `printf hello`, `echo`, `echo "{}"; echo "{\"answer\":{}}"`,
+		`printf '\033]0;%s\007' $host`,
+		`echo "** WARNING: connection is not using a post-quantum key exchange algorithm." >&2`,
+		`yes | head -c 1000000`, `exec 2>&1; echo all in one`,
 	} {
 		t.Run(before, func(t *testing.T) {
-			if out := s.behindLogin(t, before, ssh)("", "-n", "2", "--label=false", "--hosts", "host-0,host-1", "--", "echo", "ran").ok(); out != "ran\nran\n" {
+			if out := s.behindLogin(t, before, ssh)("", "-n", "2", "--label=false", "--hosts", "host-0,host-1", "--",
+				"echo", "ran").ok(); out != "ran\nran\n" {
 				t.Errorf("it printed %q", out)
 			}
 		})
@@ -76,19 +79,23 @@ func TestRunWrapper(t *testing.T) {
 	// has standard output and error open after the agent's end
 	const kept = `sh -c "$*"; code=$?; sleep 600; exit $code`
 	hosts := s.behindLogin(t, warning, kept)
-	if out := hosts("", "-n", "2", "--label=false", "--hosts", "host-0,host-1", "--", "echo", "ran").ok(); out != "ran\nran\n" {
+	if out := hosts("", "-n", "2", "--label=false", "--hosts", "host-0,host-1", "--", "echo", "ran").ok(); out !=
+		"ran\nran\n" {
 		t.Errorf("it printed %q", out)
 	}
 	for _, runs := range []string{kept, `sh -c "$*"; exit 3`, `sleep 600 & exec sh -c "$*"`} {
 		hosts := s.behindLogin(t, warning, runs)
-		p := hosts("", "-n", "2", "--host-timeout", "2s", "--hosts", "host-0,host-1", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] || exec sleep 600; kill -9 $PPID; exec sleep 600")
-		if code, said := p.wait(), p.stderr.String(); code != 255 || !strings.Contains(said, "funet: node 1 with host host-1: ") || strings.Contains(said, "Permanently") {
+		p := hosts("", "-n", "2", "--host-timeout", "2s", "--hosts", "host-0,host-1", "--", "sh", "-c",
+			"[ $FUNET_NODE = 1 ] || exec sleep 600; kill -9 $PPID; exec sleep 600")
+		if code, said := p.wait(), p.stderr.String(); code != 255 ||
+			!strings.Contains(said, "funet: node 1 with host host-1: ") || strings.Contains(said, "Permanently") {
 			t.Errorf("%s: exit code %d; it said %q", runs, code, said)
 		}
 	}
 	// An agent of another version, whose words are no words.
 	hosts = s.behindLogin(t, warning, `sed -un 's/.*"mark":"\([^"]*\)".*/funet agent \1 speaks\nwhat/p'; sleep 600`)
-	hosts("", "-n", "1", "--hosts", "host-0", "--host-timeout", "0", "--", "true").fails("run the same version of FUNet on all hosts")
+	hosts("", "-n", "1", "--hosts", "host-0", "--host-timeout", "0", "--",
+		"true").fails("run the same version of FUNet on all hosts")
 	s.free()
 }
 
@@ -118,7 +125,9 @@ func TestRunLeavesNobody(t *testing.T) {
 				p.signal(how)
 			}
 			p.wait()
-			eventually(t, fmt.Sprintf("nothing is left of %s job after signal %d", name, how), func() bool { return len(marked(p.mark)) == 0 })
+			eventually(t, fmt.Sprintf("nothing is left of %s job after signal %d", name, how), func() bool {
+				return len(marked(p.mark)) == 0
+			})
 		}
 	}
 	s.free()
@@ -129,8 +138,10 @@ func TestRunLeavesNobody(t *testing.T) {
 func TestRunCannotKillTheLauncher(t *testing.T) {
 	s := daemons(t)
 	word := filepath.Join(filepath.Dir(file(t, "")), "word")
-	run := exec.Command(command, "run", "-n", "1", "--label=false", "--lab="+s.name, "--user", "nobody", "--", "sh", "-c",
-		"until [ -s "+word+" ]; do sleep 0.01; done; for t in $(ls /proc/$(cat "+word+")/task); do prlimit -p $t --nofile=10 2>/dev/null && echo limited; kill -9 $t 2>/dev/null && echo killed; done; echo tried")
+	run := exec.Command(command, "run", "-n", "1", "--label=false", "--lab="+s.name, "--user", "nobody",
+		"--", "sh", "-c",
+		"until [ -s "+word+" ]; do sleep 0.01; done; for t in $(ls /proc/$(cat "+word+
+			")/task); do prlimit -p $t --nofile=10 2>/dev/null && echo limited; kill -9 $t 2>/dev/null && echo killed; done; echo tried")
 	run.Dir = "/" // nobody may not enter every folder that this one may be in
 	p := start(t, run, nil)
 	if err := os.WriteFile(word+".new", []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o644); err != nil {
@@ -147,7 +158,8 @@ func TestRunCannotKillTheLauncher(t *testing.T) {
 
 // TestRunOnceOnALab: what is started once attaches to one daemon, and a lab has several.
 func TestRunOnceOnALab(t *testing.T) {
-	start(t, exec.Command(command, "run", "--once", "--lab=x", "--", "true"), nil).fails("--once or --lab, not both", "--socket")
+	start(t, exec.Command(command, "run", "--once", "--lab=x", "--", "true"),
+		nil).fails("--once or --lab, not both", "--socket")
 }
 
 // TestRunEndedUnattached: the launcher names a node that ended well before it attached while
@@ -158,7 +170,8 @@ func TestRunEndedUnattached(t *testing.T) {
 	if p.wait(); !strings.Contains(p.stderr.String(), "funet: nodes [1] ended with exit code 0 before they attached") {
 		t.Errorf("it said %q", p.stderr.String())
 	}
-	if p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec sleep 4"); p.wait() != 0 || p.stderr.Len() != 0 {
+	if p := s.run("-n", "2", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] && exit; exec sleep 4"); p.wait() != 0 ||
+		p.stderr.Len() != 0 {
 		t.Errorf("it said %q", p.stderr.String())
 	}
 	s.free()
@@ -168,13 +181,16 @@ func TestRunEndedUnattached(t *testing.T) {
 // lab's daemons.
 func TestLabListForAll(t *testing.T) {
 	s := daemons(t)
-	if out := start(t, nobody(exec.Command(command, "lab", "list")), nil).ok(); !strings.Contains(out, "\n"+s.name+" ") {
+	if out := start(t, nobody(exec.Command(command, "lab", "list")), nil).ok(); !strings.Contains(out,
+		"\n"+s.name+" ") {
 		t.Errorf("it printed %q", out)
 	}
-	if out := start(t, nobody(exec.Command(command, "lab", "peers", s.name)), nil).ok(); out != funet(t, "lab", "peers", s.name).ok() {
+	if out := start(t, nobody(exec.Command(command, "lab", "peers", s.name)), nil).ok(); out !=
+		funet(t, "lab", "peers", s.name).ok() {
 		t.Errorf("it printed %q", out)
 	}
-	start(t, nobody(exec.Command(command, "lab", "exec", "--name", s.name, "0", "--", "true")), nil).fails("not permitted", "namespace")
+	start(t, nobody(exec.Command(command, "lab", "exec", "--name", s.name, "0", "--", "true")),
+		nil).fails("not permitted", "namespace")
 	p := s.run("-n", "2", "--", "sh", "-c", "setsid sleep 600 & exec sleep 600")
 	eventually(t, "all sleep", func() bool { return sleepers(p.mark) == 4 })
 	funet(t, "lab", "down", s.name).ok()
@@ -187,5 +203,6 @@ func TestLabListForAll(t *testing.T) {
 // TestRunFewFiles: where the limit of open files is too low, the error says so and names the limit.
 func TestRunFewFiles(t *testing.T) {
 	s := daemons(t)
-	start(t, nobody(exec.Command("sh", "-c", "ulimit -n 12; exec "+command+" run -n 2 --lab="+s.name+" -- true")), nil).fails("too many open files", "ulimit -n")
+	start(t, nobody(exec.Command("sh", "-c", "ulimit -n 12; exec "+command+" run -n 2 --lab="+s.name+" -- true")),
+		nil).fails("too many open files", "ulimit -n")
 }

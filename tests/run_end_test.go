@@ -45,7 +45,8 @@ func TestRunExitCode(t *testing.T) {
 	} {
 		p := s.run("-n", "2", "--grace", "300ms", "--", "sh", "-c", c.script)
 		if code := p.wait(); code != c.code || !strings.Contains(p.stderr.String(), c.says) {
-			t.Errorf("%s: exit code %d, want %d; it said %q, want %q", c.script, code, c.code, p.stderr.String(), c.says)
+			t.Errorf("%s: exit code %d, want %d; it said %q, want %q", c.script, code, c.code,
+				p.stderr.String(), c.says)
 		}
 		if strings.Contains(c.script, "asked") && !strings.Contains(p.stdout.String(), "[0] asked\n") {
 			t.Errorf("%s: the other was not asked to end: %q", c.script, p.stdout.String())
@@ -72,7 +73,8 @@ func TestRunSignals(t *testing.T) {
 		if signal.Ignored(c.signals[0]) {
 			continue // as nohup(1) has SIGHUP, for all of the job
 		}
-		cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--", "sh", "-c", c.script+"; echo ready; while :; do sleep 0.05; done"))
+		cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--", "sh", "-c",
+			c.script+"; echo ready; while :; do sleep 0.05; done"))
 		var out growing
 		cmd.Stdout = &out
 		p := start(t, cmd, nil)
@@ -88,7 +90,8 @@ func TestRunSignals(t *testing.T) {
 		if code := p.wait(); code != c.code {
 			t.Errorf("%v: exit code %d, want %d: %s", c.signals, code, c.code, p.stderr.String())
 		}
-		if out.count("there\n") != 2 || !strings.HasPrefix(p.stderr.String(), "funet: interrupted ("+unix.SignalName(c.signals[0])+"); ending the job\n") {
+		if out.count("there\n") != 2 || !strings.HasPrefix(p.stderr.String(),
+			"funet: interrupted ("+unix.SignalName(c.signals[0])+"); ending the job\n") {
 			t.Errorf("%v: it printed %q and said %q", c.signals, out.text.String(), p.stderr.String())
 		}
 	}
@@ -209,7 +212,8 @@ func TestRunFullDisk(t *testing.T) {
 		cmd.Stdout = full
 		p := start(t, cmd, nil)
 		full.Close()
-		if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "no space left on device") || strings.Contains(said, "pipe") {
+		if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "no space left on device") ||
+			strings.Contains(said, "pipe") {
 			t.Errorf("%s: code %d, %s", script, code, said)
 		}
 		s.free()

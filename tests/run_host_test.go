@@ -79,7 +79,8 @@ func TestRunHostDies(t *testing.T) {
 		{"2", "[ $FUNET_NODE = 1 ] && exec sleep 600; until [ -e " + word + " ]; do /bin/sleep 0.01; done; exit 7",
 			"funet: node 1 with host host-1: nothing was heard", 1, 2},
 	} {
-		p := hosts("", "-n", c.nodes, "--host-timeout", "2s", "--grace", "10s", "--hosts", "host-0,host-1", "--", "sh", "-c", c.program)
+		p := hosts("", "-n", c.nodes, "--host-timeout", "2s", "--grace", "10s", "--hosts", "host-0,host-1", "--", "sh",
+			"-c", c.program)
 		eventually(t, "all processes run", func() bool { return sleepers(p.mark) >= c.sleepers && s.inUse() == 2 })
 		dead := s.ofHost(p.mark, 1)
 		stopAll(t, dead)
@@ -89,7 +90,8 @@ func TestRunHostDies(t *testing.T) {
 			}
 		}
 		code := p.wait()
-		if out := p.stderr.String(); code != 255 || !strings.Contains(out, c.says) || strings.Count(out, "\n") != c.lines {
+		if out := p.stderr.String(); code != 255 || !strings.Contains(out, c.says) ||
+			strings.Count(out, "\n") != c.lines {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 		if left := s.ofHost(p.mark, 0); len(left) != 0 {
@@ -129,14 +131,16 @@ func TestRunHostLives(t *testing.T) {
 	hosts := s.behindSSH(t)
 	const timeout = 10 * time.Second
 	begin := func(program string) *process {
-		p := hosts("", "-n", "2", "--label=false", "--host-timeout", timeout.String(), "--hosts", "host-0,host-1", "--", "sh", "-c", program)
+		p := hosts("", "-n", "2", "--label=false", "--host-timeout", timeout.String(), "--hosts", "host-0,host-1", "--",
+			"sh", "-c", program)
 		eventually(t, "all processes run", func() bool { return sleepers(p.mark) == 2 })
 		return p
 	}
 	ended := func(p *process) {
 		t.Helper()
 		for _, pid := range marked(p.mark) {
-			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.HasPrefix(string(line), "sleep\x00") {
+			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.HasPrefix(string(line),
+				"sleep\x00") {
 				_ = syscall.Kill(pid, syscall.SIGTERM)
 			}
 		}

@@ -29,11 +29,13 @@ func checkFailsTwice(t *testing.T, p *process) {
 	}
 	out := strings.Split(strings.TrimSpace(p.stdout.String()), "\n")
 	slices.Sort(out)
-	if want := []string{"[0] input", "[0] life 0 of 3", "[1] life 0 of 3", "[1] life 1 of 3", "[1] life 2 of 3"}; !slices.Equal(out, want) {
+	if want := []string{"[0] input", "[0] life 0 of 3", "[1] life 0 of 3", "[1] life 1 of 3",
+		"[1] life 2 of 3"}; !slices.Equal(out, want) {
 		t.Errorf("it printed %q, want %q", out, want)
 	}
 	said := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
-	if len(said) != 2 || !strings.HasPrefix(said[0], "funet: node 1 with ") || !strings.HasSuffix(said[0], ": killed by signal 9 (killed); starting it again (1 of 3)") ||
+	if len(said) != 2 || !strings.HasPrefix(said[0], "funet: node 1 with ") ||
+		!strings.HasSuffix(said[0], ": killed by signal 9 (killed); starting it again (1 of 3)") ||
 		!strings.HasSuffix(said[1], ": exit code 7; starting it again (2 of 3)") {
 		t.Errorf("it said %q", said)
 	}
@@ -46,7 +48,8 @@ func TestRunRestart(t *testing.T) {
 	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart", "--", "sh", "-c", failsTwice))
 	cmd.Stdin = strings.NewReader("input\n")
 	checkFailsTwice(t, start(t, cmd, nil))
-	checkFailsTwice(t, s.behindSSH(t)("input\n", "-n", "2", "--hosts", "host-0,host-1", "--restart=3", "--", "sh", "-c", failsTwice))
+	checkFailsTwice(t, s.behindSSH(t)("input\n", "-n", "2", "--hosts", "host-0,host-1", "--restart=3", "--", "sh",
+		"-c", failsTwice))
 	s.free()
 }
 
@@ -54,8 +57,10 @@ func TestRunRestart(t *testing.T) {
 // ever.
 func TestRunRestartUsedUp(t *testing.T) {
 	s := daemons(t)
-	p := s.run("-n", "3", "--restart=2", "--", "sh", "-c", `echo life $FUNET_LIFE; [ $FUNET_NODE != 1 ] || exit $((7 + $FUNET_LIFE)); exec sleep 600`)
-	if code, said := p.wait(), p.stderr.String(); code != 9 || strings.Count(said, "; starting it again (") != 2 || !strings.HasSuffix(said, ": exit code 9, after 2 restarts; ending the other 2\n") {
+	p := s.run("-n", "3", "--restart=2", "--", "sh", "-c",
+		`echo life $FUNET_LIFE; [ $FUNET_NODE != 1 ] || exit $((7 + $FUNET_LIFE)); exec sleep 600`)
+	if code, said := p.wait(), p.stderr.String(); code != 9 || strings.Count(said, "; starting it again (") != 2 ||
+		!strings.HasSuffix(said, ": exit code 9, after 2 restarts; ending the other 2\n") {
 		t.Errorf("exit code %d; it said %q", code, said)
 	}
 	if out := p.stdout.String(); strings.Count(out, "[1] life ") != 3 || strings.Count(out, "life 0") != 3 {
@@ -68,7 +73,8 @@ func TestRunRestartUsedUp(t *testing.T) {
 // once, and starts nothing.
 func TestRunRestartInterrupted(t *testing.T) {
 	s := daemons(t)
-	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart=100", "--", "sh", "-c", "[ $FUNET_NODE = 1 ] || { echo life $FUNET_LIFE; exit 5; }"))
+	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--restart=100", "--", "sh", "-c",
+		"[ $FUNET_NODE = 1 ] || { echo life $FUNET_LIFE; exit 5; }"))
 	var out growing
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)
@@ -78,7 +84,8 @@ func TestRunRestartInterrupted(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := p.wait(), p.stderr.String(); code != 128+2 || out.count("life 7\n") != 0 || !strings.HasSuffix(said, "(7 of 100)\nfunet: interrupted (SIGINT); ending the job\n") {
+	if code, said := p.wait(), p.stderr.String(); code != 128+2 || out.count("life 7\n") != 0 ||
+		!strings.HasSuffix(said, "(7 of 100)\nfunet: interrupted (SIGINT); ending the job\n") {
 		t.Errorf("exit code %d; it said %q", code, said)
 	}
 	eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
@@ -89,10 +96,12 @@ func TestRunRestartInterrupted(t *testing.T) {
 // job that has them, and the first failure ends the job.
 func TestRunWithoutRestart(t *testing.T) {
 	s := daemons(t)
-	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "1", "--", "sh", "-c", `[ -z "$FUNET_LIFE$FUNET_RESTARTS" ] && exit 7`))
+	cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "1", "--", "sh", "-c",
+		`[ -z "$FUNET_LIFE$FUNET_RESTARTS" ] && exit 7`))
 	cmd.Env = append(os.Environ(), attach.LifeVariable+"=7", attach.RestartsVariable+"=9")
 	p := start(t, cmd, nil)
-	if code, said := p.wait(), p.stderr.String(); code != 7 || !strings.Contains(said, "exit code 7\n") || strings.Contains(said, "again") {
+	if code, said := p.wait(), p.stderr.String(); code != 7 || !strings.Contains(said, "exit code 7\n") ||
+		strings.Contains(said, "again") {
 		t.Errorf("exit code %d; it said %q", code, said)
 	}
 	for _, c := range []struct {
@@ -112,7 +121,8 @@ func TestRunWithoutRestart(t *testing.T) {
 func TestRunRestartNotPossible(t *testing.T) {
 	s := daemons(t)
 	p := s.run("-n", "2", "--restart", "--", vanishing(t))
-	if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "(1 of 3)") || !strings.Contains(said, "funet: starting node 1 with ") || !strings.Contains(said, "; ending the other 1\n") {
+	if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "(1 of 3)") ||
+		!strings.Contains(said, "funet: starting node 1 with ") || !strings.Contains(said, "; ending the other 1\n") {
 		t.Errorf("exit code %d; it said %q", code, said)
 	}
 	s.free()

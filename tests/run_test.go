@@ -96,7 +96,8 @@ func (s *service) free() {
 func TestRunPingPong(t *testing.T) {
 	s := daemons(t)
 	out := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
-	for _, want := range []string{"[0] ping-pong: 4-word request", "500 exchanges, every one verified", "[0]   XDP mode", "generic, copy; card of a daemon", "[1] node 1: done"} {
+	for _, want := range []string{"[0] ping-pong: 4-word request", "500 exchanges, every one verified",
+		"[0]   XDP mode", "generic, copy; card of a daemon", "[1] node 1: done"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it did not print %q: %s", want, out)
 		}
@@ -144,7 +145,8 @@ func runPrograms(s *service, mode string) {
 				Twice    int    `json:"duplicated"`
 				Damaged  int    `json:"damaged"`
 			}](t, byNode[n].String())
-			if r.Node != n || r.Card != s.card || r.XDPMode != mode || r.Lost+r.Twice+r.Damaged != 0 || n == 0 && r.Verified != nil && !*r.Verified {
+			if r.Node != n || r.Card != s.card || r.XDPMode != mode || r.Lost+r.Twice+r.Damaged != 0 ||
+				n == 0 && r.Verified != nil && !*r.Verified {
 				t.Errorf("%v: node %d reports %+v", c, n, r)
 			}
 		}
@@ -158,7 +160,8 @@ func TestRunOnOccasion(t *testing.T) {
 	if _, err := lab.Sockets("lab"); err == nil {
 		t.Fatal("this machine has a lab with the default name; take it down first: funet lab down")
 	}
-	cmd := exec.Command(command, "run", "-n", "3", "--lab", "--xdp", "generic", "--", "sh", "-c", "id -u; grep ^Cap /proc/self/status; echo $FUNET_SOCKET")
+	cmd := exec.Command(command, "run", "-n", "3", "--lab", "--xdp", "generic", "--", "sh", "-c",
+		"id -u; grep ^Cap /proc/self/status; echo $FUNET_SOCKET")
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SUDO_UID=") })
 	cmd.Dir = "/" // nobody may not enter every folder that this one may be in
 	p := start(t, cmd, nil)
@@ -180,7 +183,8 @@ func TestRunOnOccasion(t *testing.T) {
 	// kill -9 of the launcher: the kernel removes lab, daemons and nodes; the next command the
 	// folder.
 	var out growing
-	cmd = exec.Command(command, "run", "-n", "2", "--lab", "--xdp", "generic", "--label=false", "--", "sh", "-c", "echo $FUNET_SOCKET; exec sleep 600")
+	cmd = exec.Command(command, "run", "-n", "2", "--lab", "--xdp", "generic", "--label=false", "--", "sh", "-c",
+		"echo $FUNET_SOCKET; exec sleep 600")
 	cmd.Stdout = &out
 	p = start(t, cmd, nil)
 	eventually(t, "both nodes run", func() bool { return out.count(".sock\n") == 2 })
@@ -200,11 +204,13 @@ func TestRunOnOccasion(t *testing.T) {
 // TestRunOnce: a program that starts the nodes itself, as srun does, with what funet run tells it.
 func TestRunOnce(t *testing.T) {
 	s := daemons(t)
-	script := fmt.Sprintf(`[ -z "$FUNET_NODE$FUNET_NODES" ] || exit 9; for i in 0 1; do PMI_RANK=$i PMI_SIZE=2 %s pingpong --exchanges 200 --warm-up 100 & done; wait`, command)
+	script :=
+		fmt.Sprintf(`[ -z "$FUNET_NODE$FUNET_NODES" ] || exit 9; for i in 0 1; do PMI_RANK=$i PMI_SIZE=2 %s pingpong --exchanges 200 --warm-up 100 & done; wait`, command)
 	cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--", "sh", "-c", script))
 	cmd.Env = append(os.Environ(), attach.NodeVariable+"=7") // of a job around this one
 	out := start(t, cmd, nil).ok()
-	if !strings.Contains(out, "\nping-pong") && !strings.HasPrefix(out, "ping-pong") || !strings.Contains(out, "node 1: done") {
+	if !strings.Contains(out, "\nping-pong") && !strings.HasPrefix(out, "ping-pong") ||
+		!strings.Contains(out, "node 1: done") {
 		t.Errorf("it printed %q", out)
 	}
 	s.free()
@@ -249,13 +255,15 @@ func TestRunRefused(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{"--lab=" + s.name, "-n", "2", "--", "no-such-program"}, []string{"cannot start the program no-such-program", "the daemon at"}},
+		{[]string{"--lab=" + s.name, "-n", "2", "--", "no-such-program"},
+			[]string{"cannot start the program no-such-program", "the daemon at"}},
 		{[]string{"--lab=" + s.name, "-n", "2", "--", secret}, []string{"permission denied"}},
 		{[]string{"--lab=" + s.name, "-n", "2", "--gid", "99", "--", "true"}, []string{"in use", "leave out --gid"}},
 		{[]string{"--lab=" + s.name, "-n", "2", "--gid", "2048", "--", "true"}, []string{"--gid 2048", "2047"}},
 		{[]string{"--lab=" + s.name, "-n", "0", "--", "true"}, []string{"-n 0"}},
 		{[]string{"--lab=" + s.name, "-n", "40000", "--", "true"}, []string{"-n 40000", strconv.Itoa(attach.MaxNodes)}},
-		{[]string{"--lab=" + s.name, "-n", "2", "--profile", "sbus-arctic", "--", "true"}, []string{"runs profile native, not sbus-arctic"}},
+		{[]string{"--lab=" + s.name, "-n", "2", "--profile", "sbus-arctic", "--", "true"},
+			[]string{"runs profile native, not sbus-arctic"}},
 		{[]string{"--lab=" + s.name, "--user", "root", "--", "true"}, []string{"only root"}},
 		{[]string{"--lab=" + s.name, "--hosts", "a", "--", "true"}, []string{"--lab or --hosts"}},
 		{[]string{"--lab=no-such-lab", "--", "true"}, []string{"no such lab", "lab up no-such-lab --daemons"}},
@@ -275,14 +283,16 @@ func TestRunRefused(t *testing.T) {
 	// A node that no daemon knows, a token that is not the group's, a program outside of a job.
 	s.run("-n", "1", "--", "env", "FUNET_NODE=5", command, "pingpong").failsLabelled("no such node")
 	s.run("-n", "1", "--", "env", "FUNET_TOKEN="+strings.Repeat("0", 64), command, "pingpong").failsLabelled("token")
-	start(t, nobody(exec.Command(command, "pingpong", "--card", "daemon", "--socket", s.sockets[0])), nil).fails("funet run")
+	start(t, nobody(exec.Command(command, "pingpong", "--card", "daemon", "--socket", s.sockets[0])),
+		nil).fails("funet run")
 	s.free()
 }
 
 // failsLabelled waits for an end with an error of node 0.
 func (p *process) failsLabelled(says string) {
 	p.t.Helper()
-	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "[0] funet: ") || !strings.Contains(p.stderr.String(), says) {
+	if code := p.wait(); code == 0 || !strings.Contains(p.stderr.String(), "[0] funet: ") ||
+		!strings.Contains(p.stderr.String(), says) {
 		p.t.Errorf("%v: exit code %d, and %q", p.cmd.Args, code, p.stderr.String())
 	}
 }
@@ -290,13 +300,17 @@ func (p *process) failsLabelled(says string) {
 // TestRunPlaces: within mpirun or srun a process takes its number from there.
 func TestRunPlaces(t *testing.T) {
 	s := daemons(t)
-	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
-		script := fmt.Sprintf(`n=$FUNET_NODE; unset FUNET_NODE FUNET_NODES; exec env %s=$n %s=2 %s pingpong --exchanges 200 --warm-up 100`, names[0], names[1], command)
-		if out := s.run("-n", "2", "--", "sh", "-c", script).ok(); !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") {
+	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
+		{"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
+		script :=
+			fmt.Sprintf(`n=$FUNET_NODE; unset FUNET_NODE FUNET_NODES; exec env %s=$n %s=2 %s pingpong --exchanges 200 --warm-up 100`, names[0], names[1], command)
+		if out := s.run("-n", "2", "--", "sh", "-c", script).ok(); !strings.Contains(out, "[0] ping-pong") ||
+			!strings.Contains(out, "[1] node 1: done") {
 			t.Errorf("%v: it printed %q", names, out)
 		}
 	}
-	s.run("-n", "1", "--", "sh", "-c", "unset FUNET_NODE FUNET_NODES; exec env PMI_RANK=0 PMI_SIZE=3 "+command+" pingpong").failsLabelled("the group has 1 nodes, and 3 processes were started")
+	s.run("-n", "1", "--", "sh", "-c", "unset FUNET_NODE FUNET_NODES; exec env PMI_RANK=0 PMI_SIZE=3 "+command+
+		" pingpong").failsLabelled("the group has 1 nodes, and 3 processes were started")
 }
 
 // behindSSH makes an ssh that runs a command on this machine with the daemon that the host's name
@@ -311,8 +325,9 @@ func (s *service) behindSSH(t *testing.T) func(stdin string, args ...string) *pr
 func (s *service) behindLogin(t *testing.T, before, runs string) func(stdin string, args ...string) *process {
 	t.Helper()
 	dir := filepath.Dir(file(t, ""))
-	script := fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; host=$2; shift 2\n[ -e %[1]s/$host.sock ] || { echo \"ssh: cannot resolve $host\" >&2; exit 255; }\nexport PATH=%[2]s:$PATH FUNET_SOCKET=%[1]s/$host.sock\n%[3]s\n%[4]s\n",
-		lab.DaemonDir(s.name), filepath.Dir(command), before, runs)
+	script :=
+		fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; host=$2; shift 2\n[ -e %[1]s/$host.sock ] || { echo \"ssh: cannot resolve $host\" >&2; exit 255; }\nexport PATH=%[2]s:$PATH FUNET_SOCKET=%[1]s/$host.sock\n%[3]s\n%[4]s\n",
+			lab.DaemonDir(s.name), filepath.Dir(command), before, runs)
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +344,10 @@ func (s *service) behindLogin(t *testing.T, before, runs string) func(stdin stri
 func TestRunHosts(t *testing.T) {
 	s := daemons(t)
 	hosts := s.behindSSH(t)
-	out := hosts("", "-n", "3", "--hosts", "host-0,host-1", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
-	if !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") || !strings.Contains(out, "[2] node 2: done") {
+	out := hosts("", "-n", "3", "--hosts", "host-0,host-1", "--", "funet", "pingpong", "--exchanges", "500",
+		"--warm-up", "100").ok()
+	if !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") ||
+		!strings.Contains(out, "[2] node 2: done") {
 		t.Errorf("it printed %s", out)
 	}
 	big := strings.Repeat("a line of some length\n", 10000)
@@ -343,7 +360,8 @@ func TestRunHosts(t *testing.T) {
 	}
 	s.free()
 
-	hosts("", "-n", "2", "--hosts", "host-0,elsewhere", "--", "true").fails("host elsewhere: ssh: cannot resolve elsewhere")
+	hosts("", "-n", "2", "--hosts", "host-0,elsewhere", "--",
+		"true").fails("host elsewhere: ssh: cannot resolve elsewhere")
 	hosts("", "-n", "2", "--hosts", "host-0,host-1", "--", "no-such-program").fails("host host-0", "no-such-program")
 	hosts("", "-n", "2", "--hosts", "host-0,host-0", "--", "true").fails("both have card 0")
 

@@ -18,7 +18,8 @@ import (
 func oneHost(t *testing.T) *service {
 	t.Helper()
 	name, l := namedLab(t)
-	if err := l.StartDaemons(lab.DaemonOptions{Program: filepath.Join(filepath.Dir(command), "funid"), XDP: "native", Hosts: 1, More: "carriage: direct\n"}); err != nil {
+	if err := l.StartDaemons(lab.DaemonOptions{Program: filepath.Join(filepath.Dir(command), "funid"), XDP: "native",
+		Hosts: 1, More: "carriage: direct\n"}); err != nil {
 		t.Fatal(err)
 	}
 	sockets, err := l.Sockets()

@@ -70,7 +70,8 @@ func TestProgramsAreInterrupted(t *testing.T) {
 				var nodes [2]*process
 				var held [2]holdings
 				for host := range nodes {
-					nodes[host] = on(t, l, host, append(args, "--iface", interfaces(l, host), "--node", fmt.Sprint(host), "--peers", peers[host], "--xdp", "generic")...)
+					nodes[host] = on(t, l, host, append(args, "--iface", interfaces(l, host), "--node",
+						fmt.Sprint(host), "--peers", peers[host], "--xdp", "generic")...)
 				}
 				for host, p := range nodes {
 					eventually(t, "the node has its program attached", func() bool {
@@ -96,8 +97,10 @@ func TestProgramsAreInterrupted(t *testing.T) {
 				code := p.wait()
 				// Each node says it too, or, where another has gone before its own signal came,
 				// that.
-				if said := p.stderr.String(); code != 128+int(signal) || strings.Count(said, "funet: interrupted ("+word+"); ending the job\n") != 1 ||
-					strings.Count(said, "[0] funet: ") != 1 || strings.Count(said, "[1] funet: ") != 1 || strings.Count(said, "\n") != 3 ||
+				if said := p.stderr.String(); code != 128+int(signal) ||
+					strings.Count(said, "funet: interrupted ("+word+"); ending the job\n") != 1 ||
+					strings.Count(said, "[0] funet: ") != 1 || strings.Count(said, "[1] funet: ") != 1 ||
+					strings.Count(said, "\n") != 3 ||
 					!strings.Contains(said, "] funet: interrupted ("+word+")\n") {
 					t.Errorf("exit code %d; it said %q", code, said)
 				}
@@ -131,7 +134,9 @@ func TestCommandsAreInterrupted(t *testing.T) {
 		{[]string{"sim", "cmam"}, computes},
 		{[]string{"bench", "rate", "--rounds", "1000", "--xdp", "generic"}, measures},
 		{[]string{"bench", "incast", "--lab", "3", "--rounds", "1000", "--xdp", "generic"}, measures},
-		{[]string{"run", "-n", "2", "--lab=" + daemons(t).name, "--", "sleep", "600"}, func(p *process) bool { return sleepers(p.mark) == 2 }},
+		{[]string{"run", "-n", "2", "--lab=" + daemons(t).name, "--", "sleep", "600"}, func(p *process) bool {
+			return sleepers(p.mark) == 2
+		}},
 	} {
 		for word, signal := range ending {
 			t.Run(strings.Join(c.args[:2], " ")+" "+word, func(t *testing.T) {
@@ -140,7 +145,8 @@ func TestCommandsAreInterrupted(t *testing.T) {
 				h := hold(t, p.mark)
 				p.signal(signal)
 				if c.args[0] == "run" {
-					if code := p.wait(); code != 128+int(signal) || !strings.Contains(p.stderr.String(), "funet: interrupted ("+word+"); ending the job\n") {
+					if code := p.wait(); code != 128+int(signal) ||
+						!strings.Contains(p.stderr.String(), "funet: interrupted ("+word+"); ending the job\n") {
 						t.Errorf("exit code %d; it said %q", code, p.stderr.String())
 					}
 				} else {
@@ -157,7 +163,8 @@ func TestCommandsAreInterrupted(t *testing.T) {
 func TestInterruptedTwice(t *testing.T) {
 	name, _ := namedLab(t)
 	var out growing
-	cmd := exec.Command(command, "lab", "exec", "--name", name, "0", "--", "sh", "-c", "trap 'echo not yet' TERM; echo ready; while :; do sleep 0.05; done")
+	cmd := exec.Command(command, "lab", "exec", "--name", name, "0", "--", "sh", "-c",
+		"trap 'echo not yet' TERM; echo ready; while :; do sleep 0.05; done")
 	cmd.Stdout = &out
 	p := start(t, cmd, nil)
 	eventually(t, "the program is ready", func() bool { return out.count("ready\n") == 1 })

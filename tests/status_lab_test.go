@@ -33,7 +33,8 @@ func TestStatusOfLab(t *testing.T) {
 	}
 	look := func() (d document) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(start(t, nobody(exec.Command(command, "status", "--lab="+s.name, "--json")), nil).ok()), &d); err != nil {
+		if err := json.Unmarshal([]byte(start(t, nobody(exec.Command(command, "status", "--lab="+s.name, "--json")),
+			nil).ok()), &d); err != nil {
 			t.Fatal(err)
 		}
 		return d
@@ -43,7 +44,8 @@ func TestStatusOfLab(t *testing.T) {
 		d = look()
 		busy := len(d.Hosts) == 2
 		for _, h := range d.Hosts {
-			busy = busy && len(h.Status.Jobs) == 1 && h.Status.Jobs[0].Traffic.Sent > 1000 && h.Status.Jobs[0].Traffic.Received > 1000
+			busy = busy && len(h.Status.Jobs) == 1 && h.Status.Jobs[0].Traffic.Sent > 1000 &&
+				h.Status.Jobs[0].Traffic.Received > 1000
 		}
 		return busy
 	})
@@ -51,7 +53,8 @@ func TestStatusOfLab(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	table := funet(t, "status", "--lab="+s.name).ok()
-	for _, want := range []string{"host 0 of lab " + s.name, "host 1 of lab " + s.name, "card 1 of ", "packets out, in"} {
+	for _, want := range []string{"host 0 of lab " + s.name, "host 1 of lab " + s.name, "card 1 of ",
+		"packets out, in"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
 		}
@@ -68,6 +71,7 @@ func TestStatusOfLab(t *testing.T) {
 	eventually(t, "its death is told", func() bool {
 		p := funet(t, "status", "--lab="+s.name)
 		code, out := p.wait(), p.stdout.String()
-		return code == 1 && strings.Contains(out, "card 0 of ") && strings.Contains(out, "host 1 of lab") && strings.Contains(p.stderr.String(), "funet: host 1: asking funid at ")
+		return code == 1 && strings.Contains(out, "card 0 of ") && strings.Contains(out, "host 1 of lab") &&
+			strings.Contains(p.stderr.String(), "funet: host 1: asking funid at ")
 	})
 }

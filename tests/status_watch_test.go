@@ -51,5 +51,6 @@ func TestStatusWatch(t *testing.T) {
 			}
 		}
 	}
-	start(t, nobody(exec.Command(command, "status", "--watch", "--json", "--socket", s.sockets[0])), nil).fails("--watch or --json")
+	start(t, nobody(exec.Command(command, "status", "--watch", "--json", "--socket", s.sockets[0])),
+		nil).fails("--watch or --json")
 }

@@ -122,7 +122,8 @@ func TestTwoHostsInSteps(t *testing.T) {
 			for i, h := range hosts {
 				said := h.does(strings.Replace(line, "--node 0", fmt.Sprintf("--node %d", i), 1))
 				shown := take(2, fmt.Sprintf("- {node: %d", i))
-				if got := strings.TrimSpace(said); example.ReplaceAllString(got, "") != example.ReplaceAllString(shown, "") {
+				if got := strings.TrimSpace(said); example.ReplaceAllString(got, "") !=
+					example.ReplaceAllString(shown, "") {
 					t.Errorf("it prints %q, and the manual shows %q", got, shown)
 				}
 				peers += said
@@ -163,14 +164,16 @@ func TestTwoHostsInSteps(t *testing.T) {
 			}
 
 			dir := filepath.Dir(file(t, ""))
-			script := fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; shift\ncase $1 in a) pid=%d;; b) pid=%d;; *) exit 255; esac; shift\n"+
-				"PATH=%s:$PATH exec nsenter --target $pid --mount --net --setuid 65534 --setgid 65534 sh -c \"cd /; $*\"\n", hosts[0].pid, hosts[1].pid, filepath.Dir(command))
+			script :=
+				fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; shift\ncase $1 in a) pid=%d;; b) pid=%d;; *) exit 255; esac; shift\n"+
+					"PATH=%s:$PATH exec nsenter --target $pid --mount --net --setuid 65534 --setgid 65534 sh -c \"cd /; $*\"\n", hosts[0].pid, hosts[1].pid, filepath.Dir(command))
 			if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			run := exec.Command("sh", "-c", take(5, "funet run")+" --exchanges 300 --warm-up 50")
 			run.Env = append(os.Environ(), "PATH="+dir+":"+filepath.Dir(command)+":"+os.Getenv("PATH"))
-			if out := start(t, run, nil).ok(); !strings.Contains(out, "300 exchanges, every one verified") || !strings.Contains(out, "card of a daemon") {
+			if out := start(t, run, nil).ok(); !strings.Contains(out, "300 exchanges, every one verified") ||
+				!strings.Contains(out, "card of a daemon") {
 				t.Errorf("ping-pong printed %s", out)
 			}
 			take(5, "funet run -n 4") // the same with a program of one's own

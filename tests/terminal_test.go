@@ -50,7 +50,8 @@ func typist() {
 			continue // of the folder itself
 		}
 		// the runtime's own, and this look
-		if !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/proc/") && !strings.HasPrefix(link, "/sys/fs/cgroup/") {
+		if !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/proc/") &&
+			!strings.HasPrefix(link, "/sys/fs/cgroup/") {
 			open = append(open, f.Name()+" "+strings.SplitN(link, ":", 2)[0])
 		}
 		try(fd)
@@ -114,7 +115,8 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 		"--env", typistEnv, "--env", "GIVEN=a=b", "--env", "PASSED", "--", self)
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.ExtraFiles = terminal, []*os.File{secret}
-	cmd.Env = append(os.Environ(), typistEnv+"="+terminal.Name(), "PASSED=on", "SECRET=root's", "SSH_AUTH_SOCK=/root/agent", "TMPDIR="+closed(t), "LC_TIME=C")
+	cmd.Env = append(os.Environ(), typistEnv+"="+terminal.Name(), "PASSED=on", "SECRET=root's",
+		"SSH_AUTH_SOCK=/root/agent", "TMPDIR="+closed(t), "LC_TIME=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	var out growing
 	cmd.Stdout = &out
@@ -123,18 +125,22 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 	if _, err := user.Write([]byte{3}); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 128+int(syscall.SIGINT) || out.count("Ctrl-C arrived\n") != 2 || !strings.Contains(p.stderr.String(), "funet: interrupted (SIGINT); ending the job\n") {
+	if code := p.wait(); code != 128+int(syscall.SIGINT) || out.count("Ctrl-C arrived\n") != 2 ||
+		!strings.Contains(p.stderr.String(), "funet: interrupted (SIGINT); ending the job\n") {
 		t.Errorf("exit code %d; it printed %q and said %q", code, out.text.String(), p.stderr.String())
 	}
-	known := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_TIME", "GIVEN", "PASSED", markEnv, typistEnv,
+	known := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_TIME", "GIVEN",
+		"PASSED", markEnv, typistEnv,
 		attach.SocketVariable, attach.GIDVariable, attach.NodeVariable, attach.NodesVariable, attach.TokenVariable}
-	said := regexp.MustCompile(`(?m)^\[[01]\] typed 0; terminal 0; session (\d+); NoNewPrivs:\t1; uid 65534; open \[0 \S+ 1 pipe 2 pipe( 3 \S+)?\]; environment \[(.*)\]$`).FindAllStringSubmatch(out.text.String(), -1)
+	said :=
+		regexp.MustCompile(`(?m)^\[[01]\] typed 0; terminal 0; session (\d+); NoNewPrivs:\t1; uid 65534; open \[0 \S+ 1 pipe 2 pipe( 3 \S+)?\]; environment \[(.*)\]$`).FindAllStringSubmatch(out.text.String(), -1)
 	if len(said) != 2 || out.count("is a terminal") != 0 || out.count("opened") != 0 {
 		t.Fatalf("the programs found %s", out.text.String())
 	}
 	// One session for the job: each has a scheduling group of its own (sched(7)).
 	if session := said[0][1]; session != said[1][1] || session == fmt.Sprint(cmd.Process.Pid) {
-		t.Errorf("the programs are in the sessions %s and %s, the terminal's is %d", session, said[1][1], cmd.Process.Pid)
+		t.Errorf("the programs are in the sessions %s and %s, the terminal's is %d", session, said[1][1],
+			cmd.Process.Pid)
 	}
 	for _, m := range said {
 		// The test binary may be where nobody reaches it; then it was handed over.
@@ -146,7 +152,8 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 				t.Errorf("the program has root's %s", v[1])
 			}
 		}
-		for _, want := range []string{"HOME=/nonexistent", "USER=nobody", "LOGNAME=nobody", "SHELL=/bin/sh", "PATH=", "GIVEN=a=b", "PASSED=on", "LC_TIME=C"} {
+		for _, want := range []string{"HOME=/nonexistent", "USER=nobody", "LOGNAME=nobody", "SHELL=/bin/sh", "PATH=",
+			"GIVEN=a=b", "PASSED=on", "LC_TIME=C"} {
 			if !strings.Contains(" "+m[3], " "+want) {
 				t.Errorf("the program has no %s: %s", want, m[3])
 			}
@@ -160,7 +167,8 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 func TestRunOnATerminal(t *testing.T) {
 	s := daemons(t)
 	user, terminal := pty(t)
-	cmd := exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--user", "nobody", "--", "sh", "-c", "read line; echo got $line $$; exec sleep 1000")
+	cmd := exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--user", "nobody", "--", "sh", "-c",
+		"read line; echo got $line $$; exec sleep 1000")
 	cmd.Dir, cmd.Stdin = "/", terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	var out growing
@@ -178,7 +186,9 @@ func TestRunOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait()
-	eventually(t, "the program ends with the launcher", func() bool { return syscall.Kill(program, 0) == syscall.ESRCH })
+	eventually(t, "the program ends with the launcher", func() bool {
+		return syscall.Kill(program, 0) == syscall.ESRCH
+	})
 	s.free()
 }
 
@@ -192,7 +202,9 @@ func TestRunSuspended(t *testing.T) {
 			user, terminal := pty(t)
 			dir := filepath.Dir(file(t, ""))
 			script, word := filepath.Join(dir, "script"), filepath.Join(dir, "word")
-			if err := os.WriteFile(script, []byte("echo ready $$\n[ $FUNET_NODE = 0 ] && { read line; echo got $line; exit; }\nuntil [ -e "+word+" ]; do sleep 0.05; done; echo saw it\n"), 0o644); err != nil {
+			if err := os.WriteFile(script,
+				[]byte("echo ready $$\n[ $FUNET_NODE = 0 ] && { read line; echo got $line; exit; }\nuntil [ -e "+word+
+					" ]; do sleep 0.05; done; echo saw it\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.Command("bash", "--norc", "--noprofile", "-i")
@@ -254,14 +266,17 @@ func TestRunSuspended(t *testing.T) {
 // changes a variable, and refuses what is none.
 func TestRunEnv(t *testing.T) {
 	s := daemons(t)
-	cmd := nobody(exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--env", "A=1=2", "--env", "KEPT=changed", "--env", attach.NodeVariable+"=9", "--",
+	cmd := nobody(exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--env", "A=1=2", "--env", "KEPT=changed",
+		"--env", attach.NodeVariable+"=9", "--",
 		"sh", "-c", `echo "$A $KEPT $OTHER $`+attach.NodeVariable+`"`))
 	cmd.Env = append(os.Environ(), "KEPT=kept", "OTHER=own")
 	if out := start(t, cmd, nil).ok(); out != "[0] 1=2 changed own 0\n" {
 		t.Errorf("it printed %q", out)
 	}
-	for env, says := range map[string]string{"": "use NAME=VALUE", "=x": "use NAME=VALUE", "A B=1": "use NAME=VALUE", "A\nB": "use NAME=VALUE", "FUNET_NO_SUCH": "give it one: --env FUNET_NO_SUCH=VALUE"} {
-		start(t, nobody(exec.Command(command, "run", "--lab="+s.name, "--env", env, "--", "true")), nil).fails("--env", says)
+	for env, says := range map[string]string{"": "use NAME=VALUE", "=x": "use NAME=VALUE", "A B=1": "use NAME=VALUE",
+		"A\nB": "use NAME=VALUE", "FUNET_NO_SUCH": "give it one: --env FUNET_NO_SUCH=VALUE"} {
+		start(t, nobody(exec.Command(command, "run", "--lab="+s.name, "--env", env, "--", "true")),
+			nil).fails("--env", says)
 	}
 }
 

@@ -131,18 +131,22 @@ func TestTop(t *testing.T) {
 	}
 	for _, d := range documents {
 		r := decode[topReport](t, d)
-		if r.Card == nil || r.Sums.Sent <= 0 || r.Sums.Bytes <= 0 || r.Sums.Packets < 1 || len(r.Jobs) != 1 || r.Jobs[0].Sent <= 0 || len(r.Contexts) != 1 || r.Contexts[0].Sent <= 0 ||
-			len(r.RoundTrips) != 1 || r.RoundTrips[0].NS <= 0 || len(r.Interfaces) != 1 || r.Interfaces[0].State != "up" || r.Interval <= 0 {
+		if r.Card == nil || r.Sums.Sent <= 0 || r.Sums.Bytes <= 0 || r.Sums.Packets < 1 || len(r.Jobs) != 1 ||
+			r.Jobs[0].Sent <= 0 || len(r.Contexts) != 1 || r.Contexts[0].Sent <= 0 ||
+			len(r.RoundTrips) != 1 || r.RoundTrips[0].NS <= 0 || len(r.Interfaces) != 1 ||
+			r.Interfaces[0].State != "up" || r.Interval <= 0 {
 			t.Errorf("%s", d)
 		}
 	}
 	other := exec.Command(command, "top", "--json", "--count", "1", "--socket", s.sockets[0])
 	other.Dir, other.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65533, Gid: 65533}}
-	if r := decode[topReport](t, start(t, other, nil).ok()); len(r.Jobs) != 0 || len(r.Contexts) != 0 || r.Sums.Sent <= 0 {
+	if r := decode[topReport](t, start(t, other, nil).ok()); len(r.Jobs) != 0 || len(r.Contexts) != 0 ||
+		r.Sums.Sent <= 0 {
 		t.Errorf("another user sees %+v", r)
 	}
 	table := start(t, nobody(exec.Command(command, "top", "--interval", "200ms", "--socket", s.sockets[0])), nil).ok()
-	for _, want := range []string{"card 0 of ", "interface  fu0: up, XDP generic", "packets a frame", "round trip median", "nobody", "*msg/s out"} {
+	for _, want := range []string{"card 0 of ", "interface  fu0: up, XDP generic", "packets a frame",
+		"round trip median", "nobody", "*msg/s out"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is not in\n%s", want, table)
 		}
@@ -206,11 +210,14 @@ func TestTopRefusals(t *testing.T) {
 func TestTopGoesOn(t *testing.T) {
 	name, l := namedLab(t)
 	socket := filepath.Join(t.TempDir(), "funid.sock")
-	config := file(t, fmt.Sprintf("card: 0\npeers: %s\nsocket: %s\nxdp: generic\ndrain: 10ms\n", peersFile(t, name, 0), socket))
+	config := file(t, fmt.Sprintf("card: 0\npeers: %s\nsocket: %s\nxdp: generic\ndrain: 10ms\n",
+		peersFile(t, name, 0), socket))
 	funid := func() *process {
 		cmd := l.Command(0, filepath.Join(filepath.Dir(command), "funid"), "--config", config)
 		p := start(t, cmd, func(c *exec.Cmd) error { return l.Start(0, c) })
-		eventually(t, "the daemon answers", func() bool { return exec.Command(command, "status", "--socket", socket).Run() == nil })
+		eventually(t, "the daemon answers", func() bool {
+			return exec.Command(command, "status", "--socket", socket).Run() == nil
+		})
 		return p
 	}
 	daemon := funid()

@@ -54,7 +54,9 @@ func TestTraceOfAJob(t *testing.T) {
 	var files []string
 	for host, socket := range s.sockets {
 		files = append(files, filepath.Join(dir, []string{"here.json", "there.json"}[host]))
-		both = append(both, start(t, nobody(exec.Command(command, "trace", "--every", "10", "--duration", "2s", "--json", "--socket", socket, files[host])), nil))
+		both = append(both,
+			start(t, nobody(exec.Command(command, "trace", "--every", "10", "--duration", "2s", "--json", "--socket",
+				socket, files[host])), nil))
 	}
 	for _, p := range both {
 		if code := p.wait(); code != 0 || !strings.HasPrefix(p.stderr.String(), "tracing one packet of 10 of card ") {
@@ -66,7 +68,9 @@ func TestTraceOfAJob(t *testing.T) {
 		}
 	}
 	merged := filepath.Join(dir, "both.json")
-	r := decode[traceTable](t, start(t, nobody(exec.Command(command, "trace", "--json", "--merge", strings.Join(files, ","), merged)), nil).ok())
+	r := decode[traceTable](t,
+		start(t, nobody(exec.Command(command, "trace", "--json", "--merge", strings.Join(files, ","), merged)),
+			nil).ok())
 	if !r.Aligned || r.Both < r.Records/4 || r.stages() != "queue dispatch port answer all wire back " {
 		t.Errorf("%+v", r)
 	}
@@ -106,25 +110,29 @@ func TestTraceOfAJob(t *testing.T) {
 	}
 
 	// Ctrl-C ends it with what there is; a number of records, too.
-	p := start(t, nobody(exec.Command(command, "trace", "--every", "1", "--count", "50", "--json", "--socket", s.sockets[0])), nil)
+	p := start(t, nobody(exec.Command(command, "trace", "--every", "1", "--count", "50", "--json", "--socket",
+		s.sockets[0])), nil)
 	if p.wait(); decode[traceTable](t, p.stdout.String()).Records != 50 {
 		t.Errorf("%s", p.stdout.String())
 	}
 	var said growing
 	// It has room for more records than the job makes while the next command starts, or it would
 	// end by itself.
-	interrupted := nobody(exec.Command("sh", "-c", `exec "$@" 2>&1`, "sh", command, "trace", "--every", "10", "--count", "1000000", "--socket", s.sockets[0], filepath.Join(dir, "interrupted.json")))
+	interrupted := nobody(exec.Command("sh", "-c", `exec "$@" 2>&1`, "sh", command, "trace", "--every", "10", "--count",
+		"1000000", "--socket", s.sockets[0], filepath.Join(dir, "interrupted.json")))
 	interrupted.Stdout = &said
 	p = start(t, interrupted, nil)
 	eventually(t, "it has begun", func() bool { return said.count("tracing one packet of 10") > 0 })
-	start(t, nobody(exec.Command(command, "trace", "--duration", "10ms", "--socket", s.sockets[0])), nil).fails("traces already; end that first")
+	start(t, nobody(exec.Command(command, "trace", "--duration", "10ms", "--socket", s.sockets[0])),
+		nil).fails("traces already; end that first")
 	p.signal(syscall.SIGINT)
 	if code := p.wait(); code != 0 && said.count("no packet was traced") == 0 && said.count("interrupted") == 0 {
 		t.Errorf("exit code %d: %s", code, said.text.String())
 	}
 
 	// A disk that is full, and a job that is not his.
-	full := start(t, nobody(exec.Command(command, "trace", "--every", "1", "--count", "5000", "--socket", s.sockets[0], "/dev/full")), nil)
+	full := start(t, nobody(exec.Command(command, "trace", "--every", "1", "--count", "5000", "--socket", s.sockets[0],
+		"/dev/full")), nil)
 	if code := full.wait(); code != 1 || !strings.Contains(full.stderr.String(), "no space left on device") {
 		t.Errorf("exit code %d: %s", code, full.stderr.String())
 	}
@@ -136,7 +144,8 @@ func TestTraceOfAJob(t *testing.T) {
 	eventually(t, "the job has ended", func() bool { return s.inUse() == 0 })
 
 	// What traced nothing leaves no file, nor what it would have been.
-	p = start(t, nobody(exec.Command(command, "trace", "--duration", "100ms", "--socket", s.sockets[0], filepath.Join(dir, "nothing.json"))), nil)
+	p = start(t, nobody(exec.Command(command, "trace", "--duration", "100ms", "--socket", s.sockets[0],
+		filepath.Join(dir, "nothing.json"))), nil)
 	if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), "no packet was traced in this time") {
 		t.Errorf("exit code %d: %s", code, p.stderr.String())
 	}
@@ -145,7 +154,8 @@ func TestTraceOfAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range left {
-		if name := f.Name(); name != "here.json" && name != "there.json" && name != "both.json" && name != "interrupted.json" {
+		if name := f.Name(); name != "here.json" && name != "there.json" && name != "both.json" && name !=
+			"interrupted.json" {
 			t.Errorf("%s is left", name)
 		}
 	}

@@ -20,7 +20,8 @@ func TestTutorial(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	out := s.run("-n", "3", "--", folder+"/hello").ok()
-	for _, want := range []string{"[0] hello from node 0, this is node 1\n", "[1] hello from node 1, this is node 2\n", "[2] hello from node 2, this is node 0\n"} {
+	for _, want := range []string{"[0] hello from node 0, this is node 1\n", "[1] hello from node 1, this is node 2\n",
+		"[2] hello from node 2, this is node 0\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("hello printed %q, want %q", out, want)
 		}
@@ -30,7 +31,8 @@ func TestTutorial(t *testing.T) {
 		t.Errorf("ring printed %q", out)
 	}
 	p := s.run("-n", "2", "--", folder+"/ring", "--laps", "1000000000", "--patience", "200ms")
-	if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "ring: ") || !strings.Contains(said, "the token has not come back within 200ms") {
+	if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "ring: ") ||
+		!strings.Contains(said, "the token has not come back within 200ms") {
 		t.Errorf("after its patience ring ended with %d and said %q", code, said)
 	}
 	s.free()

@@ -22,7 +22,8 @@ func TestVLANPrograms(t *testing.T) {
 			(&holdings{}).gone(t, p.mark)
 		}
 	}
-	funet(t, "transfer", "--bytes", "4194304", "--lab", "2", "--vlan", "4094", "--xdp", "generic", "--mtu", "9000", "--jumbo", "--json").ok()
+	funet(t, "transfer", "--bytes", "4194304", "--lab", "2", "--vlan", "4094", "--xdp", "generic", "--mtu", "9000",
+		"--jumbo", "--json").ok()
 }
 
 // TestVLANsApart: nodes in different VLANs do not hear each other, and one in a VLAN does not hear
@@ -39,7 +40,8 @@ func TestVLANsApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			args := []string{"pingpong", "--exchanges", "10", "--xdp", "generic", "--wait", "2s", "--iface", "fu0", "--node", strconv.Itoa(host), "--peers", file(t, string(peers))}
+			args := []string{"pingpong", "--exchanges", "10", "--xdp", "generic", "--wait", "2s", "--iface", "fu0",
+				"--node", strconv.Itoa(host), "--peers", file(t, string(peers))}
 			if vlan != "" {
 				args = append(args, "--vlan", vlan)
 			}

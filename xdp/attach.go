@@ -183,9 +183,11 @@ func attachFault(doing string, err error) error {
 	case errors.Is(err, errBond):
 		return fault(doing, ErrNotSupported, err, "attach generic, or native to each slave")
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
-		return fault(doing, ErrProgramAttached, err, "detach it first: 'ip link set dev NAME xdp off', or end its owner ('bpftool link')")
+		return fault(doing, ErrProgramAttached, err,
+			"detach it first: 'ip link set dev NAME xdp off', or end its owner ('bpftool link')")
 	case errors.Is(err, unix.ERANGE), errors.Is(err, unix.EMSGSIZE):
-		return fault(doing, ErrNotSupported, err, "lower the MTU (of the peer too), load the program with frags support, or attach generic")
+		return fault(doing, ErrNotSupported, err,
+			"lower the MTU (of the peer too), load the program with frags support, or attach generic")
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, ebpf.ErrNotSupported):
 		return fault(doing, ErrNotSupported, err, "attach generic, or use a driver with native XDP")
 	}

@@ -35,12 +35,14 @@ func TestAttachAndDetach(t *testing.T) {
 	r, err := NewRedirectProgram(RedirectConfig{Queues: 1})
 	must(t, err)
 	defer r.Close()
-	for mode, want := range map[AttachMode]AttachMode{AttachNative: AttachNative, AttachGeneric: AttachGeneric, AttachAuto: AttachNative} {
+	for mode, want := range map[AttachMode]AttachMode{AttachNative: AttachNative, AttachGeneric: AttachGeneric,
+		AttachAuto: AttachNative} {
 		var a *Attachment
 		l.in(0, func() { a, err = Attach(r.Program, l.index[0], mode) })
 		must(t, err)
 		if id, got := l.attached(0); id == 0 || got != want || a.Mode() != want || a.NativeErr() != nil {
-			t.Fatalf("%s: program %d in %s mode, Mode %s, NativeErr %v; want %s", mode, id, got, a.Mode(), a.NativeErr(), want)
+			t.Fatalf("%s: program %d in %s mode, Mode %s, NativeErr %v; want %s", mode, id, got, a.Mode(),
+				a.NativeErr(), want)
 		}
 		// A second program does not push the first out, in any mode.
 		for _, second := range []AttachMode{AttachNative, AttachGeneric, AttachAuto} {
@@ -131,7 +133,8 @@ func TestAttachRefusals(t *testing.T) {
 	r, err := NewRedirectProgram(RedirectConfig{Queues: 1})
 	must(t, err)
 	defer r.Close()
-	filter, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SocketFilter, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	filter, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SocketFilter,
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
 	must(t, err)
 	defer filter.Close()
 	for _, c := range []struct {
@@ -185,7 +188,8 @@ func TestRedirectVerdicts(t *testing.T) {
 		got, err := r.Program.Run(&ebpf.RunOptions{Data: c.frame})
 		must(t, err)
 		if got != c.want {
-			t.Errorf("EtherType %#x, socket %v, frame %x: verdict %d, want %d", c.etherType, c.socket, c.frame[:14], got, c.want)
+			t.Errorf("EtherType %#x, socket %v, frame %x: verdict %d, want %d", c.etherType, c.socket,
+				c.frame[:14], got, c.want)
 		}
 		must(t, r.Close())
 	}

@@ -26,7 +26,8 @@ func kept(t *testing.T, begins ...uintptr) (all []bool) {
 		var from, to uintptr
 		line := lines.Text()
 		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
-			ours = strings.Contains(line, "socket:[") || slices.ContainsFunc(begins, func(at uintptr) bool { return from <= at && at < to })
+			ours = strings.Contains(line, "socket:[") ||
+				slices.ContainsFunc(begins, func(at uintptr) bool { return from <= at && at < to })
 		} else if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && ours {
 			all = append(all, slices.Contains(strings.Fields(flags), "dc"))
 		}

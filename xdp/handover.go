@@ -54,8 +54,10 @@ func Handover(c SocketConfig, patience time.Duration) (fd int, info Info, err er
 	if err = c.complete(doing, dev, fd); err != nil {
 		return fd, Info{}, err
 	}
-	s := &Socket{fd: fd, umem: c.UMEM, info: Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup,
-		MultiBuffer: c.MultiBuffer, RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize}}
+	s := &Socket{fd: fd, umem: c.UMEM, info: Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue,
+		NeedWakeup:  c.NeedWakeup,
+		MultiBuffer: c.MultiBuffer, RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize,
+		CompletionSize: c.CompletionSize}}
 	deadline := time.Now().Add(patience)
 	if err = s.umem.register(fd, deadline, false); err != nil {
 		return fd, Info{}, sysFault(doing+": register UMEM", err)
@@ -75,7 +77,8 @@ func Handover(c SocketConfig, patience time.Duration) (fd int, info Info, err er
 // more.
 func Adopt(fd int, u *UMEM, info Info, frames []uint64) (*Socket, error) {
 	doing := fmt.Sprintf("use an AF_XDP socket on %s queue %d", info.Interface, info.Queue)
-	c := SocketConfig{RxSize: info.RxSize, TxSize: info.TxSize, FillSize: info.FillSize, CompletionSize: info.CompletionSize}
+	c := SocketConfig{RxSize: info.RxSize, TxSize: info.TxSize, FillSize: info.FillSize,
+		CompletionSize: info.CompletionSize}
 	for _, n := range []uint32{c.RxSize, c.TxSize, c.FillSize, c.CompletionSize} {
 		if n == 0 || n > maxRingSize || n&(n-1) != 0 {
 			unix.Close(fd)
@@ -95,7 +98,8 @@ func Adopt(fd int, u *UMEM, info Info, frames []uint64) (*Socket, error) {
 	if err := s.mapRings(&c, true); err != nil {
 		s.Close()
 		if errors.Is(err, unix.EBUSY) { // xsk_mmap, net/xdp/xsk.c
-			return nil, fault(doing, ErrNotSupported, err, "Linux 6.4 or later is needed: earlier ones give no rings of a socket that is bound")
+			return nil, fault(doing, ErrNotSupported, err,
+				"Linux 6.4 or later is needed: earlier ones give no rings of a socket that is bound")
 		}
 		return nil, sysFault(doing, err)
 	}

@@ -65,7 +65,8 @@ func TestHandover(t *testing.T) {
 				var fd int
 				var info Info
 				l.in(0, func() {
-					fd, info, err = Handover(SocketConfig{Interface: labInterface, UMEM: theirs, NeedWakeup: wakeup}, busyWait)
+					fd, info, err = Handover(SocketConfig{Interface: labInterface, UMEM: theirs, NeedWakeup: wakeup},
+						busyWait)
 					must(t, err)
 				})
 				must(t, theirs.Close())
@@ -104,7 +105,8 @@ func TestHandoverRefuses(t *testing.T) {
 	defer u.Close()
 	l.in(0, func() {
 		for what, c := range map[string]SocketConfig{
-			"frames": {Frames: []uint64{0}}, "busy polling": {BusyPoll: BusyPoll{Micros: 1}}, "zero-copy": {Bind: BindZeroCopy},
+			"frames": {Frames: []uint64{0}}, "busy polling": {BusyPoll: BusyPoll{Micros: 1}},
+			"zero-copy": {Bind: BindZeroCopy},
 		} {
 			c.Interface, c.UMEM = labInterface, u
 			if _, _, err := Handover(c, 0); !errors.Is(err, ErrConfig) {
@@ -115,7 +117,8 @@ func TestHandoverRefuses(t *testing.T) {
 			t.Errorf("no interface: %v", err)
 		}
 	})
-	for what, info := range map[string]Info{"no sizes": {}, "a size of 3": {RxSize: 3, TxSize: 2, FillSize: 2, CompletionSize: 2}} {
+	for what, info := range map[string]Info{"no sizes": {},
+		"a size of 3": {RxSize: 3, TxSize: 2, FillSize: 2, CompletionSize: 2}} {
 		null, err := os.Open(os.DevNull)
 		must(t, err)
 		fd, err := unix.Dup(int(null.Fd()))

@@ -50,7 +50,8 @@ func kindOf(l netlink.Link) Kind {
 	k := Kind{Name: l.Type()}
 	var remarks []string
 	if a.Flags&net.FlagLoopback != 0 {
-		remarks = append(remarks, "a loopback device has no Ethernet address, and carries nothing to other hosts: use another interface")
+		remarks = append(remarks,
+			"a loopback device has no Ethernet address, and carries nothing to other hosts: use another interface")
 	}
 	switch k.Name {
 	case "bond":
@@ -61,7 +62,8 @@ func kindOf(l netlink.Link) Kind {
 		remarks = append(remarks, "ipvlan carries IP alone: use macvlan for frames of another EtherType")
 	}
 	if a.Slave != nil && a.Slave.SlaveType() == "bond" {
-		remarks = append(remarks, "it is a slave of a bond, and nothing comes when the bond turns to another: use the bond")
+		remarks = append(remarks,
+			"it is a slave of a bond, and nothing comes when the bond turns to another: use the bond")
 	}
 	if a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_LOWER_UP == 0 {
 		remarks = append(remarks, fmt.Sprintf("%s has no carrier: look at the cable, or at what serves it", a.Name))

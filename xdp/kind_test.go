@@ -36,7 +36,8 @@ func TestKindOf(t *testing.T) {
 		{&netlink.Device{LinkAttrs: attrs(0)}, nil, ""}, // down, which Open tells
 	} {
 		k := kindOf(c.l)
-		if k.Name != c.l.Type() || k.Native != c.native || !strings.Contains(k.Remark, c.says) || (c.says == "") != (k.Remark == "") {
+		if k.Name != c.l.Type() || k.Native != c.native || !strings.Contains(k.Remark, c.says) ||
+			(c.says == "") != (k.Remark == "") {
 			t.Errorf("%s: %+v; want %v and %q", c.l.Type(), k, c.native, c.says)
 		}
 	}

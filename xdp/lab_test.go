@@ -80,7 +80,8 @@ func newLab(t testing.TB, o labOptions) *lab {
 		t.Cleanup(l.nl[i].Close)
 	}
 	must(t, l.nl[0].LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: labInterface, PeerHardwareAddr: labMAC[1],
-		PeerNamespace: netlink.NsFd(l.ns[1]), PeerMTU: uint32(o.mtu), PeerNumTxQueues: uint32(o.queues), PeerNumRxQueues: uint32(o.queues)}))
+		PeerNamespace: netlink.NsFd(l.ns[1]), PeerMTU: uint32(o.mtu), PeerNumTxQueues: uint32(o.queues),
+		PeerNumRxQueues: uint32(o.queues)}))
 	for host := range l.nl {
 		l.index[host] = l.link(host).Attrs().Index
 		if !o.down {
@@ -88,7 +89,9 @@ func newLab(t testing.TB, o labOptions) *lab {
 		}
 	}
 	for host := range l.nl {
-		eventually(t, "the link comes up", func() bool { return o.down || l.link(host).Attrs().OperState == netlink.OperUp })
+		eventually(t, "the link comes up", func() bool {
+			return o.down || l.link(host).Attrs().OperState == netlink.OperUp
+		})
 	}
 	return l
 }
@@ -145,7 +148,8 @@ func (l *lab) openPort(host int, c portConfig) *port {
 	must(l.t, err)
 	l.t.Cleanup(func() { must(l.t, umem.Close()) })
 	c.socket.UMEM = umem
-	return &port{t: l.t, sock: l.openSocket(host, c.socket), umem: umem, free: NewAllocator(umem, 0, umem.Config().FrameCount)}
+	return &port{t: l.t, sock: l.openSocket(host, c.socket), umem: umem,
+		free: NewAllocator(umem, 0, umem.Config().FrameCount)}
 }
 
 func (l *lab) openSocket(host int, c SocketConfig) *Socket {

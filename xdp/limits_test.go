@@ -82,7 +82,8 @@ func TestTxRingFull(t *testing.T) {
 // A full completion ring stops sending (xsk.c: "backpressure mechanism for the Tx
 // path"); Kick says so, and the frames leave when there is room.
 func TestCompletionRingFull(t *testing.T) {
-	_, src, dst := oneWay(t, labOptions{}, portConfig{socket: SocketConfig{CompletionSize: 4}}, portConfig{}, AttachGeneric)
+	_, src, dst := oneWay(t, labOptions{}, portConfig{socket: SocketConfig{CompletionSize: 4}},
+		portConfig{}, AttachGeneric)
 	dst.fill(64)
 	if err := src.send(batch(10)...); err != ErrTxPending {
 		t.Fatalf("Kick with a full completion ring: %v", err)
@@ -128,7 +129,10 @@ func TestFillRingEmpty(t *testing.T) {
 		t.Fatalf("fill ring holds %d, want 2", n)
 	}
 	must(t, src.send(batch(5)...))
-	eventually(t, "3 frames counted", func() bool { s := dst.stats(); return s.RxFillRingEmpty >= 3 && s.RxDropped == 3 })
+	eventually(t, "3 frames counted", func() bool {
+		s := dst.stats()
+		return s.RxFillRingEmpty >= 3 && s.RxDropped == 3
+	})
 	dst.receive(2)
 	must(t, src.send(testFrame(0, 9, 64)))
 	if f := dst.receive(1); !bytes.Equal(f[0], testFrame(0, 9, 64)) {
@@ -139,7 +143,8 @@ func TestFillRingEmpty(t *testing.T) {
 // A frame larger than RxRoom is dropped and counted (__xsk_rcv), one that just
 // fits is received.
 func TestOversizeForUMEM(t *testing.T) {
-	_, src, dst := oneWay(t, labOptions{mtu: 9000}, portConfig{}, portConfig{umem: UMEMConfig{FrameSize: 2048, FrameCount: 256, Headroom: 64}}, AttachGeneric)
+	_, src, dst := oneWay(t, labOptions{mtu: 9000}, portConfig{},
+		portConfig{umem: UMEMConfig{FrameSize: 2048, FrameCount: 256, Headroom: 64}}, AttachGeneric)
 	dst.fill(64)
 	room := dst.umem.RxRoom()
 	if room != 2048-256-64 {
@@ -287,7 +292,8 @@ func TestWait(t *testing.T) {
 // Kick, WakeRx and Wait report an interface that goes down or away, and the
 // socket works again when the interface comes up.
 func TestInterfaceGoes(t *testing.T) {
-	l, src, dst := oneWay(t, labOptions{}, portConfig{socket: SocketConfig{BusyPoll: BusyPoll{Micros: 1}}}, portConfig{}, AttachGeneric)
+	l, src, dst := oneWay(t, labOptions{}, portConfig{socket: SocketConfig{BusyPoll: BusyPoll{Micros: 1}}},
+		portConfig{}, AttachGeneric)
 	dst.fill(64)
 	l.setDown(0)
 	if err := src.send(testFrame(0, 1, 64)); err != ErrNetDown {

@@ -75,7 +75,8 @@ func below(links []netlink.Link, index int) (found []netlink.Link) {
 			}
 		}
 		for _, l := range links {
-			if a := l.Attrs(); (a.Index == parent || a.MasterIndex == indexes[i]) && !slices.Contains(indexes, a.Index) {
+			if a := l.Attrs(); (a.Index == parent || a.MasterIndex == indexes[i]) &&
+				!slices.Contains(indexes, a.Index) {
 				indexes, found = append(indexes, a.Index), append(found, l)
 			}
 		}

@@ -116,7 +116,8 @@ func TestNoZeroCopyWithGeneric(t *testing.T) {
 	defer func() { must(t, umem.Close()) }()
 	_, err = openIn(l, 0, SocketConfig{Interface: labInterface, UMEM: umem, Bind: BindZeroCopy})
 	wantError(t, err, ErrNotSupported)
-	if !errors.Is(err, errGeneric) || errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "attach native before, or use copy mode") {
+	if !errors.Is(err, errGeneric) || errors.Is(err, unix.EOPNOTSUPP) ||
+		!strings.Contains(err.Error(), "attach native before, or use copy mode") {
 		t.Errorf("%v", err)
 	}
 	s, err := openIn(l, 0, SocketConfig{Interface: labInterface, UMEM: umem})

@@ -95,7 +95,8 @@ func Probe(ifname string) (Capabilities, error) {
 	}
 	if x := l.Attrs().Xdp; x != nil && x.Attached {
 		c.Program = x.ProgId
-		c.skip(fault(doing, ErrProgramAttached, fmt.Errorf("program %d", x.ProgId), "nothing was tried; detach it to probe"))
+		c.skip(fault(doing, ErrProgramAttached, fmt.Errorf("program %d", x.ProgId),
+			"nothing was tried; detach it to probe"))
 		return c, nil
 	}
 	c.probeAttach(dev.Index)
@@ -120,7 +121,8 @@ func judge(err error) Trial {
 	switch {
 	case err == nil:
 		return Trial{Answer: Yes}
-	case errors.Is(err, ErrBusy), errors.Is(err, ErrPermission), errors.Is(err, ErrMemlock), errors.Is(err, ErrProgramAttached),
+	case errors.Is(err, ErrBusy), errors.Is(err, ErrPermission), errors.Is(err, ErrMemlock),
+		errors.Is(err, ErrProgramAttached),
 		errors.Is(err, ErrNoInterface), errors.Is(err, ErrNetDown):
 		return Trial{Answer: Unknown, Err: err}
 	}
@@ -159,7 +161,8 @@ func (c *Capabilities) probeBind(dev *net.Interface) error {
 	if err != nil {
 		return err
 	}
-	base := SocketConfig{Index: dev.Index, UMEM: umem, Bind: BindCopy, RxSize: 64, TxSize: 64, FillSize: probeFrames, CompletionSize: 64}
+	base := SocketConfig{Index: dev.Index, UMEM: umem, Bind: BindCopy, RxSize: 64, TxSize: 64, FillSize: probeFrames,
+		CompletionSize: 64}
 	for i := range uint32(probeFrames) {
 		base.Frames = append(base.Frames, umem.Addr(i))
 	}

@@ -20,7 +20,8 @@ func (l *lab) probe(host int) (c Capabilities) {
 func wantTrials(t *testing.T, want Trial, got map[string]Trial) {
 	t.Helper()
 	for name, trial := range got {
-		if trial.Answer != want.Answer || !errors.Is(trial.Err, want.Err) || (trial.Err == nil) != (trial.Answer == Yes) {
+		if trial.Answer != want.Answer || !errors.Is(trial.Err, want.Err) ||
+			(trial.Err == nil) != (trial.Answer == Yes) {
 			t.Errorf("%s: %s, %v; want %s, %v", name, trial.Answer, trial.Err, want.Answer, want.Err)
 		}
 	}
@@ -31,10 +32,12 @@ func TestProbeVeth(t *testing.T) {
 	l := newLab(t, labOptions{queues: 3, mtu: 1400})
 	for range 2 { // a second time, to see that the first left nothing
 		c := l.probe(0)
-		if c.Interface != labInterface || c.Index != l.index[0] || c.MTU != 1400 || !c.Up || c.RxQueues != 3 || c.TxQueues != 3 || c.Program != 0 {
+		if c.Interface != labInterface || c.Index != l.index[0] || c.MTU != 1400 || !c.Up || c.RxQueues != 3 ||
+			c.TxQueues != 3 || c.Program != 0 {
 			t.Errorf("%+v", c)
 		}
-		wantTrials(t, Trial{Answer: Yes}, map[string]Trial{"native": c.Native, "native with frags": c.NativeFrags, "generic": c.Generic, "copy": c.Copy,
+		wantTrials(t, Trial{Answer: Yes}, map[string]Trial{"native": c.Native, "native with frags": c.NativeFrags,
+			"generic": c.Generic, "copy": c.Copy,
 			"need-wakeup": c.NeedWakeup, "multi-buffer": c.MultiBuffer, "busy-poll": c.BusyPoll})
 		wantTrials(t, Trial{No, ErrNotSupported}, map[string]Trial{"zero-copy": c.ZeroCopy})
 		if id, _ := l.attached(0); id != 0 {
@@ -67,8 +70,10 @@ func TestProbeLeavesProgramAlone(t *testing.T) {
 	if after, mode := l.attached(1); before != after || mode != AttachNative || c.Program != before || before == 0 {
 		t.Fatalf("program %d before, %d found, %d (%s) after", before, c.Program, after, mode)
 	}
-	wantTrials(t, Trial{Unknown, ErrProgramAttached}, map[string]Trial{"native": c.Native, "native with frags": c.NativeFrags, "generic": c.Generic,
-		"copy": c.Copy, "zero-copy": c.ZeroCopy, "need-wakeup": c.NeedWakeup, "multi-buffer": c.MultiBuffer, "busy-poll": c.BusyPoll})
+	wantTrials(t, Trial{Unknown, ErrProgramAttached},
+		map[string]Trial{"native": c.Native, "native with frags": c.NativeFrags, "generic": c.Generic,
+			"copy": c.Copy, "zero-copy": c.ZeroCopy, "need-wakeup": c.NeedWakeup, "multi-buffer": c.MultiBuffer,
+			"busy-poll": c.BusyPoll})
 	must(t, src.send(testFrame(0, 1, 64)))
 	dst.receive(1)
 }
@@ -81,13 +86,15 @@ func TestProbeUnknown(t *testing.T) {
 		t.Fatal("up")
 	}
 	wantTrials(t, Trial{Answer: Yes}, map[string]Trial{"native": c.Native, "generic": c.Generic})
-	wantTrials(t, Trial{Unknown, ErrNetDown}, map[string]Trial{"copy": c.Copy, "zero-copy": c.ZeroCopy, "need-wakeup": c.NeedWakeup,
+	wantTrials(t, Trial{Unknown, ErrNetDown}, map[string]Trial{"copy": c.Copy, "zero-copy": c.ZeroCopy,
+		"need-wakeup":  c.NeedWakeup,
 		"multi-buffer": c.MultiBuffer, "busy-poll": c.BusyPoll})
 
 	l := newLab(t, labOptions{})
 	l.openPort(0, portConfig{})
 	c = l.probe(0)
-	wantTrials(t, Trial{Unknown, ErrBusy}, map[string]Trial{"copy": c.Copy, "zero-copy": c.ZeroCopy, "need-wakeup": c.NeedWakeup,
+	wantTrials(t, Trial{Unknown, ErrBusy}, map[string]Trial{"copy": c.Copy, "zero-copy": c.ZeroCopy,
+		"need-wakeup":  c.NeedWakeup,
 		"multi-buffer": c.MultiBuffer, "busy-poll": c.BusyPoll})
 
 	_, err := Probe("nosuch0")

@@ -52,11 +52,13 @@ func NewRedirectProgram(c RedirectConfig) (*RedirectProgram, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, bpfFault(doing, err)
 	}
-	sockets, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdp_sockets", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: uint32(c.Queues)})
+	sockets, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdp_sockets", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4,
+		MaxEntries: uint32(c.Queues)})
 	if err != nil {
 		return nil, bpfFault(doing, err)
 	}
-	spec := &ebpf.ProgramSpec{Name: "xdp_redirect", Type: ebpf.XDP, License: "Dual BSD/GPL", Instructions: redirectCode(c.EtherType, sockets.FD())}
+	spec := &ebpf.ProgramSpec{Name: "xdp_redirect", Type: ebpf.XDP, License: "Dual BSD/GPL",
+		Instructions: redirectCode(c.EtherType, sockets.FD())}
 	if c.Frags {
 		spec.Flags = unix.BPF_F_XDP_HAS_FRAGS
 	}

@@ -136,7 +136,8 @@ func TestUseAfterClose(t *testing.T) {
 	rx, tx, fill, completion := s.Rx(), s.Tx(), s.Fill(), s.Completion()
 	must(t, s.Close())
 	must(t, s.Close())
-	for _, n := range []uint32{rx.Peek(1), tx.Reserve(1), s.Fill().Reserve(1), s.Completion().Peek(1), tx.Cap(), s.Fill().Cap()} {
+	for _, n := range []uint32{rx.Peek(1), tx.Reserve(1), s.Fill().Reserve(1), s.Completion().Peek(1), tx.Cap(),
+		s.Fill().Cap()} {
 		if n != 0 {
 			t.Fatal("a closed ring has room or entries")
 		}

@@ -20,7 +20,8 @@ var fakeOffsets = unix.XDPRingOffset{Producer: 0, Consumer: 64, Flags: 68, Desc:
 func fakeRing[T any](slots, start uint32) (shared, []T) {
 	var slot T
 	words := make([]uint64, (128+uintptr(slots)*unsafe.Sizeof(slot))/8)
-	s, entries := newShared[T](unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8), fakeOffsets, slots)
+	s, entries := newShared[T](unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8),
+		fakeOffsets, slots)
 	s.producer.Store(start)
 	s.consumer.Store(start)
 	return s, entries
@@ -106,7 +107,8 @@ func TestDescriptorRings(t *testing.T) {
 		rx := RxRing{consumer{s, from, from}, entries}
 		for range 5 {
 			want := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Desc {
-				return Desc{rapid.Uint64().Draw(t, "addr"), rapid.Uint32().Draw(t, "len"), rapid.Uint32().Draw(t, "options")}
+				return Desc{rapid.Uint64().Draw(t, "addr"), rapid.Uint32().Draw(t, "len"),
+					rapid.Uint32().Draw(t, "options")}
 			}), 0, 8).Draw(t, "descs")
 			n := tx.Reserve(uint32(len(want)))
 			for i, d := range want {

@@ -95,7 +95,8 @@ func TestSharedUMEMOtherQueue(t *testing.T) {
 	l.redirect(1, AttachNative, RedirectConfig{EtherType: testEtherType}, peers[0].sock, peers[1].sock)
 
 	first := l.openPort(0, portConfig{})
-	second := &port{t: t, sock: l.openSocket(0, SocketConfig{Queue: 1, Shared: first.sock, FillSize: 128}), umem: first.umem}
+	second := &port{t: t, sock: l.openSocket(0, SocketConfig{Queue: 1, Shared: first.sock, FillSize: 128}),
+		umem: first.umem}
 	if first.sock.Fill() == second.sock.Fill() || second.sock.Info().FillSize != 128 {
 		t.Fatalf("the second queue has no fill ring of its own: %+v", second.sock.Info())
 	}

@@ -213,7 +213,8 @@ func (c *SocketConfig) complete(doing string, dev *net.Interface, fd int) error 
 		c.NeedWakeup, c.MultiBuffer = of.NeedWakeup, of.MultiBuffer
 		own = dev.Index != of.Index || c.Queue != of.Queue || !sameNamespace(fd, c.Shared.fd)
 		if !own && (c.FillSize != 0 || c.CompletionSize != 0) {
-			return refuse(doing, "a socket that shares a queue has no fill and completion ring; leave FillSize and CompletionSize zero")
+			return refuse(doing,
+				"a socket that shares a queue has no fill and completion ring; leave FillSize and CompletionSize zero")
 		}
 	}
 	if c.UMEM == nil {
@@ -252,7 +253,8 @@ func (c *SocketConfig) complete(doing string, dev *net.Interface, fd int) error 
 		return sysFault(doing, unix.ENETDOWN)
 	}
 	if n := queueCount(dev.Name); n > 0 && c.Queue >= n {
-		return fmt.Errorf("%s: %w: there are queues 0 to %d; take one of these or add queues with 'ethtool -L %s'", doing, ErrQueueRange, n-1, dev.Name)
+		return fmt.Errorf("%s: %w: there are queues 0 to %d; take one of these or add queues with 'ethtool -L %s'",
+			doing, ErrQueueRange, n-1, dev.Name)
 	}
 	return nil
 }
@@ -271,7 +273,8 @@ func (c *SocketConfig) bindFault(doing, ifname string, err error) error {
 
 // build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, frames, bind.
 // It closes fd when it fails. again: it is the second time for this UMEM.
-func (c *SocketConfig) build(fd int, dev *net.Interface, bind BindMode, deadline time.Time, again bool) (*Socket, error) {
+func (c *SocketConfig) build(fd int, dev *net.Interface, bind BindMode, deadline time.Time,
+	again bool) (*Socket, error) {
 	s := &Socket{fd: fd, umem: c.UMEM}
 	s.umem.users.Add(1)
 	err := s.assemble(c, dev, deadline, again)
@@ -287,8 +290,10 @@ func (c *SocketConfig) build(fd int, dev *net.Interface, bind BindMode, deadline
 
 // assemble takes the steps before bind.
 func (s *Socket) assemble(c *SocketConfig, dev *net.Interface, deadline time.Time, again bool) error {
-	s.info = Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup, MultiBuffer: c.MultiBuffer,
-		RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize, Shared: c.Shared != nil}
+	s.info = Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup,
+		MultiBuffer: c.MultiBuffer,
+		RxSize:      c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize,
+		Shared: c.Shared != nil}
 	ownPair := c.FillSize != 0
 	if c.Shared == nil {
 		if err := s.umem.register(s.fd, deadline, again); err != nil {
@@ -364,12 +369,14 @@ func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
 	}
 	s.pair = new(queuePair)
 	s.pair.users.Add(1)
-	fill, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr.Desc+uint64(c.FillSize)*addrBytes, &s.pair.mappings)
+	fill, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr.Desc+uint64(c.FillSize)*addrBytes,
+		&s.pair.mappings)
 	if err != nil {
 		return fmt.Errorf("map fill ring: %w", err)
 	}
 	s.pair.fill.shared, s.pair.fill.slots = newShared[uint64](fill, off.Fr, c.FillSize)
-	completion, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr.Desc+uint64(c.CompletionSize)*addrBytes, &s.pair.mappings)
+	completion, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_COMPLETION_RING,
+		off.Cr.Desc+uint64(c.CompletionSize)*addrBytes, &s.pair.mappings)
 	if err != nil {
 		return fmt.Errorf("map completion ring: %w", err)
 	}

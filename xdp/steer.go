@@ -174,7 +174,8 @@ func steer(ifname string, f Flow, queue uint32, ioctl func(string, unsafe.Pointe
 		for s.rule.location = size; s.rule.location > 0 && taken[s.rule.location-1]; s.rule.location-- {
 		}
 		if s.rule.location == 0 {
-			return nil, fault(doing, ErrNotSupported, unix.ENOSPC, fmt.Sprintf("the NIC has no room for a rule: 'ethtool -n %s' shows those it has", ifname))
+			return nil, fault(doing, ErrNotSupported, unix.ENOSPC,
+				fmt.Sprintf("the NIC has no room for a rule: 'ethtool -n %s' shows those it has", ifname))
 		}
 		s.rule.location--
 	}
@@ -253,9 +254,11 @@ func ethtoolIoctl(ifname string, request unsafe.Pointer) error {
 func steerFault(doing, ifname string, err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL):
-		return fault(doing, ErrNotSupported, err, fmt.Sprintf("the driver has no such rules, or they are off: 'ethtool -K %s ntuple on'", ifname))
+		return fault(doing, ErrNotSupported, err,
+			fmt.Sprintf("the driver has no such rules, or they are off: 'ethtool -K %s ntuple on'", ifname))
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EBUSY):
-		return fault(doing, ErrNotSupported, err, fmt.Sprintf("the NIC has no room for a rule: 'ethtool -n %s' shows those it has", ifname))
+		return fault(doing, ErrNotSupported, err,
+			fmt.Sprintf("the NIC has no room for a rule: 'ethtool -n %s' shows those it has", ifname))
 	}
 	return sysFault(doing, err)
 }

@@ -110,9 +110,12 @@ func TestSteeringLayout(t *testing.T) {
 	var r rxnfc
 	var s flowSpec
 	for what, c := range map[string][2]uintptr{
-		"ethtool_rxnfc": {unsafe.Sizeof(r), 192}, "data": {unsafe.Offsetof(r.data), 8}, "fs": {unsafe.Offsetof(r.spec), 16},
-		"rule_cnt": {unsafe.Offsetof(r.count), 184}, "rule_locs": {unsafe.Offsetof(r.first), 188}, "flow_spec": {unsafe.Sizeof(s), 168},
-		"h_u": {unsafe.Offsetof(s.value), 4}, "h_ext": {unsafe.Offsetof(s.valueExt), 56}, "m_u": {unsafe.Offsetof(s.mask), 76}, "m_ext": {unsafe.Offsetof(s.maskExt), 128},
+		"ethtool_rxnfc": {unsafe.Sizeof(r), 192}, "data": {unsafe.Offsetof(r.data), 8},
+		"fs":       {unsafe.Offsetof(r.spec), 16},
+		"rule_cnt": {unsafe.Offsetof(r.count), 184}, "rule_locs": {unsafe.Offsetof(r.first), 188},
+		"flow_spec": {unsafe.Sizeof(s), 168},
+		"h_u":       {unsafe.Offsetof(s.value), 4}, "h_ext": {unsafe.Offsetof(s.valueExt), 56},
+		"m_u": {unsafe.Offsetof(s.mask), 76}, "m_ext": {unsafe.Offsetof(s.maskExt), 128},
 		"ring_cookie": {unsafe.Offsetof(s.ringCookie), 152}, "location": {unsafe.Offsetof(s.location), 160},
 	} {
 		if c[0] != c[1] {
@@ -126,7 +129,8 @@ func TestSteeringLayout(t *testing.T) {
 	}{flows[0]: {0x12, 12, 0x88b5}, flows[1]: {2, 10, 30600}, flows[2]: {6, 34, 30600}} {
 		s := f.spec(3)
 		value, mask := s.value, s.mask
-		if s.flowType != want.kind || s.ringCookie != 3 || binary.BigEndian.Uint16(value[want.at:]) != want.v || binary.BigEndian.Uint16(mask[want.at:]) != 0xffff {
+		if s.flowType != want.kind || s.ringCookie != 3 || binary.BigEndian.Uint16(value[want.at:]) != want.v ||
+			binary.BigEndian.Uint16(mask[want.at:]) != 0xffff {
 			t.Errorf("%s: %+v", f, s)
 		}
 		clear(value[want.at:][:2])
@@ -142,7 +146,8 @@ func TestSteeringLayout(t *testing.T) {
 // which is replaced; and Close removes it unless somebody has changed it.
 func TestSteer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := &nicTable{size: rapid.Uint32Range(1, 8).Draw(t, "size"), special: rapid.Bool().Draw(t, "special"), late: rapid.Bool().Draw(t, "late"), rules: map[uint32][168]byte{}}
+		n := &nicTable{size: rapid.Uint32Range(1, 8).Draw(t, "size"), special: rapid.Bool().Draw(t, "special"),
+			late: rapid.Bool().Draw(t, "late"), rules: map[uint32][168]byte{}}
 		mine := rapid.SampledFrom(flows).Draw(t, "flow")
 		queue := rapid.Uint32Range(0, 3).Draw(t, "queue")
 		others := map[uint32][168]byte{}
@@ -214,7 +219,8 @@ func TestSteer(t *testing.T) {
 // Rule: refusals are named, and need no capability to be taken over.
 func TestSteerRefused(t *testing.T) {
 	n := &nicTable{size: 4, rules: map[uint32][168]byte{}, unknown: true}
-	if _, err := steer("eth0", flows[0], 1, n.ioctl); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "'ethtool -K eth0 ntuple on'") {
+	if _, err := steer("eth0", flows[0], 1, n.ioctl); !errors.Is(err, ErrNotSupported) ||
+		!strings.Contains(err.Error(), "'ethtool -K eth0 ntuple on'") {
 		t.Errorf("a flow that the driver does not know: %v", err)
 	}
 	n.unknown, n.denied = false, true

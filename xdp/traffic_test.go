@@ -25,7 +25,8 @@ func TestTrafficBothWays(t *testing.T) {
 						if mode != AttachAuto && a.Mode() != mode || mode == AttachAuto && a.Mode() != AttachNative {
 							t.Fatalf("asked for %s, got %s", mode, a.Mode())
 						}
-						if info := ports[host].sock.Info(); info.Mode != BindCopy || info.NeedWakeup != wakeup || (info.ZeroCopyErr != nil) != (bind == BindAuto) {
+						if info := ports[host].sock.Info(); info.Mode != BindCopy || info.NeedWakeup != wakeup ||
+							(info.ZeroCopyErr != nil) != (bind == BindAuto) {
 							t.Fatalf("info %+v", info)
 						}
 					}

@@ -79,7 +79,8 @@ func NewUMEM(c UMEMConfig) (*UMEM, error) {
 		return nil, refuse(doing, "frame count %d; use 1 to %d", c.FrameCount, maxFrameCount)
 	}
 	if c.Headroom >= c.FrameSize-kernelHeadroom {
-		return nil, refuse(doing, "headroom %d; use less than frame size - %d = %d", c.Headroom, kernelHeadroom, c.FrameSize-kernelHeadroom)
+		return nil, refuse(doing, "headroom %d; use less than frame size - %d = %d", c.Headroom, kernelHeadroom,
+			c.FrameSize-kernelHeadroom)
 	}
 
 	size := int(c.FrameSize) * int(c.FrameCount)
@@ -111,7 +112,9 @@ func NewUMEM(c UMEMConfig) (*UMEM, error) {
 	mapping, err := unix.Mmap(fd, 0, length, unix.PROT_READ|unix.PROT_WRITE, flags)
 	switch {
 	case err != nil && c.HugePages && (errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EINVAL)):
-		return nil, fault(doing, ErrNoHugePages, err, fmt.Sprintf("write at least %d to /proc/sys/vm/nr_hugepages, or do without huge pages", length/hugePageSize))
+		return nil, fault(doing, ErrNoHugePages, err,
+			fmt.Sprintf("write at least %d to /proc/sys/vm/nr_hugepages, or do without huge pages",
+				length/hugePageSize))
 	case err != nil:
 		return nil, fmt.Errorf("%s: %d bytes: %w; use fewer frames", doing, length, err)
 	}

@@ -134,7 +134,8 @@ func TestAllocator(t *testing.T) {
 				if ok != (len(out) < count) {
 					t.Fatalf("Get with %d of %d out: %v", len(out), count, ok)
 				}
-				if ok && (out[addr] || addr%2048 != 0 || addr < uint64(first)*2048 || addr >= uint64(first)*2048+uint64(count)*2048) {
+				if ok && (out[addr] || addr%2048 != 0 || addr < uint64(first)*2048 ||
+					addr >= uint64(first)*2048+uint64(count)*2048) {
 					t.Fatalf("Get gave %d, out already: %v", addr, out[addr])
 				}
 				if ok {

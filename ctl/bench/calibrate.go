@@ -97,18 +97,20 @@ func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, 
 			continue
 		}
 		var p *pair
-		if p, r.Err = s.startPair(ctx, rawAFXDP, s.roleConfig(r.Attach, r.Bind, calibrationWarmup, calibrationExchanges)); r.Err != nil {
+		if p, r.Err = s.startPair(ctx, rawAFXDP, s.roleConfig(r.Attach, r.Bind, calibrationWarmup,
+			calibrationExchanges)); r.Err != nil {
 			continue
 		}
 		defer p.end()
-		contenders[i] = &contender{name: fmt.Sprintf("%s, %s", r.Attach, r.Bind), spared: 1, run: func(ctx context.Context) (float64, error) {
-			var out outcome
-			err := p.turn(ctx, &out, nil)
-			if err != nil {
-				p.end() // before the next mode needs its queue
-			}
-			return out.P50, err
-		}}
+		contenders[i] = &contender{name: fmt.Sprintf("%s, %s", r.Attach, r.Bind), spared: 1,
+			run: func(ctx context.Context) (float64, error) {
+				var out outcome
+				err := p.turn(ctx, &out, nil)
+				if err != nil {
+					p.end() // before the next mode needs its queue
+				}
+				return out.P50, err
+			}}
 		playing = append(playing, contenders[i])
 	}
 	c := comparison{what: chooseMode, unit: "p50 us", rounds: calibrationRounds, deadline: calibrationDeadline}
@@ -157,7 +159,8 @@ func (s *session) zeroCopy() error {
 			if err != nil {
 				return err
 			}
-			socket, err := xdp.Open(xdp.SocketConfig{Interface: s.hosts[host].Interfaces[0].Name, UMEM: umem, Bind: xdp.BindZeroCopy})
+			socket, err := xdp.Open(xdp.SocketConfig{Interface: s.hosts[host].Interfaces[0].Name, UMEM: umem,
+				Bind: xdp.BindZeroCopy})
 			if err != nil {
 				return errors.Join(err, umem.Close())
 			}

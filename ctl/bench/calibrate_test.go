@@ -29,7 +29,8 @@ func TestCalibrateMode(t *testing.T) {
 		for _, r := range results {
 			t.Log(r)
 			// veth has no zero-copy.
-			if (r.Err != nil) != (r.Bind == xdp.BindZeroCopy) || r.Err != nil && !errors.Is(r.Err, xdp.ErrNotSupported) {
+			if (r.Err != nil) != (r.Bind == xdp.BindZeroCopy) ||
+				r.Err != nil && !errors.Is(r.Err, xdp.ErrNotSupported) {
 				t.Errorf("%s, %s: %v", r.Attach, r.Bind, r.Err)
 			}
 			if r.Err != nil {
@@ -40,7 +41,8 @@ func TestCalibrateMode(t *testing.T) {
 			}
 			for _, other := range results {
 				if r.Attach == attach && r.Bind == bind && other.Err == nil && other.P50 < r.P50 {
-					t.Errorf("chose %s, %s with %v us, while %s, %s has %v", attach, bind, r.P50, other.Attach, other.Bind, other.P50)
+					t.Errorf("chose %s, %s with %v us, while %s, %s has %v", attach, bind, r.P50, other.Attach,
+						other.Bind, other.P50)
 				}
 			}
 		}
@@ -92,7 +94,8 @@ func TestFastest(t *testing.T) {
 		{Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy, Rounds: []float64{1}, Err: failed},
 	}
 	attach, bind, got, err := fastest(results)
-	if err != nil || attach != xdp.AttachNative || bind != xdp.BindCopy || got[0].P50 != 5 || got[1].P50 != 4 || got[2].P50 != 0 {
+	if err != nil || attach != xdp.AttachNative || bind != xdp.BindCopy || got[0].P50 != 5 || got[1].P50 != 4 ||
+		got[2].P50 != 0 {
 		t.Errorf("%s, %s, %+v, %v", attach, bind, got, err)
 	}
 	results[1].Rounds = []float64{5}

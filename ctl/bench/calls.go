@@ -104,9 +104,12 @@ type GoroutineRate struct {
 // goroutine may call it, one at a time for a lab.
 func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error) {
 	const what = "measure calls"
-	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"}, number{&o.Messages, CallsMessages, "%d messages"})
-	if err == nil && (o.Call == nil || o.PingPong == nil || o.Send == nil || o.Request == nil || o.Send1M == nil || o.Transfer == nil || o.Goroutines == nil || len(o.RoleCommand) == 0) {
-		err = fmt.Errorf("%w: Call, PingPong, Send, Request, Send1M, Transfer, Goroutines and RoleCommand are required", ErrOptions)
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},
+		number{&o.Messages, CallsMessages, "%d messages"})
+	if err == nil && (o.Call == nil || o.PingPong == nil || o.Send == nil || o.Request == nil || o.Send1M == nil ||
+		o.Transfer == nil || o.Goroutines == nil || len(o.RoleCommand) == 0) {
+		err = fmt.Errorf("%w: Call, PingPong, Send, Request, Send1M, Transfer, Goroutines and RoleCommand are required",
+			ErrOptions)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -116,8 +119,11 @@ func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error
 		return nil, err
 	}
 	r := &CallsReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges, Messages: o.Messages}
-	of := func(name string, run func(context.Context, *lab.Lab) (CallsSample, error), figure func(CallsSample) float64) *contender {
-		return ours(name, func(ctx context.Context) (CallsSample, error) { return run(ctx, l) }, func(s CallsSample) float64 {
+	of := func(name string, run func(context.Context, *lab.Lab) (CallsSample, error),
+		figure func(CallsSample) float64) *contender {
+		return ours(name, func(ctx context.Context) (CallsSample, error) {
+			return run(ctx, l)
+		}, func(s CallsSample) float64 {
 			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
 			return figure(s)
 		})
@@ -129,22 +135,26 @@ func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error
 		sample, err := own(roleGRPC)(ctx, s)
 		return sample.P50, err
 	}}
-	long := func(run func(context.Context, *lab.Lab, int) (CallsSample, error)) func(context.Context, *lab.Lab) (CallsSample, error) {
+	long := func(run func(context.Context, *lab.Lab, int) (CallsSample, error)) func(context.Context,
+		*lab.Lab) (CallsSample, error) {
 		return func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return run(ctx, l, LongMessages*Mebibyte) }
 	}
 	gbit := func(s CallsSample) float64 { return s.Gbit }
 	send1m, transfer := of("send1m", long(o.Send1M), gbit), of("xfer", long(o.Transfer), gbit)
 	playing := []*contender{call, pingpong, grpc, send, request, send1m, transfer}
 	for _, n := range CallsGoroutines {
-		playing = append(playing, of(fmt.Sprintf("%d goroutines", n), func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return o.Goroutines(ctx, l, n) }, rate))
+		playing = append(playing, of(fmt.Sprintf("%d goroutines", n),
+			func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return o.Goroutines(ctx, l, n) }, rate))
 	}
-	c := comparison{what: what, unit: "p50 us, messages/s and Gbit/s", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Messages)*20*time.Microsecond, progress: o.Progress}
+	c := comparison{what: what, unit: "p50 us, messages/s and Gbit/s", rounds: o.Rounds,
+		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Messages)*20*time.Microsecond, progress: o.Progress}
 	if err := c.play(ctx, playing...); err != nil {
 		return nil, err
 	}
 	r.RoundsCall, r.RoundsPingPong, r.RoundsGRPC = call.figures, pingpong.figures, grpc.figures
 	r.Call, r.PingPong, r.GRPC = call.median(), pingpong.median(), grpc.median()
-	r.RoundsRatioToPingPong, r.RoundsRatioToGRPC = byRound(r.RoundsCall, r.RoundsPingPong), byRound(r.RoundsCall, r.RoundsGRPC)
+	r.RoundsRatioToPingPong, r.RoundsRatioToGRPC = byRound(r.RoundsCall, r.RoundsPingPong),
+		byRound(r.RoundsCall, r.RoundsGRPC)
 	r.RatioToPingPong, r.RatioToGRPC = *median(r.RoundsRatioToPingPong), *median(r.RoundsRatioToGRPC)
 	r.Send16PerSecond, r.Request16PerSecond = send.median(), request.median()
 	r.RoundsSend16Ratio = byRound(request.figures, send.figures)
@@ -161,7 +171,8 @@ func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error
 // WriteTable prints the report for people.
 func (r *CallsReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "calls of %d bytes and answers of as many, one after the other; medians of %d rounds; XDP %s, %s\n", r.Bytes, r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "calls of %d bytes and answers of as many, one after the other; medians of %d rounds; XDP %s, %s\n",
+		r.Bytes, r.Rounds, r.XDPMode, r.BindMode)
 	fmt.Fprintf(&b, "%-10s %9s %14s  %s\n", "", "p50 us", "call by it", "by round")
 	line := func(name string, p50, ratio float64, rounds []float64) {
 		by := "-"
@@ -174,7 +185,8 @@ func (r *CallsReport) WriteTable(w io.Writer) error {
 	line("pingpong", r.PingPong, r.RatioToPingPong, r.RoundsRatioToPingPong)
 	line("grpc", r.GRPC, r.RatioToGRPC, r.RoundsRatioToGRPC)
 	b.WriteString("pingpong: a request and a reply of 16 bytes; grpc: unary calls over one TCP connection, with the runtime's scheduler, an end on each processor\n")
-	fmt.Fprintf(&b, "messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
+	fmt.Fprintf(&b,
+		"messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
 		r.Send16PerSecond/1e6, r.Request16PerSecond/1e6, r.Send16Ratio, ratios(r.RoundsSend16Ratio))
 	fmt.Fprintf(&b, "messages of 1 MiB: %.2f Gbit/s; blocks: %.2f; the first by the second %.3f (%s)\n",
 		r.Send1MGbit, r.TransferGbit, r.Send1MRatio, ratios(r.RoundsSend1MRatio))

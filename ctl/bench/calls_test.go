@@ -21,7 +21,8 @@ func took(us float64) func(context.Context, *lab.Lab) (CallsSample, error) {
 }
 
 func callsOptions() CallsOptions {
-	o := CallsOptions{Rounds: 2, Exchanges: 200, Call: took(5), PingPong: took(4), Send: took(0.125), Request: took(0.1), RoleCommand: []string{roleArg}}
+	o := CallsOptions{Rounds: 2, Exchanges: 200, Call: took(5), PingPong: took(4), Send: took(0.125),
+		Request: took(0.1), RoleCommand: []string{roleArg}}
 	long := func(us float64) func(context.Context, *lab.Lab, int) (CallsSample, error) {
 		return func(ctx context.Context, l *lab.Lab, bytes int) (CallsSample, error) {
 			if bytes != LongMessages*Mebibyte {
@@ -31,7 +32,9 @@ func callsOptions() CallsOptions {
 		}
 	}
 	o.Send1M, o.Transfer = long(0.25), long(0.2)
-	o.Goroutines = func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error) { return took(5/float64(n))(ctx, l) }
+	o.Goroutines = func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error) {
+		return took(5/float64(n))(ctx, l)
+	}
 	return o
 }
 
@@ -42,7 +45,8 @@ func TestCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Call != 5 || r.PingPong != 4 || r.RatioToPingPong != 1.25 || !(r.GRPC > 0) || r.XDPMode != "generic" || r.BindMode != "copy" {
+	if r.Call != 5 || r.PingPong != 4 || r.RatioToPingPong != 1.25 || !(r.GRPC > 0) || r.XDPMode != "generic" ||
+		r.BindMode != "copy" {
 		t.Errorf("%+v", r)
 	}
 	for i, us := range r.RoundsGRPC {
@@ -50,7 +54,8 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if r.Send16Ratio != 1.25 || r.Send16PerSecond != 8e6 || r.Request16PerSecond != 1e7 || len(r.RoundsSend16Ratio) != 2 {
+	if r.Send16Ratio != 1.25 || r.Send16PerSecond != 8e6 || r.Request16PerSecond != 1e7 ||
+		len(r.RoundsSend16Ratio) != 2 {
 		t.Errorf("%+v", r)
 	}
 	if r.Send1MRatio != 0.8 || r.Send1MGbit != 4 || r.TransferGbit != 5 || len(r.RoundsSend1MRatio) != 2 {
@@ -61,7 +66,8 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 	}
-	if len(r.RoundsGRPC) != 2 || len(r.RoundsCall) != 2 || len(r.RoundsPingPong) != 2 || r.RatioToGRPC != *median(r.RoundsRatioToGRPC) {
+	if len(r.RoundsGRPC) != 2 || len(r.RoundsCall) != 2 || len(r.RoundsPingPong) != 2 ||
+		r.RatioToGRPC != *median(r.RoundsRatioToGRPC) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -96,7 +102,8 @@ func TestCallsRefuses(t *testing.T) {
 	} {
 		o := callsOptions()
 		c.change(&o)
-		if _, err := Calls(t.Context(), l, o); err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+		if _, err := Calls(t.Context(), l, o); err == nil || c.want != nil && !errors.Is(err, c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want %v", o, err, c.want)
 		}
 	}
@@ -104,12 +111,15 @@ func TestCallsRefuses(t *testing.T) {
 
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestCallsReport(t *testing.T) {
-	r := &CallsReport{Call: 4.75, PingPong: 4.25, RatioToPingPong: 1.125, GRPC: 60, RatioToGRPC: 0.08, Rounds: 2, RoundsCall: []float64{4.5, 5},
-		RoundsPingPong: []float64{4, 4.5}, RoundsRatioToPingPong: []float64{1.125, 1.111}, RoundsGRPC: []float64{50, 70}, RoundsRatioToGRPC: []float64{0.09, 0.071},
+	r := &CallsReport{Call: 4.75, PingPong: 4.25, RatioToPingPong: 1.125, GRPC: 60, RatioToGRPC: 0.08, Rounds: 2,
+		RoundsCall:     []float64{4.5, 5},
+		RoundsPingPong: []float64{4, 4.5}, RoundsRatioToPingPong: []float64{1.125, 1.111},
+		RoundsGRPC: []float64{50, 70}, RoundsRatioToGRPC: []float64{0.09, 0.071},
 		Send16Ratio: 1.05, Send16PerSecond: 9.5e6, Request16PerSecond: 1e7, RoundsSend16Ratio: []float64{1.04, 1.06},
 		Send1MRatio: 0.95, Send1MGbit: 5.7, TransferGbit: 6, RoundsSend1MRatio: []float64{0.94, 0.96},
-		Goroutines: []GoroutineRate{{1, 4e5, []float64{3.9e5, 4.1e5}}, {2, 3e5, []float64{3e5, 3e5}}, {8, 2.5e5, []float64{2e5, 3e5}}},
-		Bytes:      PayloadBytes, Exchanges: 30_000, Messages: 1_000_000, XDPMode: "generic", BindMode: "copy"}
+		Goroutines: []GoroutineRate{{1, 4e5, []float64{3.9e5, 4.1e5}}, {2, 3e5, []float64{3e5, 3e5}},
+			{8, 2.5e5, []float64{2e5, 3e5}}},
+		Bytes: PayloadBytes, Exchanges: 30_000, Messages: 1_000_000, XDPMode: "generic", BindMode: "copy"}
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -62,8 +62,12 @@ func TestComparisonFail(t *testing.T) {
 		want     error
 		says     string
 	}{
-		"error":     {t.Context(), func(context.Context) (float64, error) { return 0, boom }, time.Minute, boom, "round 1, a"},
-		"zero":      {t.Context(), func(context.Context) (float64, error) { return 0, nil }, time.Minute, nil, "measured 0 apples"},
+		"error": {t.Context(), func(context.Context) (float64, error) {
+			return 0, boom
+		}, time.Minute, boom, "round 1, a"},
+		"zero": {t.Context(), func(context.Context) (float64, error) {
+			return 0, nil
+		}, time.Minute, nil, "measured 0 apples"},
 		"late":      {t.Context(), waits, time.Millisecond, context.DeadlineExceeded, "not done within 1ms"},
 		"cancelled": {cancelled, waits, time.Minute, context.Canceled, "round 1, a"},
 	} {
@@ -97,7 +101,8 @@ func TestComparisonSpares(t *testing.T) {
 	if err := c.play(t.Context(), flaky, steady); err != nil {
 		t.Fatal(err)
 	}
-	if runs != 3 || flaky.failed != 2 || !errors.Is(flaky.err, boom) || !strings.HasPrefix(flaky.err.Error(), "round 3: ") {
+	if runs != 3 || flaky.failed != 2 || !errors.Is(flaky.err, boom) ||
+		!strings.HasPrefix(flaky.err.Error(), "round 3: ") {
 		t.Errorf("%d runs, %d failures, the last %v; want 3, 2, in round 3", runs, flaky.failed, flaky.err)
 	}
 	if diff := cmp.Diff([][]float64{{2}, {1, 1, 1, 1, 1, 1}}, figures([]*contender{flaky, steady})); diff != "" {
@@ -135,7 +140,8 @@ func TestComparisonProgress(t *testing.T) {
 		if err := c.play(t.Context(), &contender{name: "a", run: slow}, &contender{name: "b", run: slow}); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := b.String(), "funet: test ... 25 %, 10s, about 30s left\nfunet: test ... 75 %, 20s, about 7s left\n"; got != want {
+		if got, want := b.String(),
+			"funet: test ... 25 %, 10s, about 30s left\nfunet: test ... 75 %, 20s, about 7s left\n"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})
@@ -179,7 +185,10 @@ func TestOurs(t *testing.T) {
 	if _, err := fails.run(t.Context()); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) || taken != 0 {
 		t.Errorf("%v, taken %d times", err, taken)
 	}
-	works := ours("a", func(context.Context) (int, error) { return 7, nil }, func(n int) float64 { taken++; return float64(n) / 2 })
+	works := ours("a", func(context.Context) (int, error) { return 7, nil }, func(n int) float64 {
+		taken++
+		return float64(n) / 2
+	})
 	if v, err := works.run(t.Context()); v != 3.5 || err != nil || taken != 1 {
 		t.Errorf("%v, %v, taken %d times", v, err, taken)
 	}
@@ -208,11 +217,13 @@ func TestComplete(t *testing.T) {
 	for _, given := range []int{-1, 1, 6} {
 		v, after := given, 0
 		err := complete(number{&v, l, "%d apples"}, number{&after, l, "%d pears"})
-		if want := fmt.Sprintf("%v: %d apples; use 2 to 5", ErrOptions, given); !errors.Is(err, ErrOptions) || err.Error() != want {
+		if want := fmt.Sprintf("%v: %d apples; use 2 to 5", ErrOptions, given); !errors.Is(err, ErrOptions) ||
+			err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	for name, l := range map[string]Limits{"rounds": Rounds, "exchanges": Exchanges, "rate": RateMessages, "incast": IncastMessages, "matmul": MatmulSize,
+	for name, l := range map[string]Limits{"rounds": Rounds, "exchanges": Exchanges, "rate": RateMessages,
+		"incast": IncastMessages, "matmul": MatmulSize,
 		"seconds": XferSeconds, "block": XferBlock, "depth": XferDepth} {
 		if l.Least < 1 || l.Usual < l.Least || l.Usual > l.Most {
 			t.Errorf("%s: %+v", name, l)

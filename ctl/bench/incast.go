@@ -98,8 +98,10 @@ func Incast(ctx context.Context, l *lab.Lab, o IncastOptions) (*IncastReport, er
 // WriteTable prints the report for people.
 func (r *IncastReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "messages of %d words to one host, medians of %d rounds; XDP %s, %s\n", r.Words, r.Rounds, r.XDPMode, r.BindMode)
-	fmt.Fprintf(&b, "%-12s %8s %10s %10s %9s  %s\n", "senders", "Gbit/s", "rejected", "sent again", "timeouts", "rounds")
+	fmt.Fprintf(&b, "messages of %d words to one host, medians of %d rounds; XDP %s, %s\n", r.Words, r.Rounds,
+		r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "%-12s %8s %10s %10s %9s  %s\n", "senders", "Gbit/s", "rejected", "sent again",
+		"timeouts", "rounds")
 	row := func(senders int, gbit float64, rounds []float64, congestion []Congestion) {
 		var sum Congestion
 		var each []string
@@ -109,7 +111,8 @@ func (r *IncastReport) WriteTable(w io.Writer) error {
 			sum.Timeouts += c.Timeouts
 			each = append(each, fmt.Sprintf("%.2f", rounds[i]))
 		}
-		fmt.Fprintf(&b, "%-12d %8.2f %10d %10d %9d  %s\n", senders, gbit, sum.Rejected, sum.Retransmitted, sum.Timeouts, strings.Join(each, " "))
+		fmt.Fprintf(&b, "%-12d %8.2f %10d %10d %9d  %s\n", senders, gbit, sum.Rejected, sum.Retransmitted, sum.Timeouts,
+			strings.Join(each, " "))
 	}
 	row(1, r.OneToOne, r.RoundsOneToOne, r.OneToOneCongestion)
 	row(r.Senders, r.Incast, r.RoundsIncast, r.IncastCongestion)

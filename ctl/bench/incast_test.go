@@ -19,10 +19,12 @@ import (
 func TestIncast(t *testing.T) {
 	type run struct{ Senders, Messages int }
 	var runs []run
-	o := IncastOptions{Rounds: 3, Messages: 10_001, Funet: func(_ context.Context, _ *lab.Lab, senders, messages int) (GoodputSample, error) {
-		runs = append(runs, run{senders, messages})
-		return GoodputSample{Gbit: float64(len(runs)), Congestion: Congestion{Rejected: uint64(senders)}, XDPMode: "generic", BindMode: "copy"}, nil
-	}}
+	o := IncastOptions{Rounds: 3, Messages: 10_001,
+		Funet: func(_ context.Context, _ *lab.Lab, senders, messages int) (GoodputSample, error) {
+			runs = append(runs, run{senders, messages})
+			return GoodputSample{Gbit: float64(len(runs)), Congestion: Congestion{Rejected: uint64(senders)},
+				XDPMode: "generic", BindMode: "copy"}, nil
+		}}
 	r, err := Incast(t.Context(), newLab(t, lab.Options{Hosts: 3}), o)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ func runIperf3(ctx context.Context, s *session, seconds int) (streamed, error) {
 	at := strconv.Itoa(port)
 	text, err := s.exchange(ctx, "tcp", port, nil,
 		[]string{"iperf3", "-4", "-s", "-1", "-p", at},
-		[]string{"iperf3", "-4", "-c", s.address(1), "-p", at, "-t", strconv.Itoa(seconds), "-l", strconv.Itoa(iperf3Block), "-i", "0", "-J"})
+		[]string{"iperf3", "-4", "-c", s.address(1), "-p", at, "-t", strconv.Itoa(seconds), "-l",
+			strconv.Itoa(iperf3Block), "-i", "0", "-J"})
 	if err != nil {
 		return streamed{}, err
 	}
@@ -57,5 +58,6 @@ func parseIperf3(text string) (streamed, error) {
 	if !(r.End.Received.BitsPerSecond > 0) {
 		return streamed{}, fmt.Errorf("iperf3 printed no end.sum_received.bits_per_second: %.80q", text)
 	}
-	return streamed{Gbit: r.End.Received.BitsPerSecond / 1e9, Retransmitted: r.End.Sent.Retransmits, Control: r.End.Control}, nil
+	return streamed{Gbit: r.End.Received.BitsPerSecond / 1e9, Retransmitted: r.End.Sent.Retransmits,
+		Control: r.End.Control}, nil
 }

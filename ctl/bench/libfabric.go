@@ -14,7 +14,8 @@ import (
 func libfabric(provider string) func(context.Context, *session) (Sample, error) {
 	return func(ctx context.Context, s *session) (Sample, error) {
 		port := s.newPort()
-		common := []string{"fi_pingpong", "-p", provider, "-e", "rdm", "-I", strconv.Itoa(s.o.Exchanges), "-S", strconv.Itoa(PayloadBytes)}
+		common := []string{"fi_pingpong", "-p", provider, "-e", "rdm", "-I", strconv.Itoa(s.o.Exchanges), "-S",
+			strconv.Itoa(PayloadBytes)}
 		server := append(slices.Clone(common), "-B", strconv.Itoa(port))
 		client := append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1))
 		text, err := s.exchange(ctx, "tcp", port, nil, server, client)

@@ -162,7 +162,8 @@ func (r *MatmulReport) sum(figures [][]float64) {
 // WriteTable prints the report for people.
 func (r *MatmulReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "product of two matrices of %d x %d doubles in column blocks on %d nodes, verified; medians of %d rounds; MTU %d, XDP %s, %s\n",
+	fmt.Fprintf(&b,
+		"product of two matrices of %d x %d doubles in column blocks on %d nodes, verified; medians of %d rounds; MTU %d, XDP %s, %s\n",
 		r.Size, r.Size, r.Nodes, r.Rounds, r.MTU, r.XDPMode, r.BindMode)
 	fmt.Fprintf(&b, "%-8s %10s %13s %12s  %s\n", "", "seconds", "single node", "utilisation", "seconds of each round")
 	row := func(name string, all, single, used float64, rounds []float64) {
@@ -175,7 +176,8 @@ func (r *MatmulReport) WriteTable(w io.Writer) error {
 	row("funet", r.Funet, r.FunetSingle, r.FunetUtilisation, r.RoundsFunet)
 	if r.Present {
 		row("openmpi", *r.OpenMPI, *r.OpenMPISingle, *r.OpenMPIUtilisation, r.RoundsOpenMPI)
-		fmt.Fprintf(&b, "openmpi takes %.2f times as long; it calls MPI every %d columns, the fastest of those tried\n", *r.Ratio, r.Poll)
+		fmt.Fprintf(&b, "openmpi takes %.2f times as long; it calls MPI every %d columns, the fastest of those tried\n",
+			*r.Ratio, r.Poll)
 	} else {
 		fmt.Fprintf(&b, "openmpi: absent; %s\n", r.Note)
 	}

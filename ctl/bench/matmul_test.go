@@ -18,7 +18,8 @@ import (
 
 // matmulOptions have a FUNet that takes 2 ms on all hosts and 3 ms on one.
 func matmulOptions() MatmulOptions {
-	return MatmulOptions{Rounds: 1, Size: 50, Funet: func(_ context.Context, _ *lab.Lab, alone bool) (MatmulSample, error) {
+	return MatmulOptions{Rounds: 1, Size: 50, Funet: func(_ context.Context, _ *lab.Lab,
+		alone bool) (MatmulSample, error) {
 		s := MatmulSample{Seconds: 0.002, Kernel: "mill", XDPMode: "generic", BindMode: "copy"}
 		if alone {
 			s.Seconds = 0.003
@@ -36,7 +37,8 @@ func TestMatmul(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d hosts: %v", hosts, err)
 		}
-		if r.Nodes != hosts || r.Size != 50 || r.MTU != lab.DefaultMTU || r.Kernel != "mill" || r.Funet != 0.002 || r.FunetSingle != 0.003 || r.XDPMode != "generic" || r.BindMode != "copy" {
+		if r.Nodes != hosts || r.Size != 50 || r.MTU != lab.DefaultMTU || r.Kernel != "mill" || r.Funet != 0.002 ||
+			r.FunetSingle != 0.003 || r.XDPMode != "generic" || r.BindMode != "copy" {
 			t.Errorf("%+v", r)
 		}
 		if want := nanos(0.003 / (0.002 * float64(hosts))); r.FunetUtilisation != want {
@@ -47,7 +49,8 @@ func TestMatmul(t *testing.T) {
 			continue
 		}
 		all, single := *r.OpenMPI, *r.OpenMPISingle
-		if !(all > 0 && single > 0) || *r.Ratio != nanos(all*1e6/2000) || *r.OpenMPIUtilisation != nanos(single/(float64(hosts)*all)) || r.Poll == 0 {
+		if !(all > 0 && single > 0) || *r.Ratio != nanos(all*1e6/2000) ||
+			*r.OpenMPIUtilisation != nanos(single/(float64(hosts)*all)) || r.Poll == 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -75,7 +78,8 @@ func TestMatmulWithoutMPI(t *testing.T) {
 		t.Error(diff)
 	}
 	want := &MatmulReport{Size: 50, Nodes: 2, Rounds: 2, Funet: 2.5, FunetSingle: 2.5, FunetUtilisation: 0.5,
-		RoundsFunet: []float64{1, 4}, RoundsFunetSingle: []float64{2, 3}, Kernel: "mill", MTU: lab.DefaultMTU, XDPMode: "native", BindMode: "copy",
+		RoundsFunet: []float64{1, 4}, RoundsFunetSingle: []float64{2, 3}, Kernel: "mill", MTU: lab.DefaultMTU,
+		XDPMode: "native", BindMode: "copy",
 		Note: "not found: mpirun, mpicc, gcc, nsenter, taskset; install openmpi-bin libopenmpi-dev gcc util-linux"}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
@@ -107,7 +111,8 @@ func TestMatmulRefuses(t *testing.T) {
 		}
 		c.change(&o)
 		_, err := Matmul(t.Context(), l, o)
-		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %v with %q", err, ErrOptions, c.says)
 		}
 	}
@@ -135,14 +140,16 @@ func TestMatmulFails(t *testing.T) {
 	boom := errors.New("boom")
 	o := matmulOptions()
 	o.Funet = func(context.Context, *lab.Lab, bool) (MatmulSample, error) { return MatmulSample{}, boom }
-	if _, err := Matmul(t.Context(), l, o); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) || !strings.Contains(err.Error(), "round 1, funet: ") {
+	if _, err := Matmul(t.Context(), l, o); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) ||
+		!strings.Contains(err.Error(), "round 1, funet: ") {
 		t.Error(err)
 	}
 }
 
 // The parser takes the program's line, and neither half a line, a wrong product nor no number.
 func TestMatmulParse(t *testing.T) {
-	if us, err := parseMatmulMPI("warning\nseconds 0.021044599 worst relative error 2.674e-15\n"); err != nil || nanos(us) != 21044.599 {
+	if us, err := parseMatmulMPI("warning\nseconds 0.021044599 worst relative error 2.674e-15\n"); err != nil ||
+		nanos(us) != 21044.599 {
 		t.Errorf("%v us, %v", us, err)
 	}
 	for _, text := range []string{
@@ -163,14 +170,16 @@ func TestMatmulParse(t *testing.T) {
 
 // The largest product has time to end, and a small one does not wait for ever.
 func TestMatmulDeadline(t *testing.T) {
-	if small, large := matmulDeadline(MatmulSize.Least), matmulDeadline(MatmulSize.Most); small > time.Minute || large < 10*time.Minute || large > time.Hour {
+	if small, large := matmulDeadline(MatmulSize.Least), matmulDeadline(MatmulSize.Most); small > time.Minute ||
+		large < 10*time.Minute || large > time.Hour {
 		t.Errorf("%v to %v", small, large)
 	}
 }
 
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestMatmulReport(t *testing.T) {
-	r := &MatmulReport{Size: 512, Nodes: 2, Rounds: 2, Present: true, Poll: 64, Kernel: "mill", MPIKernel: matmulKernel, MTU: 3500, XDPMode: "generic", BindMode: "copy"}
+	r := &MatmulReport{Size: 512, Nodes: 2, Rounds: 2, Present: true, Poll: 64, Kernel: "mill", MPIKernel: matmulKernel,
+		MTU: 3500, XDPMode: "generic", BindMode: "copy"}
 	r.sum([][]float64{{25_000, 27_000.25}, {48_000, 50_000}, {30_000, 31_000.5}, {47_000, 49_000}})
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -51,7 +51,8 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 		if !crowded {
 			pin = fmt.Sprintf("taskset -c %d ", i)
 		}
-		fmt.Fprintf(&script, "%s) export TMPDIR=%s/%d; mkdir -p $TMPDIR; exec nsenter --net=/proc/%d/fd/%d %s/bin/sh -c \"$*\";;\n",
+		fmt.Fprintf(&script,
+			"%s) export TMPDIR=%s/%d; mkdir -p $TMPDIR; exec nsenter --net=/proc/%d/fd/%d %s/bin/sh -c \"$*\";;\n",
 			s.address(i), s.dir, i, os.Getpid(), ns.Fd(), pin)
 	}
 	script.WriteString("esac\nexit 1\n")
@@ -81,7 +82,8 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 	} {
 		argv = append(argv, "--mca", mca[0], mca[1])
 	}
-	argv = append(argv, "--bind-to", "none", "-np", strconv.Itoa(hosts), "-host", list.String()[1:], filepath.Join(s.dir, program))
+	argv = append(argv, "--bind-to", "none", "-np", strconv.Itoa(hosts), "-host", list.String()[1:],
+		filepath.Join(s.dir, program))
 	env := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "TMPDIR=" + s.dir}
 	return s.runTool(ctx, env, append(argv, args...)...)
 }

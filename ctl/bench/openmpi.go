@@ -14,7 +14,8 @@ import (
 var pingpong []byte
 
 // mpiNeeds are what compiling and running an MPI program takes.
-var mpiNeeds = []tool{{"mpirun", "openmpi-bin"}, {"mpicc", "libopenmpi-dev"}, {"gcc", "gcc"}, {"nsenter", "util-linux"}, taskset}
+var mpiNeeds = []tool{{"mpirun", "openmpi-bin"}, {"mpicc", "libopenmpi-dev"}, {"gcc", "gcc"},
+	{"nsenter", "util-linux"}, taskset}
 
 // compileMPI makes the ping-pong program in the session's directory.
 func compileMPI(ctx context.Context, s *session) error {
@@ -23,7 +24,8 @@ func compileMPI(ctx context.Context, s *session) error {
 
 // runMPI runs the ping-pong program between hosts 0 and 1.
 func runMPI(ctx context.Context, s *session) (Sample, error) {
-	text, err := mpirun(ctx, s, 2, "pingpong", strconv.Itoa(Warmup), strconv.Itoa(s.o.Exchanges), strconv.Itoa(PayloadBytes))
+	text, err := mpirun(ctx, s, 2, "pingpong", strconv.Itoa(Warmup), strconv.Itoa(s.o.Exchanges),
+		strconv.Itoa(PayloadBytes))
 	if err != nil {
 		return Sample{}, err
 	}

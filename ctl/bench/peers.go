@@ -30,9 +30,15 @@ var (
 		{key: funetKey, own: func(o *Options) Runner { return o.Funet }},
 		{key: "funet_udp", note: "frames in UDP datagrams", own: func(o *Options) Runner { return o.UDP }},
 		{key: "funet_daemons", note: "two daemons and two clients", own: func(o *Options) Runner { return o.Daemons }},
-		{key: "funet_direct", note: "two processes of an ordinary user, direct ports", own: func(o *Options) Runner { return o.Direct }},
-		{key: "funet_shared", note: "the same on one host, through shared memory", own: func(o *Options) Runner { return o.Shared }},
-		{key: "funet_local", note: "two contexts of a process, a daemon that spins", own: func(o *Options) Runner { return o.Local }},
+		{key: "funet_direct", note: "two processes of an ordinary user, direct ports", own: func(o *Options) Runner {
+			return o.Direct
+		}},
+		{key: "funet_shared", note: "the same on one host, through shared memory", own: func(o *Options) Runner {
+			return o.Shared
+		}},
+		{key: "funet_local", note: "two contexts of a process, a daemon that spins", own: func(o *Options) Runner {
+			return o.Local
+		}},
 		{key: "raw_afxdp", run: own("raw_afxdp")},
 		{key: "udp_spin", run: own("udp_spin")},
 		{key: "tcp_spin", run: own("tcp_spin")},
@@ -52,7 +58,8 @@ var (
 const funetKey = "funet"
 
 // DebianPackages bring every tool that Peers, Xfer and Matmul can run.
-var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "iperf3", "util-linux"}
+var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin",
+	"iperf3", "util-linux"}
 
 // Keys are the peers' names in the report, in the order of its table.
 func Keys() (keys []string) {

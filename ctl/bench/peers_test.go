@@ -47,25 +47,27 @@ func TestOwnPeers(t *testing.T) {
 		{lab.Options{Topology: lab.Bridge, Queues: 2}, xdp.AttachGeneric, xdp.AttachGeneric, xdp.BindCopy, 0},
 		{lab.Options{Hosts: 3}, xdp.AttachGeneric, xdp.AttachGeneric, xdp.BindCopy, 0},
 		{lab.Options{Hosts: 4, Topology: lab.Mesh}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy, 0},
-		{lab.Options{Topology: lab.Mesh, MTU: 9000}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy, umemFrame - umemHeadroom},
+		{lab.Options{Topology: lab.Mesh, MTU: 9000}, xdp.AttachNative, xdp.AttachNative, xdp.BindCopy,
+			umemFrame - umemHeadroom},
 	} {
-		t.Run(fmt.Sprintf("%s/%s/%d/%s", c.attach, c.bind, c.frame, fmt.Sprint(c.lab.Hosts, c.lab.Topology)), func(t *testing.T) {
-			o := options("raw_afxdp", "udp_spin", "tcp_spin")
-			o.Attach, o.Bind, o.FrameSize = c.attach, c.bind, c.frame
-			r, err := Peers(t.Context(), newLab(t, c.lab), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, key := range o.Only {
-				mustMeasure(t, r, key, o.Rounds)
-			}
-			if r.XDPMode != c.mode.String() || r.BindMode != "copy" {
-				t.Errorf("report says %s, %s; want %s, copy", r.XDPMode, r.BindMode, c.mode)
-			}
-			if len(r.Peers) != len(o.Only) {
-				t.Errorf("%d entries, want those of %q", len(r.Peers), o.Only)
-			}
-		})
+		t.Run(fmt.Sprintf("%s/%s/%d/%s", c.attach, c.bind, c.frame, fmt.Sprint(c.lab.Hosts, c.lab.Topology)),
+			func(t *testing.T) {
+				o := options("raw_afxdp", "udp_spin", "tcp_spin")
+				o.Attach, o.Bind, o.FrameSize = c.attach, c.bind, c.frame
+				r, err := Peers(t.Context(), newLab(t, c.lab), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, key := range o.Only {
+					mustMeasure(t, r, key, o.Rounds)
+				}
+				if r.XDPMode != c.mode.String() || r.BindMode != "copy" {
+					t.Errorf("report says %s, %s; want %s, copy", r.XDPMode, r.BindMode, c.mode)
+				}
+				if len(r.Peers) != len(o.Only) {
+					t.Errorf("%d entries, want those of %q", len(r.Peers), o.Only)
+				}
+			})
 	}
 }
 
@@ -190,7 +192,8 @@ func TestToolFails(t *testing.T) {
 	}
 	mustMeasure(t, r, "tcp_spin", 4)
 	e := r.Peers["sockperf"]
-	if !e.Present || e.P50 != nil || !strings.HasPrefix(e.Error, "round 2: ") || !strings.HasSuffix(e.Error, "exit status 3: no such; thing") {
+	if !e.Present || e.P50 != nil || !strings.HasPrefix(e.Error, "round 2: ") ||
+		!strings.HasSuffix(e.Error, "exit status 3: no such; thing") {
 		t.Errorf("%+v", e)
 	}
 	if runs, err := os.ReadFile(count); err != nil || strings.Count(string(runs), "run") != 2 {

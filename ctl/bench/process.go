@@ -50,7 +50,8 @@ func (s *session) tool(ctx context.Context, host int, env []string, argv ...stri
 // start starts argv on a host as the first process of a new PID namespace: when it ends, the
 // kernel kills what is left in there, and Wait returns after that (pid_namespaces(7)). So neither a
 // daemon nor a process group of its own leads out.
-func (s *session) start(ctx context.Context, host int, name string, out *said, argv []string, set func(*exec.Cmd)) (*process, error) {
+func (s *session) start(ctx context.Context, host int, name string, out *said, argv []string,
+	set func(*exec.Cmd)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -139,7 +140,8 @@ func bound(table, protocol string, port int) bool {
 
 // exchange runs a server tool and, when it serves, a client tool, and returns what the client
 // printed. The server is stopped afterwards.
-func (s *session) exchange(ctx context.Context, protocol string, port int, env, server, client []string) (string, error) {
+func (s *session) exchange(ctx context.Context, protocol string, port int, env, server,
+	client []string) (string, error) {
 	srv, err := s.tool(ctx, 1, env, server...)
 	if err != nil {
 		return "", err

@@ -92,7 +92,8 @@ func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 		return nil, err
 	}
 
-	r := &RateReport{Rounds: o.Rounds, Messages: o.Messages, Datagrams: o.Messages / perDatagram, Batch: RateBatch, Words: RateWords}
+	r := &RateReport{Rounds: o.Rounds, Messages: o.Messages, Datagrams: o.Messages / perDatagram, Batch: RateBatch,
+		Words: RateWords}
 	var lost []float64
 	run := func(ctx context.Context) (RateSample, error) { return o.Funet(ctx, l, o.Messages) }
 	funet := ours("funet", run, func(s RateSample) float64 {
@@ -108,7 +109,8 @@ func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 		lost = append(lost, 1-float64(c.Arrived)/float64(r.Datagrams))
 		return c.PerSecond, nil
 	}}
-	c := comparison{what: what, unit: "messages/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
+	c := comparison{what: what, unit: "messages/s", rounds: o.Rounds, deadline: longest(o.Messages),
+		progress: o.Progress}
 	if err := c.play(ctx, funet, sendmmsg); err != nil {
 		return nil, err
 	}
@@ -127,11 +129,14 @@ func longest(messages int) time.Duration {
 // WriteTable prints the report for people.
 func (r *RateReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "messages of %d words one way, medians of %d rounds; XDP %s, %s\n", r.Words, r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "messages of %d words one way, medians of %d rounds; XDP %s, %s\n", r.Words, r.Rounds,
+		r.XDPMode, r.BindMode)
 	fmt.Fprintf(&b, "%-14s %12s  %s\n", "sender", "million/s", "rounds")
 	fmt.Fprintf(&b, "%-14s %12.2f  %s\n", "funet", r.PerSecond/1e6, millions(r.RoundsPerSecond))
-	fmt.Fprintf(&b, "%-14s %12.2f  %s\n", fmt.Sprintf("sendmmsg(%d)", r.Batch), r.SendmmsgPerSecond/1e6, millions(r.RoundsSendmmsg))
-	fmt.Fprintf(&b, "%-14s %12.2f  %s; %.1f %% lost\n", "  offered", r.SendmmsgOffered/1e6, millions(r.RoundsOffered), 100*r.SendmmsgLost)
+	fmt.Fprintf(&b, "%-14s %12.2f  %s\n", fmt.Sprintf("sendmmsg(%d)", r.Batch), r.SendmmsgPerSecond/1e6,
+		millions(r.RoundsSendmmsg))
+	fmt.Fprintf(&b, "%-14s %12.2f  %s; %.1f %% lost\n", "  offered", r.SendmmsgOffered/1e6, millions(r.RoundsOffered),
+		100*r.SendmmsgLost)
 	fmt.Fprintf(&b, "%-14s %12.2f\n", "ratio", r.Ratio)
 	_, err := io.WriteString(w, b.String())
 	return err

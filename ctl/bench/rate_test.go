@@ -32,7 +32,8 @@ func TestRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
-	if r.PerSecond != float64(RateMessages.Least) || r.SendmmsgPerSecond <= 0 || r.SendmmsgOffered <= 0 || r.SendmmsgLost < 0 || r.SendmmsgLost >= 1 {
+	if r.PerSecond != float64(RateMessages.Least) || r.SendmmsgPerSecond <= 0 || r.SendmmsgOffered <= 0 ||
+		r.SendmmsgLost < 0 || r.SendmmsgLost >= 1 {
 		t.Errorf("%+v", r)
 	}
 	if r.Ratio != nanos(r.PerSecond/r.SendmmsgPerSecond) || r.SendmmsgPerSecond != *median(r.RoundsSendmmsg) {
@@ -116,7 +117,8 @@ func TestDatagramsRefuse(t *testing.T) {
 		if _, err := unix.Write(other, b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newDatagrams(l).receiveAll(n); err == nil || !strings.Contains(err.Error(), "with a number up to 5") {
+		if _, err := newDatagrams(l).receiveAll(n); err == nil ||
+			!strings.Contains(err.Error(), "with a number up to 5") {
 			t.Errorf("%d bytes: %v", len(b), err)
 		}
 	}
@@ -134,8 +136,9 @@ func TestDatagramsRefuse(t *testing.T) {
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestRateReport(t *testing.T) {
 	r := &RateReport{PerSecond: 5e6, SendmmsgPerSecond: 5e5, Ratio: 10, SendmmsgOffered: 5.5e5, SendmmsgLost: 0.0909,
-		Rounds: 2, RoundsPerSecond: []float64{4e6, 6e6}, RoundsSendmmsg: []float64{5e5, 5e5}, RoundsOffered: []float64{5e5, 6e5},
-		RoundsRatio: []float64{8, 12}, Messages: 5_000_000, Datagrams: 500_000, Batch: RateBatch, Words: RateWords,
+		Rounds: 2, RoundsPerSecond: []float64{4e6, 6e6}, RoundsSendmmsg: []float64{5e5, 5e5},
+		RoundsOffered: []float64{5e5, 6e5},
+		RoundsRatio:   []float64{8, 12}, Messages: 5_000_000, Datagrams: 500_000, Batch: RateBatch, Words: RateWords,
 		XDPMode: "generic", BindMode: "copy"}
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -77,31 +77,39 @@ func Rats(ctx context.Context, l *lab.Lab, o RatsOptions) (*RatsReport, error) {
 	}
 	r := &RatsReport{Rounds: o.Rounds, Exchanges: o.Exchanges}
 	of := func(name string, run func(context.Context, *lab.Lab) (RatsSample, error)) *contender {
-		return ours(name, func(ctx context.Context) (RatsSample, error) { return run(ctx, l) }, func(s RatsSample) float64 {
+		return ours(name, func(ctx context.Context) (RatsSample, error) {
+			return run(ctx, l)
+		}, func(s RatsSample) float64 {
 			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
 			return s.P50
 		})
 	}
-	tags, calls, pingPong, bulk, transfer := of("tags", o.Tags), of("calls", o.Calls), of("am", o.PingPong), of("bulk", o.Bulk), of("xfer", o.Transfer)
-	c := comparison{what: what, unit: "us", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
+	tags, calls, pingPong, bulk, transfer := of("tags", o.Tags), of("calls", o.Calls), of("am", o.PingPong),
+		of("bulk", o.Bulk), of("xfer", o.Transfer)
+	c := comparison{what: what, unit: "us", rounds: o.Rounds,
+		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
 	if err := c.play(ctx, tags, calls, pingPong, bulk, transfer); err != nil {
 		return nil, err
 	}
-	r.RoundsTags, r.RoundsCalls, r.RoundsBulk = byRound(tags.figures, pingPong.figures), byRound(calls.figures, pingPong.figures), byRound(bulk.figures, transfer.figures)
+	r.RoundsTags, r.RoundsCalls, r.RoundsBulk = byRound(tags.figures, pingPong.figures),
+		byRound(calls.figures, pingPong.figures), byRound(bulk.figures, transfer.figures)
 	r.TagsRatio, r.CallsRatio, r.BulkRatio = *median(r.RoundsTags), *median(r.RoundsCalls), *median(r.RoundsBulk)
 	if r.OwnCalls, err = RatsCalls(); err != nil {
 		return nil, err
 	}
-	r.Tags, r.Calls, r.PingPong, r.Bulk, r.Transfer = tags.median(), calls.median(), pingPong.median(), bulk.median(), transfer.median()
+	r.Tags, r.Calls, r.PingPong, r.Bulk, r.Transfer = tags.median(), calls.median(), pingPong.median(), bulk.median(),
+		transfer.median()
 	return r, nil
 }
 
 // WriteTable prints the report for people.
 func (r *RatsReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "package rats beside active messages and transfers; p50 us, medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "package rats beside active messages and transfers; p50 us, medians of %d rounds; XDP %s, %s\n",
+		r.Rounds, r.XDPMode, r.BindMode)
 	line := func(name, beside string, mine, theirs, ratio float64, rounds []float64) {
-		fmt.Fprintf(&b, "%-34s %8.2f   %-28s %8.2f   ratio %6.3f (%s)\n", name, mine, beside, theirs, ratio, ratios(rounds))
+		fmt.Fprintf(&b, "%-34s %8.2f   %-28s %8.2f   ratio %6.3f (%s)\n", name, mine, beside, theirs,
+			ratio, ratios(rounds))
 	}
 	line("tagged writes, there and back", "am's request and reply", r.Tags, r.PingPong, r.TagsRatio, r.RoundsTags)
 	line("simple datagrams, there and back", "am's request and reply", r.Calls, r.PingPong, r.CallsRatio, r.RoundsCalls)

@@ -163,8 +163,12 @@ func (k *callCard) tags() ([]RatsCall, error) {
 	}
 	k.run()
 	data := make([]byte, callBytes)
-	sent, received, err := k.batches(func() bool { return w.WriteTag(0, data, 1) == nil }, func() bool { _, ok := t.GetTag(); return ok })
-	return []RatsCall{{"tagged write of 16 bytes, sender", sent, 0.96, 1}, {"tagged write of 16 bytes, receiver", received, 0.66, 1}}, err
+	sent, received, err := k.batches(func() bool { return w.WriteTag(0, data, 1) == nil }, func() bool {
+		_, ok := t.GetTag()
+		return ok
+	})
+	return []RatsCall{{"tagged write of 16 bytes, sender", sent, 0.96, 1},
+		{"tagged write of 16 bytes, receiver", received, 0.66, 1}}, err
 }
 
 // datagrams have 16 bytes (table 2, direct, 12 of metadata).
@@ -190,5 +194,6 @@ func (k *callCard) datagrams() ([]RatsCall, error) {
 		}
 		return ok
 	})
-	return []RatsCall{{"datagram of 16 bytes, sender", sent, 1.04, 2}, {"datagram of 16 bytes, receiver", received, 0.86, 2}}, err
+	return []RatsCall{{"datagram of 16 bytes, sender", sent, 1.04, 2},
+		{"datagram of 16 bytes, receiver", received, 0.86, 2}}, err
 }

@@ -117,7 +117,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if e.Error != "" {
 			notes = append(notes, "error: "+e.Error)
 		}
-		line := fmt.Sprintf("%-14s %9s %9s %9s %9s  %s", key, figure(e.P50), figure(e.P99), figure(e.Ratio), figure(e.RoundRatio), strings.Join(notes, "; "))
+		line := fmt.Sprintf("%-14s %9s %9s %9s %9s  %s", key, figure(e.P50), figure(e.P99), figure(e.Ratio),
+			figure(e.RoundRatio), strings.Join(notes, "; "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())

@@ -116,9 +116,11 @@ var rmaUCX = map[string]struct {
 func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	const what = "measure remote writes"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})
-	for _, run := range []func(context.Context, *lab.Lab) (RMASample, error){o.Put, o.Notify, o.PingPong, o.Get, o.Add, o.Swap, o.Gets, o.Bulk, o.Transfer, o.Rate, o.Stream} {
+	for _, run := range []func(context.Context, *lab.Lab) (RMASample, error){
+		o.Put, o.Notify, o.PingPong, o.Get, o.Add, o.Swap, o.Gets, o.Bulk, o.Transfer, o.Rate, o.Stream} {
 		if err == nil && run == nil {
-			err = fmt.Errorf("%w: Put, Notify, PingPong, Get, Add, Swap, Gets, Bulk, Transfer, Rate and Stream are required", ErrOptions)
+			err =
+				fmt.Errorf("%w: Put, Notify, PingPong, Get, Add, Swap, Gets, Bulk, Transfer, Rate and Stream are required", ErrOptions)
 		}
 	}
 	if err != nil {
@@ -126,15 +128,19 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	}
 	r := &RMAReport{Rounds: o.Rounds, Exchanges: o.Exchanges, UCXExchanges: max(o.Exchanges/rmaPerUCX, leastUCX)}
 	of := func(name string, run func(context.Context, *lab.Lab) (RMASample, error)) *contender {
-		return ours(name, func(ctx context.Context) (RMASample, error) { return run(ctx, l) }, func(s RMASample) float64 {
+		return ours(name, func(ctx context.Context) (RMASample, error) {
+			return run(ctx, l)
+		}, func(s RMASample) float64 {
 			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
 			return s.Figure
 		})
 	}
 	pingPong := of("am", o.PingPong)
-	ops := []*contender{of("put", o.Put), of("put_notify", o.Notify), of("get", o.Get), of("add", o.Add), of("swap", o.Swap)}
+	ops := []*contender{of("put", o.Put), of("put_notify", o.Notify), of("get", o.Get), of("add", o.Add),
+		of("swap", o.Swap)}
 	gets := of("get_1m", o.Gets)
-	bulk, transfer, rate, stream := of("put_1m", o.Bulk), of("xfer_1m", o.Transfer), of("put8_rate", o.Rate), of("rate", o.Stream)
+	bulk, transfer, rate, stream := of("put_1m", o.Bulk), of("xfer_1m", o.Transfer), of("put8_rate", o.Rate),
+		of("rate", o.Stream)
 	playing := append([]*contender{pingPong}, ops...)
 	playing = append(playing, bulk, gets, transfer, rate, stream)
 	ucx := make([]*contender, len(ops)) // nil: UCX has no such operation, or there is no UCX
@@ -154,14 +160,16 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 			if !ok {
 				continue
 			}
-			ucx[i] = &contender{name: "ucx " + test.name, spared: failures, run: func(ctx context.Context) (float64, error) {
-				sample, err := s.ucx(ctx, test.name, RMABytes, r.UCXExchanges, leastUCX/10)
-				return sample.P50 * test.trips, err
-			}}
+			ucx[i] = &contender{name: "ucx " + test.name, spared: failures,
+				run: func(ctx context.Context) (float64, error) {
+					sample, err := s.ucx(ctx, test.name, RMABytes, r.UCXExchanges, leastUCX/10)
+					return sample.P50 * test.trips, err
+				}}
 			playing = append(playing, ucx[i])
 		}
 	}
-	c := comparison{what: what, unit: "us, Gbit/s, a second", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
+	c := comparison{what: what, unit: "us, Gbit/s, a second", rounds: o.Rounds,
+		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
 	others := rivals()
 	for _, v := range others {
 		if v.contend(ctx, &c, s, r); v.c != nil {
@@ -209,15 +217,21 @@ func (o *RMAOperation) perUCX() string {
 // WriteTable prints the report for people.
 func (r *RMAReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
-	fmt.Fprintf(&b, "%-34s %9s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "UCX us", "x UCX", "x am by round")
+	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds,
+		r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "%-34s %9s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "UCX us", "x UCX",
+		"x am by round")
 	for _, op := range r.Ops {
-		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.UCX), op.perUCX(), ratios(op.Rounds))
+		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.UCX), op.perUCX(),
+			ratios(op.Rounds))
 	}
 	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", r.PingPong)
-	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "blocks of 1 MiB, 8 at once", r.Bulk, r.Transfer, r.BulkRatio, ratios(r.RoundsBulk))
-	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "gets of 1 MiB, 8 at once", r.Gets, r.Transfer, r.GetsRatio, ratios(r.RoundsGets))
-	fmt.Fprintf(&b, "%-34s %9.2f million/s, messages %.2f, ratio %.3f (%s)\n", "8 bytes, one way", r.PutRate/1e6, r.Rate/1e6, r.PutRateRatio, ratios(r.RoundsRate))
+	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "blocks of 1 MiB, 8 at once", r.Bulk,
+		r.Transfer, r.BulkRatio, ratios(r.RoundsBulk))
+	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "gets of 1 MiB, 8 at once", r.Gets,
+		r.Transfer, r.GetsRatio, ratios(r.RoundsGets))
+	fmt.Fprintf(&b, "%-34s %9.2f million/s, messages %.2f, ratio %.3f (%s)\n", "8 bytes, one way", r.PutRate/1e6,
+		r.Rate/1e6, r.PutRateRatio, ratios(r.RoundsRate))
 	if r.UCXNote != "" {
 		fmt.Fprintf(&b, "ucx: %s\n", r.UCXNote)
 	}

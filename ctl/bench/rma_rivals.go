@@ -49,9 +49,12 @@ type rival struct {
 // rivals returns those beside UCX's round trips, which RMA has from the beginning.
 func rivals() []*rival {
 	return []*rival{
-		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context, s *session) error { return mpicc(ctx, s, "rma", rmaSource) }, run: runRMAMPI},
+		{name: "openmpi", needs: mpiNeeds, prepare: func(ctx context.Context, s *session) error {
+			return mpicc(ctx, s, "rma", rmaSource)
+		}, run: runRMAMPI},
 		{name: "ucx_put_bw", needs: ucxNeeds, run: runUCXBlocks},
-		{name: "fabtests", needs: []tool{{"fi_rma_bw", "fabtests, which libfabric's source has and Debian has not"}, taskset}, run: runFabtests},
+		{name: "fabtests", needs: []tool{{"fi_rma_bw", "fabtests, which libfabric's source has and Debian has not"},
+			taskset}, run: runFabtests},
 	}
 }
 
@@ -106,7 +109,8 @@ var rmaSource []byte
 // runRMAMPI runs the program of one-sided operations between hosts 0 and 1. Process 1 waits in MPI,
 // which carries the operations out.
 func runRMAMPI(ctx context.Context, s *session, r *RMAReport) (map[string]float64, error) {
-	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(r.UCXExchanges), strconv.Itoa(rivalBlocks), strconv.Itoa(RMADepth))
+	text, err := mpirun(ctx, s, 2, "rma", strconv.Itoa(leastUCX/10), strconv.Itoa(r.UCXExchanges),
+		strconv.Itoa(rivalBlocks), strconv.Itoa(RMADepth))
 	if err != nil {
 		return nil, err
 	}
@@ -174,8 +178,10 @@ func runFabtests(ctx context.Context, s *session, _ *RMAReport) (map[string]floa
 	found := map[string]float64{}
 	for what, op := range map[string]string{rivalPuts: "write", rivalGets: "read"} {
 		port := s.newPort()
-		common := []string{"fi_rma_bw", "-p", "tcp;ofi_rxm", "-e", "rdm", "-o", op, "-S", strconv.Itoa(RMABlock), "-I", strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(RMADepth)}
-		text, err := s.exchange(ctx, "tcp", port, nil, append(slices.Clone(common), "-B", strconv.Itoa(port)), append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1)))
+		common := []string{"fi_rma_bw", "-p", "tcp;ofi_rxm", "-e", "rdm", "-o", op, "-S", strconv.Itoa(RMABlock), "-I",
+			strconv.Itoa(rivalBlocks), "-W", strconv.Itoa(RMADepth)}
+		text, err := s.exchange(ctx, "tcp", port, nil, append(slices.Clone(common), "-B", strconv.Itoa(port)),
+			append(slices.Clone(common), "-P", strconv.Itoa(port), s.address(1)))
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,8 @@ const (
 
 func TestParseRivals(t *testing.T) {
 	found, err := parseRMAMPI("a warning\n" + printedRMA)
-	want := map[string]float64{"put": 10.145, "get": 17.166, "add": 17.336, "swap": 17.396, rivalPuts: 47.048, rivalGets: 34.957}
+	want := map[string]float64{"put": 10.145, "get": 17.166, "add": 17.336, "swap": 17.396, rivalPuts: 47.048,
+		rivalGets: 34.957}
 	if diff := cmp.Diff(want, found); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
@@ -32,7 +33,8 @@ func TestParseRivals(t *testing.T) {
 	if got, err := parseFabtests(printedBW); err != nil || got != 11.185 {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, text := range []string{"", "put us: p50 1\n", strings.Replace(printedRMA, "17.166", "0", 1), strings.Replace(printedRMA, "17.166", "1.2.3", 1), strings.Repeat("x", 1000)} {
+	for _, text := range []string{"", "put us: p50 1\n", strings.Replace(printedRMA, "17.166", "0", 1),
+		strings.Replace(printedRMA, "17.166", "1.2.3", 1), strings.Repeat("x", 1000)} {
 		if found, err := parseRMAMPI(text); err == nil {
 			t.Errorf("%q is %v", text, found)
 		}
@@ -71,7 +73,8 @@ func TestRMARivals(t *testing.T) {
 	fake(t, `shift 2; exec "$@"`, "taskset") // -c CPU
 	fake(t, `printf '`+strings.ReplaceAll(printedRMA, "\n", `\n`)+`'`, "mpirun")
 	v := rivalsOf()["openmpi"]
-	if v.Note != "" || v.P50["put"] != 10.145 || v.Ratio["put"] != 0.394 || v.Puts == nil || *v.Puts != 47.048 || v.Gets == nil || *v.Gets != 34.957 {
+	if v.Note != "" || v.P50["put"] != 10.145 || v.Ratio["put"] != 0.394 || v.Puts == nil || *v.Puts != 47.048 ||
+		v.Gets == nil || *v.Gets != 34.957 {
 		t.Errorf("%+v", v)
 	}
 	fake(t, "echo no window >&2; exit 3", "mpirun")

@@ -18,7 +18,8 @@ func rmaOptions() RMAOptions {
 	found := func(figure float64) func(context.Context, *lab.Lab) (RMASample, error) {
 		return func(context.Context, *lab.Lab) (RMASample, error) { return RMASample{figure, "generic", "copy"}, nil }
 	}
-	return RMAOptions{Rounds: 2, Exchanges: 200, Put: found(4), Notify: found(6), PingPong: found(5), Bulk: found(9), Transfer: found(10), Rate: found(7e6), Stream: found(1e7),
+	return RMAOptions{Rounds: 2, Exchanges: 200, Put: found(4), Notify: found(6), PingPong: found(5), Bulk: found(9),
+		Transfer: found(10), Rate: found(7e6), Stream: found(1e7),
 		Get: found(4.5), Add: found(5.5), Swap: found(5), Gets: found(9.5)}
 }
 
@@ -45,7 +46,8 @@ func TestRMA(t *testing.T) {
 	if r.GetsRatio != 0.95 || r.Gets != 9.5 {
 		t.Errorf("gets: %+v", r)
 	}
-	if r.PingPong != 5 || r.BulkRatio != 0.9 || r.Bulk != 9 || r.Transfer != 10 || r.PutRateRatio != 0.7 || r.PutRate != 7e6 || r.Rate != 1e7 || r.XDPMode != "generic" || r.BindMode != "copy" {
+	if r.PingPong != 5 || r.BulkRatio != 0.9 || r.Bulk != 9 || r.Transfer != 10 || r.PutRateRatio != 0.7 ||
+		r.PutRate != 7e6 || r.Rate != 1e7 || r.XDPMode != "generic" || r.BindMode != "copy" {
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer
@@ -66,12 +68,14 @@ func TestRMAFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := r.WriteTable(&b); err != nil || !strings.Contains(b.String(), "ucx: "+r.UCXNote) || r.Ops[0].ToUCX != nil {
+		if err := r.WriteTable(&b); err != nil || !strings.Contains(b.String(), "ucx: "+r.UCXNote) ||
+			r.Ops[0].ToUCX != nil {
 			t.Errorf("%v: %s", err, b.String())
 		}
 		return r
 	}
-	if r := path(func() { fake(t, "echo no such test >&2; exit 3", "ucx_perftest") }); !strings.Contains(r.UCXNote, "no such test") {
+	if r := path(func() { fake(t, "echo no such test >&2; exit 3", "ucx_perftest") }); !strings.Contains(r.UCXNote,
+		"no such test") {
 		t.Error(r.UCXNote)
 	}
 	if r := path(func() { t.Setenv("PATH", t.TempDir()) }); !strings.Contains(r.UCXNote, "install ucx-utils") {

@@ -52,7 +52,8 @@ func openAFXDP(c roleConfig) (link, error) {
 }
 
 func (l *afxdpLink) open(c roleConfig) (err error) {
-	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || c.FrameSize < MinFrameSize || c.FrameSize > umemFrame-umemHeadroom {
+	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || c.FrameSize < MinFrameSize ||
+		c.FrameSize > umemFrame-umemHeadroom {
 		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes", ErrRole, c.LocalMAC, c.RemoteMAC, c.FrameSize)
 	}
 	l.frame = make([]byte, c.FrameSize)
@@ -66,7 +67,8 @@ func (l *afxdpLink) open(c roleConfig) (err error) {
 		frames[i], _ = l.free.Get() // there are more
 	}
 	l.inFill = filled
-	return l.openSocket(&c, xdp.SocketConfig{Frames: frames, RxSize: ringSlots, TxSize: ringSlots, FillSize: ringSlots, CompletionSize: ringSlots})
+	return l.openSocket(&c, xdp.SocketConfig{Frames: frames, RxSize: ringSlots, TxSize: ringSlots, FillSize: ringSlots,
+		CompletionSize: ringSlots})
 }
 
 // putEther writes the Ethernet header of frames to the other end.
@@ -83,7 +85,8 @@ func (l *rawSocket) openSocket(c *roleConfig, rings xdp.SocketConfig) error {
 	if err != nil {
 		return fmt.Errorf("find interface %s: %w", c.Interface, err)
 	}
-	if l.program, err = xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: echoType, Queues: 1, Frags: c.Frags}); err != nil {
+	if l.program, err = xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: echoType, Queues: 1,
+		Frags: c.Frags}); err != nil {
 		return err
 	}
 	if l.attachment, err = xdp.Attach(l.program.Program, iface.Index, c.Attach); err != nil {

@@ -30,7 +30,8 @@ func openGRPC(c roleConfig) (end, error) {
 		}
 	}
 	if !c.Server {
-		conn, err := grpc.NewClient("passthrough:///"+c.Remote, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		conn, err := grpc.NewClient("passthrough:///"+c.Remote,
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 		if err != nil {
 			return nil, fmt.Errorf("make a client of %s: %w", c.Remote, err)
 		}
@@ -48,7 +49,8 @@ func openGRPC(c roleConfig) (end, error) {
 		ServiceName: "funet.Bench",
 		Methods: []grpc.MethodDesc{{
 			MethodName: "Echo",
-			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			Handler: func(_ any, _ context.Context, decode func(any) error,
+				_ grpc.UnaryServerInterceptor) (any, error) {
 				in := new(wrapperspb.BytesValue)
 				if err := decode(in); err != nil {
 					return nil, err

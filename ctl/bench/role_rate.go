@@ -75,7 +75,8 @@ func openDatagrams(c roleConfig) (end, error) {
 	// Beyond the limits for ordinary users, net.core.rmem_max and wmem_max (socket(7)).
 	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
 		if err := unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, option, socketBuffer); err != nil {
-			return nil, errors.Join(fmt.Errorf("set the buffers of the socket on %s: %w; this needs CAP_NET_ADMIN", c.Local, err), d.close())
+			return nil, errors.Join(fmt.Errorf("set the buffers of the socket on %s: %w; this needs CAP_NET_ADMIN",
+				c.Local, err), d.close())
 		}
 	}
 	return d, nil
@@ -102,7 +103,8 @@ func (d *datagrams) run() (any, error) {
 
 // batch sends or receives up to n datagrams in one system call.
 func (d *datagrams) batch(trap uintptr, n int) (int, error) {
-	done, _, errno := unix.RawSyscall6(trap, uintptr(d.fd), uintptr(unsafe.Pointer(&d.headers)), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+	done, _, errno := unix.RawSyscall6(trap, uintptr(d.fd), uintptr(unsafe.Pointer(&d.headers)), uintptr(n),
+		unix.MSG_DONTWAIT, 0, 0)
 	switch errno {
 	case 0:
 		return int(done), nil
@@ -172,7 +174,8 @@ func (d *datagrams) receiveAll(n uint64) (count, error) {
 		for i := range got {
 			switch number := binary.LittleEndian.Uint64(d.data[i][:]); {
 			case d.headers[i].length != RatePayload || number > n:
-				return count{}, fmt.Errorf("received %d bytes that begin with %d, want %d bytes with a number up to %d", d.headers[i].length, number, RatePayload, n)
+				return count{}, fmt.Errorf("received %d bytes that begin with %d, want %d bytes with a number up to %d",
+					d.headers[i].length, number, RatePayload, n)
 			case number == n:
 				bye = true
 			default:

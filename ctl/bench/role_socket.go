@@ -66,11 +66,13 @@ func (l *socketLink) open(server bool) (err error) {
 	if !server {
 		l.fd = fd
 		// Bounds connect(2), too (socket(7)).
-		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: int64(patience.Seconds())})
+		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO,
+			&unix.Timeval{Sec: int64(patience.Seconds())})
 	}
 	l.listener = fd
 	// Bounds accept(2) (socket(7)).
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience.Seconds())}); err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+		&unix.Timeval{Sec: int64(patience.Seconds())}); err != nil {
 		return err
 	}
 	if err := unix.Bind(fd, &l.local); err != nil {
@@ -163,7 +165,8 @@ func (l *socketLink) send() error {
 func (l *socketLink) receive() error {
 	have := uintptr(0)
 	for spin := (spinner{}); ; {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[have])), PayloadBytes-have,
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(&l.buf[have])),
+			PayloadBytes-have,
 			unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == unix.EAGAIN || errno == unix.EINTR:

@@ -105,9 +105,11 @@ func openStream(c roleConfig) (end, error) {
 func (s *rawStream) open() (err error) {
 	c := &s.c
 	s.block = min(arctic.MaxBlock(c.FrameSize), c.Block)
-	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || s.block <= 0 || c.FrameSize > arctic.MaxFrame || !c.Jumbo && c.FrameSize > streamRoom ||
+	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || s.block <= 0 || c.FrameSize > arctic.MaxFrame ||
+		!c.Jumbo && c.FrameSize > streamRoom ||
 		c.Memory < c.Block || c.Memory%c.Block != 0 || c.Memory > MaxXferMemory {
-		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", ErrRole, c.LocalMAC, c.RemoteMAC, c.FrameSize, c.Block, c.Memory)
+		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", ErrRole, c.LocalMAC,
+			c.RemoteMAC, c.FrameSize, c.Block, c.Memory)
 	}
 	s.frames = uint64(c.Exchanges) * uint64((s.body()+s.block-1)/s.block+1)
 	s.memory = make([]byte, c.Memory)
@@ -126,7 +128,8 @@ func (s *rawStream) open() (err error) {
 	in := (longest + size - umemHeadroom - 1) / (size - umemHeadroom) * s.window // UMEM frames
 	out := (longest + size - 1) / size
 	fill, slots := uint32(1)<<bits.Len(uint(in+streamKick)), uint32(1)<<bits.Len(uint(2*out*s.window))
-	if s.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(size), FrameCount: fill + uint32(out*s.window)}); err != nil {
+	if s.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(size),
+		FrameCount: fill + uint32(out*s.window)}); err != nil {
 		return err
 	}
 	receive := make([]uint64, fill)
@@ -139,7 +142,8 @@ func (s *rawStream) open() (err error) {
 		s.free = append(s.free, s.base+uint64(s.window-1-i)*s.slab)
 		putEther(s.umem.Frame(s.free[i]), c)
 	}
-	return s.openSocket(c, xdp.SocketConfig{Frames: receive, MultiBuffer: c.Jumbo, RxSize: fill, TxSize: slots, FillSize: fill, CompletionSize: slots})
+	return s.openSocket(c, xdp.SocketConfig{Frames: receive, MultiBuffer: c.Jumbo, RxSize: fill, TxSize: slots,
+		FillSize: fill, CompletionSize: slots})
 }
 
 // run moves the blocks of a turn.

@@ -37,10 +37,13 @@ func TestOpenRefuses(t *testing.T) {
 	for role, open := range roles {
 		for _, c := range []roleConfig{
 			{},
-			{Local: "198.18.0.1:1", Remote: "[::1]:1", LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 5), FrameSize: 104},
+			{Local: "198.18.0.1:1", Remote: "[::1]:1", LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 5),
+				FrameSize: 104},
 			{Local: "host:1", LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 6), FrameSize: 5000},
-			{LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 6), FrameSize: 5000, Exchanges: 1, streamConfig: streamConfig{Block: 100, Memory: 100}},
-			{LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 6), FrameSize: 70_000, Exchanges: 1, streamConfig: streamConfig{Block: 100, Memory: 150, Jumbo: true}},
+			{LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 6), FrameSize: 5000, Exchanges: 1,
+				streamConfig: streamConfig{Block: 100, Memory: 100}},
+			{LocalMAC: make([]byte, 6), RemoteMAC: make([]byte, 6), FrameSize: 70_000, Exchanges: 1,
+				streamConfig: streamConfig{Block: 100, Memory: 150, Jumbo: true}},
 		} {
 			if _, err := open(c); !errors.Is(err, ErrRole) {
 				t.Errorf("%s: %v", role, err)

@@ -117,7 +117,8 @@ type SocketReport struct {
 func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, error) {
 	const what = "measure sockets"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},
-		number{&o.Connections, SocketConnections, "%d connections"}, number{&o.Megabytes, SocketMegabytes, "%d MiB"}, number{&o.Idle, SocketIdling, "%d idle connections"})
+		number{&o.Connections, SocketConnections, "%d connections"}, number{&o.Megabytes, SocketMegabytes, "%d MiB"},
+		number{&o.Idle, SocketIdling, "%d idle connections"})
 	if err == nil && (o.Funet == nil || o.TCP == nil || o.Transfer == nil) {
 		err = fmt.Errorf("%w: Funet, TCP and Transfer are required", ErrOptions)
 	}
@@ -127,9 +128,13 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 	r := &SocketReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges, Idle: o.Idle}
 	var playing []*contender
 	// each adds FUNet and TCP as contenders in one thing; also takes another figure of a run.
-	each := func(name string, do SocketDo, figure func(SocketSample) float64, also func(tcp bool, s SocketSample)) (funet, tcp *contender) {
-		of := func(name string, run func(context.Context, *lab.Lab, SocketDo) (SocketSample, error), isTCP bool) *contender {
-			c := ours(name, func(ctx context.Context) (SocketSample, error) { return run(ctx, l, do) }, func(s SocketSample) float64 {
+	each := func(name string, do SocketDo, figure func(SocketSample) float64,
+		also func(tcp bool, s SocketSample)) (funet, tcp *contender) {
+		of := func(name string, run func(context.Context, *lab.Lab, SocketDo) (SocketSample, error),
+			isTCP bool) *contender {
+			c := ours(name, func(ctx context.Context) (SocketSample, error) {
+				return run(ctx, l, do)
+			}, func(s SocketSample) float64 {
 				if also != nil {
 					also(isTCP, s)
 				}
@@ -143,12 +148,16 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 		}
 		return of(name, o.Funet, false), of("tcp_"+name, o.TCP, true)
 	}
-	p50, gbit, rate := func(s SocketSample) float64 { return s.P50 }, func(s SocketSample) float64 { return s.Gbit }, func(s SocketSample) float64 { return s.PerSecond }
+	p50, gbit, rate := func(s SocketSample) float64 { return s.P50 }, func(s SocketSample) float64 {
+		return s.Gbit
+	}, func(s SocketSample) float64 { return s.PerSecond }
 	rtt, tcpRTT := each("rtt", SocketRoundTrips, p50, nil)
 	beside, tcpBeside := each("beside", SocketBeside, p50, nil)
 	bulk, tcpBulk := each("bulk", SocketBulk, gbit, nil)
 	var total [2][]float64 // of streams, FUNet's and TCP's
-	jain, tcpJain := each("jain", SocketShares, func(s SocketSample) float64 { return s.Jain }, func(tcp bool, s SocketSample) {
+	jain, tcpJain := each("jain", SocketShares, func(s SocketSample) float64 {
+		return s.Jain
+	}, func(tcp bool, s SocketSample) {
 		i := 0
 		if tcp {
 			i = 1
@@ -157,9 +166,13 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 	})
 	conns, tcpConns := each("conns", SocketDials, rate, nil)
 	datagrams, udp := each("datagrams", SocketDatagrams, rate, nil)
-	xfer := ours("xfer", func(ctx context.Context) (SocketSample, error) { return o.Transfer(ctx, l, o.Megabytes<<20) }, gbit)
+	xfer := ours("xfer", func(ctx context.Context) (SocketSample, error) {
+		return o.Transfer(ctx, l, o.Megabytes<<20)
+	}, gbit)
 	var cpu []float64
-	idle := ours("idle", func(ctx context.Context) (SocketSample, error) { return o.Funet(ctx, l, SocketIdle) }, func(s SocketSample) float64 {
+	idle := ours("idle", func(ctx context.Context) (SocketSample, error) {
+		return o.Funet(ctx, l, SocketIdle)
+	}, func(s SocketSample) float64 {
 		cpu = append(cpu, s.CPU)
 		return s.BytesEach
 	})
@@ -184,27 +197,34 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 	r.RTT, r.TCPRTT, r.Beside, r.TCPBeside = rtt.median(), tcpRTT.median(), beside.median(), tcpBeside.median()
 	r.BulkGbit, r.TCPBulkGbit, r.XferGbit = bulk.median(), tcpBulk.median(), xfer.median()
 	r.StreamsGbit, r.TCPStreamsGbit = *median(total[0]), *median(total[1])
-	r.Connections, r.TCPConnections, r.Datagrams, r.UDPDatagrams = conns.median(), tcpConns.median(), datagrams.median(), udp.median()
+	r.Connections, r.TCPConnections, r.Datagrams, r.UDPDatagrams = conns.median(), tcpConns.median(),
+		datagrams.median(), udp.median()
 	return r, nil
 }
 
 // WriteTable prints the report for people.
 func (r *SocketReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "connections of package socket beside Go's TCP, one program, the same lab; medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b,
+		"connections of package socket beside Go's TCP, one program, the same lab; medians of %d rounds; XDP %s, %s\n",
+		r.Rounds, r.XDPMode, r.BindMode)
 	fmt.Fprintf(&b, "%-38s %10s %10s %8s  %s\n", "", "FUNet", "TCP", "ratio", "by round")
 	line := func(name string, funet, tcp, ratio float64, rounds []float64) {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-38s %10.2f %10.2f %8.3f  %s", name, funet, tcp, ratio, ratios(rounds)), " ") + "\n")
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-38s %10.2f %10.2f %8.3f  %s", name, funet, tcp, ratio,
+			ratios(rounds)), " ") + "\n")
 	}
 	line(fmt.Sprintf("round trip of %d bytes, p50 us", r.Bytes), r.RTT, r.TCPRTT, r.RTTRatio, r.RoundsRTTRatio)
 	line("beside a full connection, p50 us", r.Beside, r.TCPBeside, r.BesideRatio, r.RoundsBesideRatio)
 	line("bulk, Gbit/s", r.BulkGbit, r.TCPBulkGbit, r.BulkRatioTCP, nil)
-	line(fmt.Sprintf("%d streams, Gbit/s", SocketStreams), r.StreamsGbit, r.TCPStreamsGbit, r.StreamsGbit/r.TCPStreamsGbit, nil)
+	line(fmt.Sprintf("%d streams, Gbit/s", SocketStreams), r.StreamsGbit, r.TCPStreamsGbit,
+		r.StreamsGbit/r.TCPStreamsGbit, nil)
 	line("Jain's index of their shares", r.Jain, r.TCPJain, r.Jain/r.TCPJain, nil)
 	line("connections a second", r.Connections, r.TCPConnections, r.ConnectionsRatio, r.RoundsConnections)
 	line("datagrams a second (UDP)", r.Datagrams, r.UDPDatagrams, r.DatagramsRatio, r.RoundsDatagrams)
-	fmt.Fprintf(&b, "%d idle connections: %.1f KiB each, and both processes together use %.2f %% of a processor\n", r.Idle, r.IdleBytes/1024, r.IdleCPU)
-	fmt.Fprintf(&b, "bulk by blocks as bench xfer moves them, at the same MTU: %.2f Gbit/s, ratio %.3f (%s)\n", r.XferGbit, r.BulkRatio, ratios(r.RoundsBulkRatio))
+	fmt.Fprintf(&b, "%d idle connections: %.1f KiB each, and both processes together use %.2f %% of a processor\n",
+		r.Idle, r.IdleBytes/1024, r.IdleCPU)
+	fmt.Fprintf(&b, "bulk by blocks as bench xfer moves them, at the same MTU: %.2f Gbit/s, ratio %.3f (%s)\n",
+		r.XferGbit, r.BulkRatio, ratios(r.RoundsBulkRatio))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

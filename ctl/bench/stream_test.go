@@ -53,7 +53,8 @@ func TestPlace(t *testing.T) {
 		{16, 64, []int{16}},
 		{96, 128, []int{80, 16}},
 	} {
-		s := &rawStream{c: roleConfig{streamConfig: streamConfig{Block: c.block}}, block: c.frame, memory: make([]byte, 2*c.block)}
+		s := &rawStream{c: roleConfig{streamConfig: streamConfig{Block: c.block}}, block: c.frame,
+			memory: make([]byte, 2*c.block)}
 		for i := range s.memory {
 			s.memory[i] = byte(i)
 		}
@@ -62,7 +63,8 @@ func TestPlace(t *testing.T) {
 			at := round % 2 * c.block
 			for _, n := range c.want {
 				if got, want := p.next(s), s.memory[at:at+n]; string(got) != string(want) {
-					t.Errorf("blocks of %d bytes in frames of %d: %d bytes from %d, want %d from %d", c.block, c.frame, len(got), got[0], n, want[0])
+					t.Errorf("blocks of %d bytes in frames of %d: %d bytes from %d, want %d from %d", c.block, c.frame,
+						len(got), got[0], n, want[0])
 				}
 				at += n
 			}

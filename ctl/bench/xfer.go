@@ -154,7 +154,8 @@ func (o *XferOptions) check() error {
 	case o.Block%XferBlockUnit != 0:
 		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d", ErrOptions, o.Block, XferBlockUnit)
 	case o.Depth*o.Block > MaxXferMemory:
-		return fmt.Errorf("%w: %d blocks of %d bytes at once; use at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferMemory)
+		return fmt.Errorf("%w: %d blocks of %d bytes at once; use at most %d bytes of them", ErrOptions, o.Depth,
+			o.Block, MaxXferMemory)
 	case o.Up == nil || o.Funet == nil || len(o.RoleCommand) == 0:
 		return fmt.Errorf("%w: Up, Funet and RoleCommand are required", ErrOptions)
 	}
@@ -163,7 +164,8 @@ func (o *XferOptions) check() error {
 
 // at adds the comparison at one MTU.
 func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error) {
-	c := comparison{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
+	c := comparison{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu),
+		rounds:   o.Rounds,
 		deadline: 30*time.Second + time.Duration(o.Seconds)*20*time.Second, progress: o.Progress}
 	mine, way, err := o.Up(ctx, mtu)
 	if err != nil {
@@ -255,8 +257,10 @@ func (w XferWay) String() (s string) {
 // WriteTable prints the report for people.
 func (r *XferReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block, r.Depth, r.Rounds, r.Seconds)
-	fmt.Fprintf(&b, "%-6s %8s %9s %7s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", rawAFXDP, "ratio", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratios of each round")
+	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block,
+		r.Depth, r.Rounds, r.Seconds)
+	fmt.Fprintf(&b, "%-6s %8s %9s %7s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", rawAFXDP, "ratio", "iperf3",
+		"ratio", "sent again", "by iperf3", "way", "ratios of each round")
 	for _, run := range r.Runs {
 		var again, tcpAgain uint64
 		for _, c := range run.Congestion {
@@ -277,11 +281,13 @@ func (r *XferReport) WriteTable(w io.Writer) error {
 			}
 			rounds = append(rounds, ratios)
 		}
-		line := fmt.Sprintf("%-6d %8.2f %9.2f %7.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, run.Raw, run.RatioRaw, figure(run.Iperf3), figure(run.Ratio), again, by,
+		line := fmt.Sprintf("%-6d %8.2f %9.2f %7.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, run.Raw,
+			run.RatioRaw, figure(run.Iperf3), figure(run.Ratio), again, by,
 			run.XDPMode+", "+run.BindMode+run.XferWay.String(), strings.Join(rounds, " "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	fmt.Fprintf(&b, "%s: the same frames in the same way, one copy in and one out, no protocol; ratios are FUNet's by the others'\n", rawAFXDP)
+	fmt.Fprintf(&b,
+		"%s: the same frames in the same way, one copy in and one out, no protocol; ratios are FUNet's by the others'\n", rawAFXDP)
 	if r.Iperf3 {
 		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", r.TCP)
 	} else {

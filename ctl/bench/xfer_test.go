@@ -18,7 +18,8 @@ import (
 )
 
 func xferOptions(mtus ...int) XferOptions {
-	return XferOptions{MTUs: mtus, Rounds: 1, Block: 1_000_000 / XferBlockUnit * XferBlockUnit, RoleCommand: []string{roleArg},
+	return XferOptions{MTUs: mtus, Rounds: 1, Block: 1_000_000 / XferBlockUnit * XferBlockUnit,
+		RoleCommand: []string{roleArg},
 		Up: func(_ context.Context, mtu int) (*lab.Lab, XferWay, error) {
 			l, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
 			return l, XferWay{Jumbo: mtu > 3000, Frame: mtu + etherHeader, Attach: xdp.AttachGeneric}, err
@@ -49,7 +50,8 @@ func TestXfer(t *testing.T) {
 		}
 		return
 	}
-	if *run.Iperf3 <= 0 || *run.Iperf3 != run.RoundsIperf3[0] || *run.Ratio != nanos(0.25 / *run.Iperf3) || r.TCP == "" || len(run.Iperf3Retransmitted) != 1 {
+	if *run.Iperf3 <= 0 || *run.Iperf3 != run.RoundsIperf3[0] || *run.Ratio != nanos(0.25 / *run.Iperf3) ||
+		r.TCP == "" || len(run.Iperf3Retransmitted) != 1 {
 		t.Errorf("%+v", run)
 	}
 }
@@ -69,7 +71,8 @@ func TestXferWithoutIperf3(t *testing.T) {
 		}
 		calls = append(calls, call{l.Options().MTU, bytes})
 		n := len(calls)
-		return GoodputSample{Gbit: float64(n) / 8, Congestion: Congestion{Retransmitted: uint64(n)}, XDPMode: "generic", BindMode: "copy"}, nil
+		return GoodputSample{Gbit: float64(n) / 8, Congestion: Congestion{Retransmitted: uint64(n)}, XDPMode: "generic",
+			BindMode: "copy"}, nil
 	}
 	r, err := Xfer(t.Context(), o)
 	if err != nil {
@@ -84,7 +87,8 @@ func TestXferWithoutIperf3(t *testing.T) {
 	}
 	first := (probeBytes + o.Block - 1) / o.Block * o.Block
 	one, five := 32_000_000, 157_000_000 // 2 s at 1/8 and 5/8 Gbit/s, in whole blocks
-	if diff := cmp.Diff([]call{{9000, first}, {9000, one}, {9000, one}, {9000, one}, {1500, first}, {1500, five}, {1500, five}, {1500, five}}, calls); diff != "" {
+	if diff := cmp.Diff([]call{{9000, first}, {9000, one}, {9000, one}, {9000, one}, {1500, first}, {1500, five},
+		{1500, five}, {1500, five}}, calls); diff != "" {
 		t.Error(diff)
 	}
 	congestion := func(from uint64) []Congestion {
@@ -93,8 +97,11 @@ func TestXferWithoutIperf3(t *testing.T) {
 	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: XferDepth.Usual, Iperf3Block: iperf3Block,
 		Iperf3Note: "not found: iperf3, taskset; install iperf3 util-linux",
 		Runs: []XferRun{
-			{MTU: 9000, Gbit: 0.375, RoundsGbit: []float64{0.25, 0.375, 0.5}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true, Frame: 9014, Attach: xdp.AttachGeneric}},
-			{MTU: 1500, Gbit: 0.875, RoundsGbit: []float64{0.75, 0.875, 1}, Congestion: congestion(6), Bytes: five, XDPMode: "generic", BindMode: "copy",
+			{MTU: 9000, Gbit: 0.375, RoundsGbit: []float64{0.25, 0.375, 0.5}, Congestion: congestion(2), Bytes: one,
+				XDPMode: "generic", BindMode: "copy",
+				XferWay: XferWay{Jumbo: true, Frame: 9014, Attach: xdp.AttachGeneric}},
+			{MTU: 1500, Gbit: 0.875, RoundsGbit: []float64{0.75, 0.875, 1}, Congestion: congestion(6), Bytes: five,
+				XDPMode: "generic", BindMode: "copy",
 				XferWay: XferWay{Frame: 1514, Attach: xdp.AttachGeneric}},
 		}}
 	if diff := cmp.Diff(want, r); diff != "" {
@@ -138,7 +145,8 @@ func TestXferRefuses(t *testing.T) {
 		}
 		c.change(&o)
 		_, err := Xfer(t.Context(), o)
-		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %v with %q", err, ErrOptions, c.says)
 		}
 	}
@@ -156,11 +164,14 @@ func TestXferFails(t *testing.T) {
 	}
 	o = xferOptions(3500)
 	o.Funet = func(context.Context, *lab.Lab, int) (GoodputSample, error) { return GoodputSample{}, boom }
-	if _, err := Xfer(t.Context(), o); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) || !strings.Contains(err.Error(), "at MTU 3500: first transfer") {
+	if _, err := Xfer(t.Context(), o); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) ||
+		!strings.Contains(err.Error(), "at MTU 3500: first transfer") {
 		t.Error(err)
 	}
 	fake(t, "echo no memory; exit 3", "iperf3")
-	if _, err := Xfer(t.Context(), xferOptions(1500)); err == nil || !strings.Contains(err.Error(), "round 1, iperf3: ") || !strings.HasSuffix(err.Error(), "exit status 3: no memory") {
+	if _, err := Xfer(t.Context(), xferOptions(1500)); err == nil ||
+		!strings.Contains(err.Error(), "round 1, iperf3: ") ||
+		!strings.HasSuffix(err.Error(), "exit status 3: no memory") {
 		t.Error(err)
 	}
 }
@@ -173,7 +184,8 @@ func TestXferRatio(t *testing.T) {
 	if r.Gbit != 4 || *r.Iperf3 != 3 || *r.Ratio != 2 || r.Raw != 4 || r.RatioRaw != 1 {
 		t.Errorf("%v by %v: %v; by %v: %v", r.Gbit, *r.Iperf3, *r.Ratio, r.Raw, r.RatioRaw)
 	}
-	if diff := cmp.Diff([][]float64{{0.1, 2, 3}, {0.25, 1, 3}}, [][]float64{r.RoundsRatio, r.RoundsRatioRaw}); diff != "" {
+	if diff := cmp.Diff([][]float64{{0.1, 2, 3}, {0.25, 1, 3}},
+		[][]float64{r.RoundsRatio, r.RoundsRatioRaw}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -181,13 +193,21 @@ func TestXferRatio(t *testing.T) {
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestXferReport(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
-	r := &XferReport{Rounds: 2, Seconds: 1, Block: XferBlock.Usual, Depth: XferDepth.Usual, Iperf3: true, Iperf3Block: iperf3Block, TCP: "cubic",
+	r := &XferReport{Rounds: 2, Seconds: 1, Block: XferBlock.Usual, Depth: XferDepth.Usual, Iperf3: true,
+		Iperf3Block: iperf3Block, TCP: "cubic",
 		Runs: []XferRun{
-			{MTU: 1500, Gbit: 5, Iperf3: number(20), Ratio: number(0.25), Raw: 6, RatioRaw: 0.85, RoundsRaw: []float64{5, 7}, RoundsRatioRaw: []float64{0.8, 0.9}, RoundsGbit: []float64{4, 6}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{0.2, 0.3},
-				Congestion:          []Congestion{{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4}, {Retransmitted: 5}},
-				Iperf3Retransmitted: []uint64{6, 7}, Bytes: 625_082_368, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Frame: 1514}},
-			{MTU: 9000, Gbit: 30, Iperf3: number(20), Ratio: number(1.5), Raw: 30, RatioRaw: 1, RoundsRaw: []float64{30, 30}, RoundsRatioRaw: []float64{1, 1}, RoundsGbit: []float64{30, 30}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{1.5, 1.5},
-				Congestion: []Congestion{{}, {}}, Iperf3Retransmitted: []uint64{0, 0}, Bytes: 3_750_100_992, XDPMode: "native", BindMode: "copy", XferWay: XferWay{Steered: true, Jumbo: true, Frame: 9014}},
+			{MTU: 1500, Gbit: 5, Iperf3: number(20), Ratio: number(0.25), Raw: 6, RatioRaw: 0.85,
+				RoundsRaw: []float64{5, 7}, RoundsRatioRaw: []float64{0.8, 0.9}, RoundsGbit: []float64{4, 6},
+				RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{0.2, 0.3},
+				Congestion: []Congestion{{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4},
+					{Retransmitted: 5}},
+				Iperf3Retransmitted: []uint64{6, 7}, Bytes: 625_082_368, XDPMode: "generic", BindMode: "copy",
+				XferWay: XferWay{Frame: 1514}},
+			{MTU: 9000, Gbit: 30, Iperf3: number(20), Ratio: number(1.5), Raw: 30, RatioRaw: 1,
+				RoundsRaw: []float64{30, 30}, RoundsRatioRaw: []float64{1, 1}, RoundsGbit: []float64{30, 30},
+				RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{1.5, 1.5},
+				Congestion: []Congestion{{}, {}}, Iperf3Retransmitted: []uint64{0, 0}, Bytes: 3_750_100_992,
+				XDPMode: "native", BindMode: "copy", XferWay: XferWay{Steered: true, Jumbo: true, Frame: 9014}},
 		}}
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -59,8 +59,10 @@ func TestRing(t *testing.T) {
 				continue
 			}
 			frame := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "frame")
-			f := Record{Time: rapid.Int64().Draw(t, "time"), Interface: rapid.IntRange(0, 1).Draw(t, "port"), Length: len(frame), Data: frame[:min(len(frame), snap)],
-				Fate: engine.Fate{Outcome: engine.Outcome(rapid.IntRange(0, int(engine.Outcomes)-1).Draw(t, "outcome")), Reason: arctic.Reason(rapid.Byte().Draw(t, "reason"))}}
+			f := Record{Time: rapid.Int64().Draw(t, "time"), Interface: rapid.IntRange(0, 1).Draw(t, "port"),
+				Length: len(frame), Data: frame[:min(len(frame), snap)],
+				Fate: engine.Fate{Outcome: engine.Outcome(rapid.IntRange(0, int(engine.Outcomes)-1).Draw(t, "outcome")),
+					Reason: arctic.Reason(rapid.Byte().Draw(t, "reason"))}}
 			r.Put(f.Time, f.Interface, frame, f.Fate)
 			seen[f.Interface]++
 			if size := recordHeader + len(f.Data); size > room {
@@ -73,7 +75,8 @@ func TestRing(t *testing.T) {
 		take()
 		counts := drain(t, r, 2, func(*Record) { t.Fatal("more") })
 		if !slices.EqualFunc(got, want, func(a, b Record) bool {
-			return a.Time == b.Time && a.Interface == b.Interface && a.Fate == b.Fate && a.Length == b.Length && bytes.Equal(a.Data, b.Data)
+			return a.Time == b.Time && a.Interface == b.Interface && a.Fate == b.Fate && a.Length == b.Length &&
+				bytes.Equal(a.Data, b.Data)
 		}) {
 			t.Fatalf("%d records, want %d", len(got), len(want))
 		}
@@ -118,7 +121,10 @@ func TestRingTwoThreads(t *testing.T) {
 		t.Errorf("%d came, of %+v", got, counts[0])
 	}
 	frame := make([]byte, 100)
-	if n := testing.AllocsPerRun(100, func() { r.Put(0, 0, frame, engine.Fate{}); r.Put(0, 7, frame, engine.Fate{}) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		r.Put(0, 0, frame, engine.Fate{})
+		r.Put(0, 7, frame, engine.Fate{})
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -134,8 +140,10 @@ func TestAdd(t *testing.T) {
 		b, _ := r.Take(make([]byte, 0, room))
 		of := len(b)
 		data := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data")
-		f := Record{Time: rapid.Int64().Draw(t, "time"), Interface: 1, Length: len(data) + rapid.IntRange(0, 9).Draw(t, "more"), Data: data, Direct: true,
-			Verdict: bpf.Verdict(rapid.IntRange(0, int(bpf.Verdicts)-1).Draw(t, "verdict")), GID: rapid.Uint16().Draw(t, "gid"), Node: rapid.Uint16().Draw(t, "node")}
+		f := Record{Time: rapid.Int64().Draw(t, "time"), Interface: 1,
+			Length: len(data) + rapid.IntRange(0, 9).Draw(t, "more"), Data: data, Direct: true,
+			Verdict: bpf.Verdict(rapid.IntRange(0, int(bpf.Verdicts)-1).Draw(t, "verdict")),
+			GID:     rapid.Uint16().Draw(t, "gid"), Node: rapid.Uint16().Draw(t, "node")}
 		lost := rapid.Uint64Range(0, 9).Draw(t, "lost")
 		b, added := r.Add(b, &f)
 		if fits := room-of >= recordHeader+min(len(data), snap); added != fits || cap(b) != room {
@@ -160,7 +168,8 @@ func TestAdd(t *testing.T) {
 			}
 		}
 		b, _ = r.Take(make([]byte, 0, 1500))
-		if counts, err = DecodeBatch(b, 2, func(*Record) error { return nil }); err != nil || counts[1] != (Counts{seen + lost, lost}) {
+		if counts, err = DecodeBatch(b, 2, func(*Record) error { return nil }); err != nil ||
+			counts[1] != (Counts{seen + lost, lost}) {
 			t.Fatalf("%+v, %v", counts, err)
 		}
 	})
@@ -204,7 +213,8 @@ func FuzzDecodeBatch(f *testing.F) {
 		sum := batchHeader + n*countsSize
 		counts, err := DecodeBatch(b, n, func(r *Record) error {
 			sum += recordHeader + len(r.Data)
-			if r.Interface >= n || r.Fate.Outcome >= engine.Outcomes || r.Verdict >= bpf.Verdicts || r.Direct && r.Fate != (engine.Fate{}) || len(r.Data) > r.Length {
+			if r.Interface >= n || r.Fate.Outcome >= engine.Outcomes || r.Verdict >= bpf.Verdicts ||
+				r.Direct && r.Fate != (engine.Fate{}) || len(r.Data) > r.Length {
 				t.Fatalf("%+v", r)
 			}
 			return nil
@@ -228,7 +238,8 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if err := errors.Join(unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""), unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k")); err != nil {
+		if err := errors.Join(unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""),
+			unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k")); err != nil {
 			t.Error(err)
 			return
 		}

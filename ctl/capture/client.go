@@ -18,7 +18,8 @@ const patience = 10 * time.Second
 // one. begin is called first, then see for each frame, whose bytes are good until it returns, and
 // counts after each batch. Errors besides: attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and
 // those of a refusal.
-func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error, counts func([]Counts)) error {
+func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error,
+	counts func([]Counts)) error {
 	err := follow(ctx, socket, ask, begin, see, counts)
 	if ctx.Err() != nil {
 		return nil
@@ -26,7 +27,8 @@ func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 	return err
 }
 
-func follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error, counts func([]Counts)) error {
+func follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error,
+	counts func([]Counts)) error {
 	failed := func(err error) error { return fmt.Errorf("capturing at %s: %w", socket, err) }
 	c, err := attach.Converse(ctx, socket, attach.KindCapture, patience)
 	if err != nil {
@@ -42,7 +44,8 @@ func follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 		return failed(err)
 	}
 	var b Begin
-	if err := json.Unmarshal(body, &b); err != nil || len(b.Interfaces) < 1 || len(b.Interfaces) > MaxInterfaces || b.Snap < 1 || b.Snap > MaxSnap {
+	if err := json.Unmarshal(body, &b); err != nil || len(b.Interfaces) < 1 || len(b.Interfaces) > MaxInterfaces ||
+		b.Snap < 1 || b.Snap > MaxSnap {
 		return failed(ErrMalformed)
 	}
 	if err := c.SetDeadline(time.Time{}); err != nil {

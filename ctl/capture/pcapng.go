@@ -53,10 +53,12 @@ func NewWriter(to io.Writer, begin *Begin, now time.Time) (*Writer, error) {
 	w := &Writer{to: to, begin: now}
 	ifc := func(i int) pcapgo.NgInterface {
 		return pcapgo.NgInterface{Name: begin.Interfaces[i], LinkType: layers.LinkTypeEthernet, OS: runtime.GOOS,
-			Description: fmt.Sprintf("card %d of %s, %s, %s", begin.Card, begin.Host, begin.XDPMode, begin.BindMode), SnapLength: uint32(begin.Snap)}
+			Description: fmt.Sprintf("card %d of %s, %s, %s", begin.Card, begin.Host, begin.XDPMode, begin.BindMode),
+			SnapLength:  uint32(begin.Snap)}
 	}
 	var err error
-	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Hardware: runtime.GOARCH, OS: runtime.GOOS, Application: "funet capture"}}
+	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Hardware: runtime.GOARCH, OS: runtime.GOOS,
+		Application: "funet capture"}}
 	if w.ng, err = pcapgo.NewNgWriterInterface(counter{w}, ifc(0), options); err != nil {
 		return nil, err
 	}
@@ -148,7 +150,8 @@ func pad(b []byte) []byte {
 // Close writes the statistics of the interfaces.
 func (w *Writer) Close(counts []Counts, now time.Time) error {
 	for i, c := range counts {
-		err := w.ng.WriteInterfaceStats(i, pcapgo.NgInterfaceStatistics{LastUpdate: now, StartTime: w.begin, EndTime: now, PacketsReceived: c.Seen, PacketsDropped: c.Lost})
+		err := w.ng.WriteInterfaceStats(i, pcapgo.NgInterfaceStatistics{LastUpdate: now, StartTime: w.begin,
+			EndTime: now, PacketsReceived: c.Seen, PacketsDropped: c.Lost})
 		if err != nil {
 			return err
 		}

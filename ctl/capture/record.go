@@ -110,10 +110,12 @@ func DecodeBatch(b []byte, interfaces int, see func(*Record) error) ([]Counts, e
 		}
 		length, kept := int64(binary.LittleEndian.Uint32(b[8:])), int64(binary.LittleEndian.Uint32(b[12:]))
 		outcomes := [...]byte{byte(engine.Outcomes), byte(bpf.Verdicts)}
-		if kept > length || kept > int64(len(b)-recordHeader) || int(b[16]) >= interfaces || int(b[19]) >= len(outcomes) || b[17] >= outcomes[b[19]] {
+		if kept > length || kept > int64(len(b)-recordHeader) || int(b[16]) >= interfaces ||
+			int(b[19]) >= len(outcomes) || b[17] >= outcomes[b[19]] {
 			return nil, fmt.Errorf("reading a record of %d of %d bytes: %w", kept, length, ErrMalformed)
 		}
-		r := Record{Time: int64(binary.LittleEndian.Uint64(b)), Length: int(length), Interface: int(b[16]), Data: b[recordHeader : recordHeader+kept],
+		r := Record{Time: int64(binary.LittleEndian.Uint64(b)), Length: int(length), Interface: int(b[16]),
+			Data:   b[recordHeader : recordHeader+kept],
 			Direct: b[19] == 1, GID: binary.LittleEndian.Uint16(b[20:]), Node: binary.LittleEndian.Uint16(b[22:])}
 		if r.Direct {
 			r.Verdict = bpf.Verdict(b[17])

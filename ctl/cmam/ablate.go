@@ -81,7 +81,8 @@ func ablate(ctx context.Context, p *hwprofiles.Profile) (*ablation, error) {
 // WriteTable prints it for people.
 func (a *ablation) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "Table 6.1 by profile %s, and without each of its rules\n", a.Profile)
-	cells := [][]string{{"  without", "thesis", "", "mean", "worst", "rows within 4 %"}, append([]string{"  (all rules)", "", ""}, a.cells()...)}
+	cells := [][]string{{"  without", "thesis", "", "mean", "worst", "rows within 4 %"},
+		append([]string{"  (all rules)", "", ""}, a.cells()...)}
 	for _, r := range a.Without {
 		kind := ""
 		if r.Hypothesis {
@@ -93,7 +94,8 @@ func (a *ablation) WriteTable(w io.Writer) error {
 }
 
 func (f *fit) cells() []string {
-	return []string{fmt.Sprintf("%.2f %%", f.Mean), fmt.Sprintf("%.1f %%", f.Worst), fmt.Sprintf("%d of %d", f.Close, f.Rows)}
+	return []string{fmt.Sprintf("%.2f %%", f.Mean), fmt.Sprintf("%.1f %%", f.Worst),
+		fmt.Sprintf("%d of %d", f.Close, f.Rows)}
 }
 
 // holdOut is the JSON document of --hold-out.
@@ -159,7 +161,8 @@ func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*h
 
 // WriteTable prints it for people.
 func (h *holdOut) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "Rules of profile %s, chosen without the rows of %s (%d simulations)\n", h.Profile, h.Group, h.Simulations)
+	fmt.Fprintf(w, "Rules of profile %s, chosen without the rows of %s (%d simulations)\n", h.Profile,
+		h.Group, h.Simulations)
 	for _, r := range h.Chosen {
 		fmt.Fprintf(w, "  kept     %s\n", r)
 	}
@@ -174,7 +177,8 @@ func (h *holdOut) WriteTable(w io.Writer) error {
 
 // simulateAll runs the benchmark without each of some sets of rules, on all processors. It ends
 // with the context, and leaves simulations behind that end by themselves.
-func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule, told *output.Progress) ([]*simResult, error) {
+func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule,
+	told *output.Progress) ([]*simResult, error) {
 	type done struct {
 		at  int
 		r   *simResult

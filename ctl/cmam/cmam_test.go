@@ -47,9 +47,11 @@ func TestCMAMTable(t *testing.T) {
 			value = 16 / row.PaperCycles * 40
 		}
 		if math.Abs(value/row.Paper-1) > 0.03 {
-			t.Errorf("%s %s: %v cycles are %.2f %s, not %v", row.Name, row.Measure, row.PaperCycles, value, row.Unit, row.Paper)
+			t.Errorf("%s %s: %v cycles are %.2f %s, not %v", row.Name, row.Measure, row.PaperCycles, value,
+				row.Unit, row.Paper)
 		}
-		if got := row.Model * row.Cycles; row.Unit == "MB/s" && math.Abs(got-640) > 1e-6 || row.Unit == "us" && math.Abs(row.Model*40-row.Cycles) > 1e-6 {
+		if got := row.Model * row.Cycles; row.Unit == "MB/s" && math.Abs(got-640) > 1e-6 ||
+			row.Unit == "us" && math.Abs(row.Model*40-row.Cycles) > 1e-6 {
 			t.Errorf("%s %s: %v %s are not %v cycles", row.Name, row.Measure, row.Model, row.Unit, row.Cycles)
 		}
 		if row.Calibrated != (row.Name == "cmam_4") {
@@ -64,7 +66,8 @@ func TestCMAMTable(t *testing.T) {
 		}
 	}
 	if r.Worst != worst || math.Abs(r.Mean-sum/53) > 1e-9 || r.Close != close {
-		t.Errorf("mean %v, worst %v and %d rows within 4 %%, want %v, %v and %d", r.Mean, r.Worst, r.Close, sum/53, worst, close)
+		t.Errorf("mean %v, worst %v and %d rows within 4 %%, want %v, %v and %d", r.Mean, r.Worst, r.Close,
+			sum/53, worst, close)
 	}
 	var out strings.Builder
 	if err := r.WriteTable(&out); err != nil {
@@ -82,7 +85,8 @@ func TestCMAMTable(t *testing.T) {
 func TestTableIsMet(t *testing.T) {
 	for _, m := range []int{100, 160, 240} {
 		if r := simulate(t, profile(t, "sbus-arctic-1994"), m); r.Mean > 2.5 || r.Worst > 8.5 || r.Close < 45 {
-			t.Errorf("sbus-arctic-1994, %d messages: mean %.2f %%, worst %.1f %%, %d rows within 4 %%", m, r.Mean, r.Worst, r.Close)
+			t.Errorf("sbus-arctic-1994, %d messages: mean %.2f %%, worst %.1f %%, %d rows within 4 %%", m, r.Mean,
+				r.Worst, r.Close)
 		}
 	}
 	for _, name := range []string{"sbus-arctic", "sbus-arctic-paper"} {
@@ -113,7 +117,8 @@ func TestStatements(t *testing.T) {
 	for i, want := range []struct {
 		model, table float64
 		verdict      string
-	}{{4.327, 4.327, "shown"}, {2.233, 2.233, "shown"}, {7.011, 6.670, "holds"}, {4.239, 4.239, "holds"}, {245.9, 245.9, "shown"},
+	}{{4.327, 4.327, "shown"}, {2.233, 2.233, "shown"}, {7.011, 6.670, "holds"}, {4.239, 4.239, "holds"},
+		{245.9, 245.9, "shown"},
 		{2.233, 2.233, "holds"}, {4.239, 4.239, "fails"}, {3825.2, 3825.2, "shown"}} {
 		s := all[i]
 		verdict := "shown"
@@ -185,7 +190,8 @@ func TestRules(t *testing.T) {
 	of := func(name string) rule {
 		return rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == name })]
 	}
-	results, err := simulateAll(context.Background(), p, [][]rule{nil, {of("packets of 20 words")}, {of("groups of four arguments")}}, nil)
+	results, err := simulateAll(context.Background(), p,
+		[][]rule{nil, {of("packets of 20 words")}, {of("groups of four arguments")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

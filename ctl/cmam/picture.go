@@ -53,7 +53,9 @@ func readReal(name string) ([]tableRow, error) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("reading --real %s: %w", name, err)
 	}
-	rows := slices.DeleteFunc(r.Rows, func(row tableRow) bool { return !(row.PaperCycles > 0 && row.Cycles > 0) || math.IsInf(row.Cycles, 0) })
+	rows := slices.DeleteFunc(r.Rows, func(row tableRow) bool {
+		return !(row.PaperCycles > 0 && row.Cycles > 0) || math.IsInf(row.Cycles, 0)
+	})
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("reading --real %s: %w", name, ErrNotMeasured)
 	}
@@ -62,7 +64,9 @@ func readReal(name string) ([]tableRow, error) {
 
 // drawing is the table as a picture.
 func (r *simResult) drawing(real []tableRow) figure.Drawing {
-	return figure.Drawing{Width: tableWidth, Height: tableHeight, Draw: func(c draw.Canvas) error { return r.draw(c, real) }}
+	return figure.Drawing{Width: tableWidth, Height: tableHeight, Draw: func(c draw.Canvas) error {
+		return r.draw(c, real)
+	}}
 }
 
 // place is where the rows of the table are drawn.
@@ -114,9 +118,11 @@ func (r *simResult) draw(c draw.Canvas, real []tableRow) error {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, tableMargin, -tableMargin, tableMargin, -tableMargin)
-	title := text.Style{Font: figure.Sans(15), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	title := text.Style{Font: figure.Sans(15), XAlign: draw.XCenter, YAlign: draw.YTop,
+		Handler: plot.DefaultTextHandler}
 	title.Font.Weight = font.WeightBold
-	c.FillText(title, vg.Point{X: c.Center().X, Y: c.Max.Y}, fmt.Sprintf("Table 6.1 of the thesis and profile %s: mean %.1f %%, worst %.1f %%", r.Profile, r.Mean, r.Worst))
+	c.FillText(title, vg.Point{X: c.Center().X, Y: c.Max.Y},
+		fmt.Sprintf("Table 6.1 of the thesis and profile %s: mean %.1f %%, worst %.1f %%", r.Profile, r.Mean, r.Worst))
 	c.Max.Y -= tableTitle
 
 	at := places(r.Rows)
@@ -160,13 +166,15 @@ func (r *simResult) draw(c draw.Canvas, real []tableRow) error {
 	p.X.Min, p.X.Max = -1, at.end+1
 	p.Y.Min, p.Y.Max = min(p.Y.Min, 70), max(p.Y.Max, 130)
 	p.X.Tick.Marker, p.Y.Tick.Marker = at.labels, twenties(p.Y.Min, p.Y.Max)
-	p.X.Tick.Label.Font, p.Y.Tick.Label.Font, p.Y.Label.TextStyle.Font = figure.Sans(8), figure.Sans(10), figure.Sans(11)
+	p.X.Tick.Label.Font, p.Y.Tick.Label.Font, p.Y.Label.TextStyle.Font = figure.Sans(8),
+		figure.Sans(10), figure.Sans(11)
 	p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/2, draw.XRight, draw.YCenter
 	p.X.Padding, p.Y.Padding = 0, 0
 	area := draw.Crop(c, 0, 0, groupNames*2, 0)
 	p.Draw(area)
 	axes := p.DataCanvas(area)
-	style := text.Style{Font: figure.Sans(8.5), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	style := text.Style{Font: figure.Sans(8.5), XAlign: draw.XCenter, YAlign: draw.YTop,
+		Handler: plot.DefaultTextHandler}
 	for i, g := range at.groups {
 		x := (axes.X(norm(p, g.from)) + axes.X(norm(p, g.to))) / 2
 		c.FillText(style, vg.Point{X: x, Y: area.Min.Y - 3 - vg.Length(i%2)*groupNames*0.7}, g.name)

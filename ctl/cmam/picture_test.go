@@ -42,7 +42,8 @@ func TestTablePicture(t *testing.T) {
 		rows[i].Cycles = rows[i].PaperCycles * 1.1
 	}
 	r := &simResult{Profile: "some-profile", comparison: comparison{Rows: rows}}
-	alone, both := drawn(t, r, nil), drawn(t, r, append(rows[:2:2], tableRow{Name: "other", Measure: "send_tp", Cycles: 1, PaperCycles: 1}))
+	alone, both := drawn(t, r, nil),
+		drawn(t, r, append(rows[:2:2], tableRow{Name: "other", Measure: "send_tp", Cycles: 1, PaperCycles: 1}))
 	for _, row := range rows {
 		for _, word := range []string{row.Name, row.Measure, "paper", "virtual time", "some-profile"} {
 			if !strings.Contains(alone, ">"+word+"<") && !strings.Contains(alone, word) {
@@ -50,7 +51,8 @@ func TestTablePicture(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(alone, "real time") || !strings.Contains(both, "real time") || strings.Contains(both, ">other<") {
+	if strings.Contains(alone, "real time") || !strings.Contains(both, "real time") ||
+		strings.Contains(both, ">other<") {
 		t.Error("real time is named without a measurement, or not with one, or a row without a place is")
 	}
 	if strings.Contains(both, "NaN") || strings.Contains(both, "Inf") {

@@ -63,7 +63,8 @@ that what the host could not keep is seen apart from what the model lacks. What 
 				return err
 			}
 			if f.Slots <= messages {
-				return fmt.Errorf("--slots %d: the benchmark keeps %d messages in a queue; use at least 256", f.Slots, messages)
+				return fmt.Errorf("--slots %d: the benchmark keeps %d messages in a queue; use at least 256",
+					f.Slots, messages)
 			}
 			r, err := program.Run(c, &f, o.args(), o.run)
 			if err != nil {
@@ -80,7 +81,8 @@ that what the host could not keep is seen apart from what the model lacks. What 
 
 // run is one node.
 func (o options) run(n *program.Node) (*hereResult, error) {
-	found, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: messages, Rounds: o.rounds, Progress: n.Progress})
+	found, err := apps.CMAM(n.Endpoint, n.Segment, n.Now,
+		apps.CMAMOptions{Messages: messages, Rounds: o.rounds, Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,8 @@ func (o options) run(n *program.Node) (*hereResult, error) {
 	switch {
 	case found == nil:
 	case o.beside && (n.Own == nil || n.Own.CPU() == nil):
-		return nil, fmt.Errorf("--beside: profile %s models no machine, so there is no virtual time; use one that does, such as sbus-arctic", r.Profile)
+		return nil,
+			fmt.Errorf("--beside: profile %s models no machine, so there is no virtual time; use one that does, such as sbus-arctic", r.Profile)
 	case n.Own == nil || n.Own.CPU() == nil:
 		for _, f := range found {
 			row := tableRow{Name: f.Name, Measure: f.Measure, Unit: "us"}
@@ -129,7 +132,9 @@ func (r *hereResult) compareVirtual(p *hwprofiles.Profile) error {
 	if err != nil {
 		return err
 	}
-	virtual, err := compareRows(p, slices.DeleteFunc(table, func(row tableRow) bool { return row.Name == "barrier" }), found)
+	virtual, err := compareRows(p, slices.DeleteFunc(table, func(row tableRow) bool {
+		return row.Name == "barrier"
+	}), found)
 	if err != nil {
 		return err
 	}
@@ -143,10 +148,13 @@ func (r *hereResult) compareVirtual(p *hwprofiles.Profile) error {
 
 // writeBeside prints paper, virtual time and real time.
 func (r *hereResult) writeBeside(w io.Writer) error {
-	cells := [][]string{{"  primitive", "measure", "paper cycles", "virtual time", "real time", "to virtual", "to paper"}}
+	cells := [][]string{{"  primitive", "measure", "paper cycles", "virtual time", "real time",
+		"to virtual", "to paper"}}
 	for _, row := range r.Rows {
-		cells = append(cells, []string{"  " + row.Name, row.Measure, fmt.Sprintf("%.1f", row.PaperCycles), fmt.Sprintf("%.1f", row.VirtualCycles),
-			fmt.Sprintf("%.1f", row.Cycles), fmt.Sprintf("%+.1f %%", row.VirtualDiff), fmt.Sprintf("%+.1f %%", row.Diff)})
+		cells = append(cells, []string{"  " + row.Name, row.Measure, fmt.Sprintf("%.1f", row.PaperCycles),
+			fmt.Sprintf("%.1f", row.VirtualCycles),
+			fmt.Sprintf("%.1f", row.Cycles), fmt.Sprintf("%+.1f %%", row.VirtualDiff),
+			fmt.Sprintf("%+.1f %%", row.Diff)})
 	}
 	return output.Table(w, cells...)
 }
@@ -154,7 +162,8 @@ func (r *hereResult) writeBeside(w io.Writer) error {
 // WriteTable prints the result for people.
 func (r *hereResult) WriteTable(w io.Writer) error {
 	if r.Host != nil {
-		fmt.Fprintf(w, "CMAM primitives on %d nodes over AF_XDP, modelled as profile %s, medians of %d rounds, beside Table 6.1 of the thesis\n", r.Nodes, r.Profile, r.Rounds)
+		fmt.Fprintf(w,
+			"CMAM primitives on %d nodes over AF_XDP, modelled as profile %s, medians of %d rounds, beside Table 6.1 of the thesis\n", r.Nodes, r.Profile, r.Rounds)
 		write := r.writeRows
 		if len(r.Rows) > 0 && r.Rows[0].VirtualCycles > 0 {
 			write = r.writeBeside

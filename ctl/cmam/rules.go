@@ -79,7 +79,8 @@ func without(p *hwprofiles.Profile, off []rule) (*hwprofiles.Profile, apps.CMAMO
 func rulesOf(p *hwprofiles.Profile) []rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r rule) bool {
 		q, o := without(p, []rule{r})
-		return !o.InPhase && q.Card == p.Card && q.Bus.QueueBurst == p.Bus.QueueBurst && q.Library == p.Library && q.Options == p.Options
+		return !o.InPhase && q.Card == p.Card && q.Bus.QueueBurst == p.Bus.QueueBurst && q.Library == p.Library &&
+			q.Options == p.Options
 	})
 }
 

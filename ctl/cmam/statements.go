@@ -67,15 +67,25 @@ var said = []struct {
 	{"thesis 6.2.1", "and approximately twice of the processor",
 		func(f figuresOf) float64 { return f.of("cmam_4", "send_ovhd", "CMAM_4", "send") }, nil},
 	{"thesis 6.2.1", "receiving it takes over 7 times the cycles of the CM-5",
-		func(f figuresOf) float64 { return f.of("cmam_4", "recv_tp", "CMAM_4", "recv") }, func(v float64) bool { return v > 7 }},
+		func(f figuresOf) float64 { return f.of("cmam_4", "recv_tp", "CMAM_4", "recv") }, func(v float64) bool {
+			return v > 7
+		}},
 	{"thesis 6.2.1", "and at least 4 times of the processor",
-		func(f figuresOf) float64 { return f.of("cmam_4", "recv_ovhd", "CMAM_4", "recv") }, func(v float64) bool { return v >= 4 }},
+		func(f figuresOf) float64 { return f.of("cmam_4", "recv_ovhd", "CMAM_4", "recv") }, func(v float64) bool {
+			return v >= 4
+		}},
 	{"thesis 6.2.1", "the hardware's latency of a message is nearly 250 cycles", figuresOf.latency, nil},
 	{"conference paper 6.1", "the overhead of a send is within a factor of 2 to 4 of the CM-5's",
-		func(f figuresOf) float64 { return f.of("cmam_4", "send_ovhd", "CMAM_4", "send") }, func(v float64) bool { return v >= 2 && v <= 4 }},
+		func(f figuresOf) float64 { return f.of("cmam_4", "send_ovhd", "CMAM_4", "send") }, func(v float64) bool {
+			return v >= 2 && v <= 4
+		}},
 	{"conference paper 6.1", "and so is that of a receive",
-		func(f figuresOf) float64 { return f.of("cmam_4", "recv_ovhd", "CMAM_4", "recv") }, func(v float64) bool { return v >= 2 && v <= 4 }},
-	{"thesis 6.2.1", "a barrier of 32 nodes takes nearly 4000 cycles, 100 us", func(f figuresOf) float64 { return f.cycles("barrier", "time") }, nil},
+		func(f figuresOf) float64 { return f.of("cmam_4", "recv_ovhd", "CMAM_4", "recv") }, func(v float64) bool {
+			return v >= 2 && v <= 4
+		}},
+	{"thesis 6.2.1", "a barrier of 32 nodes takes nearly 4000 cycles, 100 us", func(f figuresOf) float64 {
+		return f.cycles("barrier", "time")
+	}, nil},
 }
 
 // statements judges what the papers say by rows.
@@ -86,7 +96,8 @@ func statements(rows []tableRow) ([]statement, error) {
 	}
 	var all []statement
 	for _, s := range said {
-		x := statement{Source: s.source, Text: s.text, Model: s.value(figuresOf{rows, cm5, false}), Table: s.value(figuresOf{rows, cm5, true})}
+		x := statement{Source: s.source, Text: s.text, Model: s.value(figuresOf{rows, cm5, false}),
+			Table: s.value(figuresOf{rows, cm5, true})}
 		if s.holds != nil {
 			holds := s.holds(x.Model)
 			x.Holds = &holds
@@ -106,7 +117,8 @@ func (r *simResult) writeStatements(w io.Writer) error {
 		case s.Holds != nil:
 			verdict = "DOES NOT HOLD"
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s: %.4g; %.4g by the table's own figures (%s)\n", verdict, s.Text, s.Model, s.Table, s.Source); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s: %.4g; %.4g by the table's own figures (%s)\n", verdict, s.Text, s.Model,
+			s.Table, s.Source); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,8 @@ takes minutes.`,
 				return output.Show(asJSON, r)
 			case held != "":
 				if groups[held] == nil {
-					return usage.Explain(c, fmt.Errorf("--hold-out %q: use one of %s", held, strings.Join(Groups(), ", ")))
+					return usage.Explain(c, fmt.Errorf("--hold-out %q: use one of %s", held,
+						strings.Join(Groups(), ", ")))
 				}
 				r, err := chooseWithout(c.Context(), p, held)
 				if err != nil {
@@ -154,13 +155,16 @@ takes minutes.`,
 			return errors.Join(drawn.Write(r.drawing(measured)), output.Show(asJSON, r))
 		},
 	}
-	c.Flags().StringVar(&profile, "profile", "sbus-arctic", "hardware profile: a name, or a file with a / or .yaml in its name")
+	c.Flags().StringVar(&profile, "profile", "sbus-arctic",
+		"hardware profile: a name, or a file with a / or .yaml in its name")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	c.Flags().BoolVar(&explain, "explain", false, fmt.Sprintf("say what the rules stand on, and why rows differ by more than %d %%", miss))
+	c.Flags().BoolVar(&explain, "explain", false,
+		fmt.Sprintf("say what the rules stand on, and why rows differ by more than %d %%", miss))
 	c.Flags().StringArrayVar(&plots, "plot", nil, "draw the table into `FILE`.svg or .png; may be repeated")
 	c.Flags().StringVar(&real, "real", "", "draw what funet cmam --json has written into a `FILE`, too")
 	c.Flags().BoolVar(&ablated, "ablate", false, "switch each rule of the model off in turn")
-	c.Flags().StringVar(&held, "hold-out", "", "choose the rules without the rows of a `GROUP`: "+strings.Join(Groups(), ", "))
+	c.Flags().StringVar(&held, "hold-out", "", "choose the rules without the rows of a `GROUP`: "+
+		strings.Join(Groups(), ", "))
 	return c
 }
 
@@ -287,13 +291,15 @@ func (r *comparison) writeRows(w io.Writer) error {
 		if row.Calibrated {
 			mark = " *"
 		}
-		cells = append(cells, []string{"  " + row.Name + mark, row.Measure, row.Unit, fmt.Sprintf("%.1f", row.Paper), fmt.Sprintf("%.1f", row.Model),
+		cells = append(cells, []string{"  " + row.Name + mark, row.Measure, row.Unit, fmt.Sprintf("%.1f", row.Paper),
+			fmt.Sprintf("%.1f", row.Model),
 			fmt.Sprintf("%.1f", row.PaperCycles), fmt.Sprintf("%.1f", row.Cycles), fmt.Sprintf("%+.1f %%", row.Diff)})
 	}
 	if err := output.Table(w, cells...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "absolute difference: mean %.1f %%, worst %.1f %%, %d of %d rows within 4 %%\n", r.Mean, r.Worst, fitOf(r.Rows, every).Close, len(r.Rows))
+	_, err := fmt.Fprintf(w, "absolute difference: mean %.1f %%, worst %.1f %%, %d of %d rows within 4 %%\n", r.Mean,
+		r.Worst, fitOf(r.Rows, every).Close, len(r.Rows))
 	return err
 }
 

@@ -91,7 +91,8 @@ func (d *Daemon) faulted(gid, node, source uint16, reason arctic.Reason) (hold b
 	f := &a.job.faults
 	f.Count(reason)
 	l.faulted.Count(reason)
-	if d.cfg.Accesses != SuspendWindows || l.now < a.suspicion.rest || !forbidden(reason) || !a.suspicion.refused(source, d.cfg.RefusedLimit) {
+	if d.cfg.Accesses != SuspendWindows || l.now < a.suspicion.rest || !forbidden(reason) ||
+		!a.suspicion.refused(source, d.cfg.RefusedLimit) {
 		return false
 	}
 	a.suspicion = suspicion{rest: l.now + int64(d.cfg.ConnectTimeout)}
@@ -113,6 +114,7 @@ func forbidden(reason arctic.Reason) bool {
 
 // logSuspended writes a line, which the card's thread does not wait for.
 func (d *Daemon) logSuspended(a *attachment, source uint16, reason arctic.Reason) {
-	go d.userLine(&a.conn.peer, fmt.Sprintf("a window of node %d of job %d is suspended: %d accesses of node %d were refused, the last one because of: %v",
-		a.node, a.job.gid, d.cfg.RefusedLimit, source, reason), "job", a.job.gid, "node", a.node)
+	go d.userLine(&a.conn.peer,
+		fmt.Sprintf("a window of node %d of job %d is suspended: %d accesses of node %d were refused, the last one because of: %v",
+			a.node, a.job.gid, d.cfg.RefusedLimit, source, reason), "job", a.job.gid, "node", a.node)
 }

@@ -28,7 +28,8 @@ func TestSuspicionIsOfOneNode(t *testing.T) {
 // Rule (accesses.go): only what needs the window's key, and what no ordinary program does again and
 // again, counts towards a suspension.
 func TestForbidden(t *testing.T) {
-	counts := map[arctic.Reason]bool{arctic.ReasonRange: true, arctic.ReasonRights: true, arctic.ReasonAlignment: true, arctic.ReasonOperation: true}
+	counts := map[arctic.Reason]bool{arctic.ReasonRange: true, arctic.ReasonRights: true, arctic.ReasonAlignment: true,
+		arctic.ReasonOperation: true}
 	for r := range arctic.Reason(255) {
 		if forbidden(r) != counts[r] {
 			t.Errorf("%v: %v", r, forbidden(r))

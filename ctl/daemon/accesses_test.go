@@ -29,7 +29,8 @@ type windowEnd struct {
 
 func newWindowEnd(t *testing.T, d *running, gid, node uint16, token attach.Token) *windowEnd {
 	t.Helper()
-	c, err := attach.Open(attach.Config{Socket: d.socket, GID: gid, Node: node, Slots: 64, Token: token, Remote: funi.RemoteSizes{KeySlots: 4, Areas: 1, Notifications: 64}})
+	c, err := attach.Open(attach.Config{Socket: d.socket, GID: gid, Node: node, Slots: 64, Token: token,
+		Remote: funi.RemoteSizes{KeySlots: 4, Areas: 1, Notifications: 64}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +127,11 @@ func TestMissesAndRefusalsAreCounted(t *testing.T) {
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
 	gid, token := windowJob(t, []uint16{0, 1}, daemons...)
 	other, otherToken := windowJob(t, []uint16{0, 1}, daemons...)
-	owner, user, bystander := newWindowEnd(t, daemons[1], gid, 1, token), newWindowEnd(t, daemons[0], gid, 0, token), newWindowEnd(t, daemons[1], other, 1, otherToken)
+	owner, user, bystander := newWindowEnd(t, daemons[1], gid, 1, token), newWindowEnd(t, daemons[0], gid, 0, token),
+		newWindowEnd(t, daemons[1], other, 1, otherToken)
 	bystander.exposes(rma.Options{})
-	w := owner.exposes(rma.Options{Rights: funi.RightRead | funi.RightAtomic | funi.RightNotify, Notifications: 1, Absent: true})
+	w := owner.exposes(rma.Options{Rights: funi.RightRead | funi.RightAtomic | funi.RightNotify,
+		Notifications: 1, Absent: true})
 	to := w.Target(1)
 	id, err := user.Add(to, 1)
 	if err != nil {
@@ -178,7 +181,8 @@ func TestWindowIsSuspendedAfterRefusals(t *testing.T) {
 	suspends := func(c *daemon.Config) { c.Accesses, c.RefusedLimit = daemon.SuspendWindows, limit }
 	daemons := []*running{b.start(0, suspends), b.start(1, suspends)}
 	gid, token := windowJob(t, []uint16{0, 1, 0}, daemons...)
-	owner, offender, user := newWindowEnd(t, daemons[1], gid, 1, token), newWindowEnd(t, daemons[0], gid, 0, token), newWindowEnd(t, daemons[0], gid, 2, token)
+	owner, offender, user := newWindowEnd(t, daemons[1], gid, 1, token), newWindowEnd(t, daemons[0], gid, 0, token),
+		newWindowEnd(t, daemons[0], gid, 2, token)
 	w := owner.exposes(rma.Options{Rights: funi.RightRead | funi.RightAtomic | funi.RightNotify, Notifications: 2})
 	to := w.Target(1)
 	offender.refused(rma.Target{Node: 1, Key: to.Key ^ 1<<40}, 4*limit, arctic.ReasonKeySlot)

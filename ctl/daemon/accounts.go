@@ -68,7 +68,8 @@ func (s subordinates) account(uid uint32) uint32 {
 // owner is a name or a number. A malformed line is reported and left out. Numbers of root's
 // are an account of their own, by the first of them: containers that root has made for others
 // have nothing of root's quota.
-func parseSubordinates(data []byte, number func(name string) (uint32, error), bad func(line int, why error)) (s subordinates) {
+func parseSubordinates(data []byte, number func(name string) (uint32, error),
+	bad func(line int, why error)) (s subordinates) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, mostSubordinates+1)
 	for n := 1; lines.Scan(); n++ {

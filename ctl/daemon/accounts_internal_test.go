@@ -71,8 +71,10 @@ func TestAnySubordinateNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var lines []string
 		for range rapid.IntRange(0, 20).Draw(t, "lines") {
-			number := rapid.OneOf(rapid.StringMatching(`[0-9]{1,11}`), rapid.SampledFrom([]string{"", "-1", "x", "0", "4294967295", "1000"}))
-			lines = append(lines, rapid.SampledFrom([]string{"alice", "bob", "root", "1002", "nobody-9", ""}).Draw(t, "owner")+":"+
+			number := rapid.OneOf(rapid.StringMatching(`[0-9]{1,11}`),
+				rapid.SampledFrom([]string{"", "-1", "x", "0", "4294967295", "1000"}))
+			lines = append(lines, rapid.SampledFrom([]string{"alice", "bob", "root", "1002", "nobody-9", ""}).Draw(t,
+				"owner")+":"+
 				number.Draw(t, "first")+":"+number.Draw(t, "count"))
 		}
 		s := parseSubordinates([]byte(strings.Join(lines, "\n")), known, func(int, error) {})

@@ -148,7 +148,8 @@ func (c *connection) command(m *Command) (any, error) {
 	case "stop":
 		return d.info(), nil
 	}
-	return nil, fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch, context-move, hello and stop: %w", attach.ErrCommand)
+	return nil,
+		fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch, context-move, hello and stop: %w", attach.ErrCommand)
 }
 
 // jobOf finds the group that a command names.
@@ -237,7 +238,8 @@ func (d *Daemon) switchTo(m *Command) (any, error) {
 		gid := m.GID
 		if m.Context != nil {
 			if *m.Context >= uint32(len(l.byBell)) || l.byBell[*m.Context] == nil {
-				refused = fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context, attach.ErrCommand)
+				refused = fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context,
+					attach.ErrCommand)
 				return
 			}
 			gid = &l.byBell[*m.Context].job.gid
@@ -283,7 +285,8 @@ func (d *Daemon) setProfile(m *Command) error {
 	d.mu.Lock()
 	if len(d.jobs) > 0 || d.replacing {
 		defer d.mu.Unlock()
-		return fmt.Errorf("%d groups are on the card; end them first, `funet gid list` lists them: %w", len(d.jobs), attach.ErrBusy)
+		return fmt.Errorf("%d groups are on the card; end them first, `funet gid list` lists them: %w",
+			len(d.jobs), attach.ErrBusy)
 	}
 	d.replacing = true
 	c := d.cfg

@@ -48,7 +48,8 @@ func TestAdministration(t *testing.T) {
 	gid := nodes[0].answer.GID
 	var gids daemon.GIDs
 	wantError(t, d.admin(t, `{"do": "gid-list"}`, &gids), nil)
-	if len(gids.GIDs) != 1 || gids.GIDs[0].GID != gid || gids.GIDs[0].Attached != 2 || gids.GIDs[0].PID != int32(os.Getpid()) {
+	if len(gids.GIDs) != 1 || gids.GIDs[0].GID != gid || gids.GIDs[0].Attached != 2 ||
+		gids.GIDs[0].PID != int32(os.Getpid()) {
 		t.Errorf("groups %+v", gids)
 	}
 	var contexts daemon.Contexts
@@ -114,7 +115,8 @@ func TestRootMayBeNoAdministrator(t *testing.T) {
 	for _, c := range []struct {
 		who  daemon.Who
 		want error
-	}{{daemon.Who{}, attach.ErrForbidden}, {daemon.Who{Users: []uint32{0}}, nil}, {daemon.Who{Users: []uint32{7}}, attach.ErrForbidden}} {
+	}{{daemon.Who{}, attach.ErrForbidden}, {daemon.Who{Users: []uint32{0}}, nil},
+		{daemon.Who{Users: []uint32{7}}, attach.ErrForbidden}} {
 		d := b.start(0, func(f *daemon.Config) { f.NotRoot, f.Administrators = true, c.who })
 		if err := d.admin(t, `{"do": "gid-list"}`, nil); !errors.Is(err, c.want) || c.want == nil && err != nil {
 			t.Errorf("administrators %+v: %v, want %v", c.who, err, c.want)
@@ -257,9 +259,10 @@ func (b *bed) metrics(card uint16) string {
 // scrape returns the metrics that a daemon serves at a socket.
 func scrape(t *testing.T, path string) string {
 	t.Helper()
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}}
+	client := http.Client{Timeout: patience,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}}
 	defer client.CloseIdleConnections()
 	r, err := client.Get("http://funid/metrics")
 	if err != nil {
@@ -283,7 +286,9 @@ func TestMetrics(t *testing.T) {
 	text := scrape(t, path)
 	for _, want := range []string{"funid_contexts 2\n", "funid_jobs 1\n", "funid_card_packets_to_own_card_total 6\n",
 		"# TYPE funid_port_sends gauge\nfunid_port_sends{interface=\"fu0\"} 1\n",
-		"funid_interface_state{interface=\"fu0\",state=\"up\"} 1\n", "funid_interface_state{interface=\"fu0\",state=\"gone\"} 0\n", "funid_interface_reopened_total{interface=\"fu0\"} 0\n"} {
+		"funid_interface_state{interface=\"fu0\",state=\"up\"} 1\n",
+		"funid_interface_state{interface=\"fu0\",state=\"gone\"} 0\n",
+		"funid_interface_reopened_total{interface=\"fu0\"} 0\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -91,9 +91,11 @@ func (d *Daemon) accept(socket *os.File) error {
 		until = until.Add((acceptPause + 1) * now.Sub(begin))
 		pause := min(until.Sub(now), longestPause)
 		switch {
-		case errors.Is(refused, unix.EMFILE), errors.Is(refused, unix.ENFILE), errors.Is(refused, unix.ENOMEM), errors.Is(refused, unix.ENOBUFS):
+		case errors.Is(refused, unix.EMFILE), errors.Is(refused, unix.ENFILE), errors.Is(refused, unix.ENOMEM),
+			errors.Is(refused, unix.ENOBUFS):
 			pause = retryAccept
-		case refused != nil && !errors.Is(refused, unix.EAGAIN) && !errors.Is(refused, unix.EINTR) && !errors.Is(refused, unix.ECONNABORTED):
+		case refused != nil && !errors.Is(refused, unix.EAGAIN) && !errors.Is(refused, unix.EINTR) &&
+			!errors.Is(refused, unix.ECONNABORTED):
 			return fmt.Errorf("accepting connections: %w", refused)
 		case pause < acceptBurst:
 			continue

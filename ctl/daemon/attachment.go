@@ -79,7 +79,8 @@ func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error)
 	if err != nil {
 		return err
 	}
-	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(a.job.cards)),
+	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node,
+		Nodes: uint32(len(a.job.cards)),
 		Slots: r.Slots, Remote: r.Remote, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
 	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by
 	// this goroutine alone, also if the job ends meanwhile.
@@ -116,7 +117,8 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 		d.leave(j, r.Node)
 		return nil, -1, err
 	}
-	a := &attachment{job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
+	a := &attachment{job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots),
+		segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
 	wait, err = a.make(d, size, r.Remote)
 	if err == nil {
 		err = d.attachContext(a, arrives)
@@ -132,7 +134,8 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	if arrives { // in the place of its sign
 		d.dropSign(j, func(s sign) bool { return s.node == a.node })
 	}
-	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job",
+		a.job.gid, "node", a.node)
 	return a, wait, nil
 }
 

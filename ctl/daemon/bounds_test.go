@@ -81,7 +81,8 @@ func TestSegmentsCountAsPages(t *testing.T) {
 	d := b.start(0, nil)
 	_, nodes := group(t, []*running{d}, 0)
 	before := d.status(t).Bytes
-	_, fds := nodes[0].ask(attach.SegmentRequest{Base: 16, Rights: funi.Source, Bytes: 16}.Encode(), attach.SegmentDescriptors)
+	_, fds := nodes[0].ask(attach.SegmentRequest{Base: 16, Rights: funi.Source, Bytes: 16}.Encode(),
+		attach.SegmentDescriptors)
 	attach.CloseDescriptors(fds)
 	if n := d.status(t).Bytes - before; n != funi.PageSize {
 		t.Errorf("a segment of 16 bytes counts as %d, not as a page", n)

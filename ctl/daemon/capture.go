@@ -44,7 +44,8 @@ func (c *connection) capture(message []byte) error {
 		return fmt.Errorf("reading what to capture: %w: %w", err, attach.ErrCommand)
 	}
 	if ask.Snap < 0 || ask.Snap > capture.MaxSnap {
-		return fmt.Errorf("capturing %d bytes of each frame, not 1 to %d, or 0 for all: %w", ask.Snap, capture.MaxSnap, attach.ErrCommand)
+		return fmt.Errorf("capturing %d bytes of each frame, not 1 to %d, or 0 for all: %w", ask.Snap, capture.MaxSnap,
+			attach.ErrCommand)
 	}
 	if ask.Snap == 0 {
 		ask.Snap = capture.MaxSnap
@@ -151,7 +152,8 @@ func (d *Daemon) beginCapture(p *peer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.capturing != nil {
-		return fmt.Errorf("process %d of user %d captures already; end it first: %w", d.capturing.pid, d.capturing.uid, attach.ErrTaken)
+		return fmt.Errorf("process %d of user %d captures already; end it first: %w", d.capturing.pid, d.capturing.uid,
+			attach.ErrTaken)
 	}
 	d.capturing = p
 	return nil

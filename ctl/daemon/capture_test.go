@@ -62,7 +62,8 @@ func TestCapture(t *testing.T) {
 	until(t, "frames are seen", func() bool { return sent.Load() >= 20 && received.Load() >= 20 })
 	n := daemons[0].status(t).Counters
 	if sent.Load() > n.FramesSent || received.Load() > n.FramesReceived {
-		t.Errorf("%d and %d frames seen, %d and %d counted", sent.Load(), received.Load(), n.FramesSent, n.FramesReceived)
+		t.Errorf("%d and %d frames seen, %d and %d counted", sent.Load(), received.Load(), n.FramesSent,
+			n.FramesReceived)
 	}
 	until(t, "the groups are gone", func() bool { return len(daemons[0].status(t).Jobs) == 0 })
 	wantError(t, daemons[0].admin(t, `{"do": "profile-set", "profile": "native"}`, nil), nil)
@@ -118,7 +119,8 @@ func captureDirectFrames(t *testing.T, b *bed) {
 					return nil
 				}
 				h := f.Header()
-				if out := !r.Verdict.Arrived(); r.Interface != 0 || h.GID != gid || (h.SourceCard == 0) != out || out && (r.GID != gid || r.Node != 0) ||
+				if out := !r.Verdict.Arrived(); r.Interface != 0 || h.GID != gid || (h.SourceCard == 0) != out ||
+					out && (r.GID != gid || r.Node != 0) ||
 					r.Verdict.Dropped() != "" || r.Verdict.Local() || h.From == ([6]byte{}) || h.To == ([6]byte{}) {
 					t.Errorf("%+v, which is %+v", r, h)
 				} else if out {
@@ -137,7 +139,8 @@ func captureDirectFrames(t *testing.T, b *bed) {
 	defer done()
 	var nodes []*funet.Endpoint
 	for node, d := range daemons {
-		e, err := funet.Open(patient, funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Token: token}})
+		e, err := funet.Open(patient, funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid,
+			Node: uint16(node), Token: token}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +242,8 @@ func TestCaptureThatIsNotRead(t *testing.T) {
 		_, err = attach.DecodeBody(answer, attach.KindCapture|attach.AnswerBit)
 		return err
 	}
-	for body, want := range map[string]error{``: attach.ErrCommand, `{"snap_bytes": -1}`: attach.ErrCommand, `{"snap_bytes": 1000000}`: attach.ErrCommand, `{"x": 1}`: attach.ErrCommand, `[`: attach.ErrCommand} {
+	for body, want := range map[string]error{``: attach.ErrCommand, `{"snap_bytes": -1}`: attach.ErrCommand,
+		`{"snap_bytes": 1000000}`: attach.ErrCommand, `{"x": 1}`: attach.ErrCommand, `[`: attach.ErrCommand} {
 		wantError(t, begins(ask(body)), want)
 	}
 	talkative := ask(`{}`)

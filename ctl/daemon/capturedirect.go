@@ -82,7 +82,8 @@ func (f *directFrames) take(ring *capture.Ring, batch []byte) (_ []byte, some bo
 			number = f.other
 		}
 		var added bool
-		batch, added = ring.Add(batch, &capture.Record{Time: f.origin + int64(s.Time), Interface: number, Length: s.Length, Data: s.Data,
+		batch, added = ring.Add(batch, &capture.Record{Time: f.origin + int64(s.Time), Interface: number,
+			Length: s.Length, Data: s.Data,
 			Direct: true, Verdict: s.Verdict, GID: s.GID, Node: s.Node})
 		if !added {
 			return batch, some, nil

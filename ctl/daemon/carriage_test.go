@@ -54,7 +54,8 @@ func (b *bed) helperAt(host int, path string, cannot error) {
 }
 
 // choose has a host's daemon choose, and returns its configuration.
-func (b *bed) choose(ctx context.Context, host int, c daemon.Carriage, tune func(*daemon.Config)) (cfg daemon.Config, err error) {
+func (b *bed) choose(ctx context.Context, host int, c daemon.Carriage,
+	tune func(*daemon.Config)) (cfg daemon.Config, err error) {
 	b.t.Helper()
 	cfg = b.config(host)
 	cfg.Carriage, cfg.Attach, cfg.Helper = c, xdp.AttachNative, filepath.Join(b.dir, fmt.Sprintf("ports-%d", host))
@@ -76,11 +77,13 @@ func TestChooseCarriage(t *testing.T) {
 	for host, c := range []daemon.Carriage{daemon.AutoCarriage, daemon.DirectCarriage} {
 		b.helperAt(host, filepath.Join(b.dir, fmt.Sprint("ports-", host)), nil)
 		cfg, err := b.choose(t.Context(), host, c, nil)
-		if err != nil || cfg.Ports == nil || !strings.Contains(cfg.CarriageWhy, "exchanged frames of 80 and 1514 bytes") || !strings.Contains(cfg.CarriageWhy, "NIC's program") {
+		if err != nil || cfg.Ports == nil || !strings.Contains(cfg.CarriageWhy,
+			"exchanged frames of 80 and 1514 bytes") || !strings.Contains(cfg.CarriageWhy, "NIC's program") {
 			t.Fatalf("%v: ports %v, %q, %v", c, cfg.Ports != nil, cfg.CarriageWhy, err)
 		}
 		d := b.start(host, func(to *daemon.Config) { *to = cfg })
-		if s := portsOf(t, d); s.Carriage != (attach.Carriage{Configured: c.String(), Chosen: "direct", Why: cfg.CarriageWhy}) {
+		if s := portsOf(t, d); s.Carriage !=
+			(attach.Carriage{Configured: c.String(), Chosen: "direct", Why: cfg.CarriageWhy}) {
 			t.Errorf("the status says %+v", s.Carriage)
 		}
 		directJob(t, []*running{d}, uint16(host))
@@ -95,7 +98,8 @@ func TestChooseCarriage(t *testing.T) {
 	}
 	cannot := func(c *daemon.Config) { c.Helper = filepath.Join(b.dir, "ports-none") }
 	b.helperAt(1, filepath.Join(b.dir, "ports-none"), errors.New("no namespaces here"))
-	if cfg, err := b.choose(t.Context(), 1, daemon.DirectCarriage, cannot); err == nil || cfg.Ports != nil || !strings.Contains(err.Error(), "no namespaces here") {
+	if cfg, err := b.choose(t.Context(), 1, daemon.DirectCarriage, cannot); err == nil || cfg.Ports != nil ||
+		!strings.Contains(err.Error(), "no namespaces here") {
 		t.Errorf("direct without ports: %v", err)
 	}
 	cfg, err := b.choose(t.Context(), 1, daemon.AutoCarriage, cannot)
@@ -108,7 +112,8 @@ func TestChooseCarriage(t *testing.T) {
 	if s := portsOf(t, d); s.Carriage != (attach.Carriage{Configured: "auto", Chosen: "daemon", Why: cfg.CarriageWhy}) {
 		t.Errorf("the status says %+v", s.Carriage)
 	}
-	if _, err := dial(t, d.socket).job(attach.JobRequest{Direct: true, Token: attach.NewToken(), Cards: []uint16{1}}); !errors.Is(err, attach.ErrNoPort) ||
+	if _, err := dial(t, d.socket).job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
+		Cards: []uint16{1}}); !errors.Is(err, attach.ErrNoPort) ||
 		!strings.Contains(err.Error(), "no namespaces here") {
 		t.Errorf("a direct job: %v", err)
 	}

@@ -107,7 +107,8 @@ func (r *role) play() {
 	if err := k.attach(attach.AttachRequest{GID: r.GID, Node: r.Node, Slots: 64, Token: token}); err != nil {
 		alone{}.Fatal(err)
 	}
-	if caps, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(caps), "CapEff:\t0000000000000000") {
+	if caps, err := os.ReadFile("/proc/self/status"); err != nil ||
+		!strings.Contains(string(caps), "CapEff:\t0000000000000000") {
 		alone{}.Fatal("the child has capabilities", err)
 	}
 	if r.Do == "bequeath" { // has another process hold the connection, too, until the test ends
@@ -160,7 +161,8 @@ func (b *bed) run(host int, r role) *child {
 		c.cmd = b.lab.Command(host, "/proc/self/exe")
 	} else {
 		c.cmd = exec.Command("/proc/self/exe")
-		c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+		c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
+			Pdeathsig: syscall.SIGKILL}
 	}
 	c.cmd.Env = append(os.Environ(), roleVariable+"="+string(text))
 	c.cmd.Stderr = os.Stderr

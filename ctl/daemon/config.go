@@ -176,7 +176,8 @@ type Range = cluster.Range
 
 // DefaultRule is the rule of a configuration without rules.
 func DefaultRule() Rule {
-	return Rule{GIDs: []Range{{First: 1, Last: arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
+	return Rule{GIDs: []Range{{First: 1, Last: arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs,
+		Connections: DefaultConnections, Bytes: DefaultBytes}
 }
 
 // complete fills in defaults and refuses contradictions. Errors wrap ErrConfig.
@@ -227,12 +228,15 @@ func (c Config) complete() (_ Config, err error) {
 	case c.Peers.Peers[c.Card].Absent:
 		return c, bad("card %d is this host, and absent in the peers file", c.Card)
 	case len(c.Socket) > 107: // unix(7): sun_path
-		return c, bad("socket %q is longer than 107 bytes, more than the kernel has for one's name; choose a shorter path", c.Socket)
+		return c,
+			bad("socket %q is longer than 107 bytes, more than the kernel has for one's name; choose a shorter path",
+				c.Socket)
 	case !filepath.IsAbs(c.Socket):
 		return c, bad("socket %q is not an absolute path", c.Socket)
 	case c.Drain < 0 || c.Drain > time.Minute:
 		return c, bad("drain %v; use 0s to 1m", c.Drain)
-	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond || c.ConnectTimeout > time.Hour:
+	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond ||
+		c.ConnectTimeout > time.Hour:
 		return c, bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
 	case c.MostMemory < 0 || c.MostMemory > mostBytes:
 		return c, bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
@@ -255,7 +259,9 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("discover %q: %v", c.Discover, err)
 	}
 	if c.Discover != "" && peers.Encap == cluster.UDP {
-		return c, bad("discover %q with encap: udp; hosts are found on a segment only: list them in the peers file instead", c.Discover)
+		return c,
+			bad("discover %q with encap: udp; hosts are found on a segment only: list them in the peers file instead",
+				c.Discover)
 	}
 	if err := peers.Validate(); err != nil && !alone {
 		return c, fmt.Errorf("%w: %w", err, ErrConfig)
@@ -339,7 +345,8 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	}
 	for _, p := range c.Peers.Peers { // hosts that are found are behind any interface
 		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
-			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
+			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface,
+				strings.Join(c.Interfaces, ", "))
 		}
 	}
 	return nil
@@ -381,7 +388,8 @@ func (a *Amounts) complete(d Amounts) error {
 		name string
 		n    *int
 		d    int
-	}{{"contexts", &a.Contexts, d.Contexts}, {"jobs", &a.Jobs, d.Jobs}, {"connections", &a.Connections, d.Connections}} {
+	}{{"contexts", &a.Contexts, d.Contexts}, {"jobs", &a.Jobs, d.Jobs},
+		{"connections", &a.Connections, d.Connections}} {
 		if *v.n == 0 {
 			*v.n = v.d
 		}
@@ -400,7 +408,8 @@ func (a *Amounts) complete(d Amounts) error {
 
 // times returns n times as much, without overflow.
 func (a Amounts) times(n int) Amounts {
-	return Amounts{min(n*a.Contexts, mostAmount), min(n*a.Jobs, mostAmount), min(n*a.Connections, mostAmount), min(int64(n)*a.Bytes, mostBytes)}
+	return Amounts{min(n*a.Contexts, mostAmount), min(n*a.Jobs, mostAmount), min(n*a.Connections, mostAmount),
+		min(int64(n)*a.Bytes, mostBytes)}
 }
 
 // metricsAddress splits an address into network and address of package net.

@@ -48,11 +48,15 @@ rules:
 		t.Fatal(err)
 	}
 	encap, queue := cluster.UDP, 5
-	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
-		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64, Accesses: SuspendWindows, RefusedLimit: 17, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
-		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
+	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"},
+		Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
+		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64,
+		Accesses: SuspendWindows, RefusedLimit: 17, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
+		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464",
+		Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
-		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
+		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}},
+			Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
 			Total: Amounts{20, 10, 40, 3 << 30}}, {Bytes: 4096}}}
 	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
 		t.Errorf("got %+v and %q", c, peers)
@@ -62,7 +66,8 @@ rules:
 // Rule: an empty file is all defaults.
 func TestParseNothing(t *testing.T) {
 	for _, s := range []string{"", "# nothing\n", "---\n"} {
-		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" || !reflect.DeepEqual(c, Config{CPU: -1, FindCard: true}) {
+		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" ||
+			!reflect.DeepEqual(c, Config{CPU: -1, FindCard: true}) {
 			t.Errorf("%q: %+v, %v", s, c, err)
 		}
 	}
@@ -73,17 +78,21 @@ func TestParseNothing(t *testing.T) {
 func TestTotals(t *testing.T) {
 	for _, c := range []struct{ rule, want Rule }{
 		{Rule{}, DefaultRule()},
-		{Rule{Contexts: 2, Total: Amounts{Jobs: 5}}, Rule{GIDs: DefaultRule().GIDs, Contexts: 2, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes,
-			Total: Amounts{32, 5, 16 * DefaultConnections, 16 * DefaultBytes}}},
-		{Rule{Who: Who{Groups: []uint32{7}}, Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45}, Rule{Who: Who{Groups: []uint32{7}}, GIDs: DefaultRule().GIDs,
-			Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45, Total: Amounts{32, 48, 64, mostBytes}}},
+		{Rule{Contexts: 2, Total: Amounts{Jobs: 5}},
+			Rule{GIDs: DefaultRule().GIDs, Contexts: 2, Jobs: DefaultJobs, Connections: DefaultConnections,
+				Bytes: DefaultBytes,
+				Total: Amounts{32, 5, 16 * DefaultConnections, 16 * DefaultBytes}}},
+		{Rule{Who: Who{Groups: []uint32{7}}, Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45},
+			Rule{Who: Who{Groups: []uint32{7}}, GIDs: DefaultRule().GIDs,
+				Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45, Total: Amounts{32, 48, 64, mostBytes}}},
 	} {
 		got := c.rule
 		if err := got.complete(); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v becomes %+v, %v; want %+v", c.rule, got, err, c.want)
 		}
 	}
-	for _, bad := range []Rule{{Total: Amounts{Contexts: -1}}, {Total: Amounts{Bytes: -1}}, {Contexts: -1}, {Bytes: mostBytes + 1}} {
+	for _, bad := range []Rule{{Total: Amounts{Contexts: -1}}, {Total: Amounts{Bytes: -1}}, {Contexts: -1},
+		{Bytes: mostBytes + 1}} {
 		if bad.complete() == nil {
 			t.Errorf("%+v is a rule", bad)
 		}

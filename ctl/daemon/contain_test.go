@@ -31,7 +31,8 @@ var provocations = map[string]func(t *testing.T, d *running, torn, other *client
 	},
 	"request": func(t *testing.T, d *running, torn, _ *client) {
 		d.PanicInNextSegment(torn.answer.GID, 0)
-		if err := attach.Send(torn.conn, attach.SegmentRequest{Base: 4096, Rights: funi.Source, Bytes: 4096}.Encode()); err != nil {
+		if err := attach.Send(torn.conn, attach.SegmentRequest{Base: 4096, Rights: funi.Source,
+			Bytes: 4096}.Encode()); err != nil {
 			t.Fatal(err)
 		}
 	},
@@ -73,7 +74,8 @@ func TestPanicEndsOneConnection(t *testing.T) {
 				faults = 1 // the card may find it as well, when the connection ends
 			}
 			if s.Panics != 1 || s.MemoryFaults > faults {
-				t.Errorf("%d panics and %d memory faults are counted, not 1 and at most %d", s.Panics, s.MemoryFaults, faults)
+				t.Errorf("%d panics and %d memory faults are counted, not 1 and at most %d", s.Panics,
+					s.MemoryFaults, faults)
 			}
 			until(t, "the panic is logged", func() bool {
 				mu.Lock()

@@ -87,10 +87,14 @@ func Open(c Config) (_ *Daemon, err error) {
 		}
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, purses: map[uint32]*purse{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, neighbours: newNeighbours(), connections: map[*connection]struct{}{},
-		strangers: &Rule{Connections: DefaultConnections},
-		userLog:   lineLimit{lines: userLines, every: userLineEvery}, failureLog: lineLimit{lines: failureLines, every: failureEvery}}
-	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, purses: map[uint32]*purse{},
+		tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, neighbours: newNeighbours(),
+		connections: map[*connection]struct{}{},
+		strangers:   &Rule{Connections: DefaultConnections},
+		userLog:     lineLimit{lines: userLines, every: userLineEvery},
+		failureLog:  lineLimit{lines: failureLines, every: failureEvery}}
+	d.groupsMatter = len(c.Administrators.Groups) > 0 ||
+		slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
 	d.followed = &subordinateFile{path: c.Subordinates, tell: func(line string) { c.Logger.Warn(line) }}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
@@ -340,6 +344,7 @@ func (d *Daemon) release() error {
 // info is the answer to KindInfo.
 func (d *Daemon) info() attach.Info {
 	xdp, bind := d.modes()
-	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile,
+	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI,
+		Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile,
 		XDPMode: xdp, BindMode: bind, UDPPort: d.cfg.udpPort(), Carriage: d.carriage()}
 }

@@ -40,9 +40,10 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 	b := newBed(t)
 	path := filepath.Join(b.dir, "metrics.sock")
 	b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + path })
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}}
+	client := http.Client{Timeout: patience,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}}
 	defer client.CloseIdleConnections()
 	r, err := client.Get("http://funid/metrics")
 	if err != nil {
@@ -94,7 +95,8 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 					t.Errorf("panel %q: there is no metric %s", p.Title, m[2])
 					continue
 				}
-				if counted, rated := f.GetType().String() == "COUNTER" || f.GetType().String() == "HISTOGRAM", m[1] == "rate(" || m[1] == "increase("; counted != rated {
+				if counted, rated := f.GetType().String() == "COUNTER" || f.GetType().String() == "HISTOGRAM",
+					m[1] == "rate(" || m[1] == "increase("; counted != rated {
 					t.Errorf("panel %q: %s is a %v", p.Title, q.Expr, f.GetType())
 				}
 				for _, l := range label.FindAllStringSubmatch(m[3], -1) {

@@ -37,7 +37,8 @@ func TestEndedJobsAreBounded(t *testing.T) {
 		if len(all) > mostEnded || of[mine.account] != 1 {
 			t.Fatalf("%d jobs are remembered, %d of the user who ended one", len(all), of[mine.account])
 		}
-		if err := all.refusal(mine.gid, mine.token); !errors.Is(err, attach.ErrGroup) || !strings.Contains(err.Error(), "mine") {
+		if err := all.refusal(mine.gid, mine.token); !errors.Is(err, attach.ErrGroup) ||
+			!strings.Contains(err.Error(), "mine") {
 			t.Fatal(err)
 		}
 		for _, err := range []error{all.refusal(8, mine.token), all.refusal(mine.gid, attach.NewToken())} {

@@ -20,7 +20,8 @@ func (d *Daemon) Fault(gid, node uint16, segment, hidden bool) error {
 	err = d.loop.do(func() {
 		for r := range d.memory.pieces() {
 			if a := r.whose; a != nil && a.job.gid == gid && a.node == node && (r != a.memory) == segment {
-				_, failed = unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(r.bytes)), uintptr(len(r.bytes)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+				_, failed = unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(r.bytes)), uintptr(len(r.bytes)),
+					unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
 				if hidden {
 					d.memory.leave(r)
 				}

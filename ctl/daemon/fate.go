@@ -190,7 +190,8 @@ func (c *connection) doubt(message []byte) error {
 	}
 	c.d.loop.post.doubtful.Add(1)
 	if on := p.job.cards[q.Node]; on != c.d.cfg.Card {
-		c.tellHosts([]uint16{on}, &notice{kind: asksLife, gid: p.job.gid, node: q.Node, tag: p.job.tag, life: q.Life}, 0)
+		c.tellHosts([]uint16{on}, &notice{kind: asksLife, gid: p.job.gid, node: q.Node, tag: p.job.tag,
+			life: q.Life}, 0)
 		return nil
 	}
 	for _, f := range c.d.fatesOf(p.job, q.Node, q.Life) {

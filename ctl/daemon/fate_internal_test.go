@@ -12,7 +12,8 @@ import (
 
 // fated is a daemon, of card 0, with a job whose nodes are on the cards.
 func fated(cards ...uint16) (*Daemon, *job) {
-	j := &job{gid: 7, tag: 9, direct: true, made: true, cards: cards, members: map[uint16]*connection{}, came: map[uint16]bool{}, fates: newFates(cards, 0)}
+	j := &job{gid: 7, tag: 9, direct: true, made: true, cards: cards, members: map[uint16]*connection{},
+		came: map[uint16]bool{}, fates: newFates(cards, 0)}
 	d := &Daemon{jobs: map[uint16]*job{7: j}, loop: &loop{post: &post{}}}
 	return d, j
 }
@@ -59,9 +60,12 @@ func TestNewestNoticeCounts(t *testing.T) {
 		d, j := fated(cards...)
 		want := map[uint16]attach.Fate{}
 		for range rapid.IntRange(0, 40).Draw(t, "notices") {
-			n := heardNotice{notice{noticeKind(rapid.IntRange(1, 2).Draw(t, "kind")), rapid.Uint16Range(6, 7).Draw(t, "gid"), rapid.Uint16Range(0, 7).Draw(t, "node"),
-				rapid.Uint64Range(8, 9).Draw(t, "tag"), rapid.Uint32Range(1, 3).Draw(t, "life"), rapid.Uint64Range(0, 9).Draw(t, "order")}, rapid.Uint16Range(0, 4).Draw(t, "from")}
-			knows := n.gid == 7 && n.tag == 9 && int(n.node) < len(cards) && cards[n.node] == n.from && n.from != 0 && n.order > want[n.node].Order
+			n := heardNotice{notice{noticeKind(rapid.IntRange(1, 2).Draw(t, "kind")),
+				rapid.Uint16Range(6, 7).Draw(t, "gid"), rapid.Uint16Range(0, 7).Draw(t, "node"),
+				rapid.Uint64Range(8, 9).Draw(t, "tag"), rapid.Uint32Range(1, 3).Draw(t, "life"),
+				rapid.Uint64Range(0, 9).Draw(t, "order")}, rapid.Uint16Range(0, 4).Draw(t, "from")}
+			knows := n.gid == 7 && n.tag == 9 && int(n.node) < len(cards) && cards[n.node] == n.from && n.from != 0 &&
+				n.order > want[n.node].Order
 			if knows {
 				want[n.node] = attach.Fate{Node: n.node, Lives: n.kind == saysLives, Life: n.life, Order: n.order}
 			}

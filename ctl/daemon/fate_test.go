@@ -32,9 +32,13 @@ import (
 
 // serve is the role of a process that answers calls.
 func (r *role) serve(token attach.Token) {
-	e, err := funet.Open(context.Background(), funet.Options{Attach: &attach.Config{Socket: r.Socket, GID: r.GID, Node: r.Node, Token: token, Life: int(r.To)}})
+	e, err := funet.Open(context.Background(),
+		funet.Options{Attach: &attach.Config{Socket: r.Socket, GID: r.GID, Node: r.Node, Token: token,
+			Life: int(r.To)}})
 	if err == nil {
-		err = e.Serve(1, func(m *funet.Message) ([]byte, error) { return append(bytes.Clone(m.Bytes), byte(r.Node)), nil })
+		err = e.Serve(1, func(m *funet.Message) ([]byte, error) {
+			return append(bytes.Clone(m.Bytes), byte(r.Node)), nil
+		})
 	}
 	if err != nil {
 		alone{}.Fatal(err)
@@ -102,7 +106,8 @@ func (b *bed) mortal(peer, connect time.Duration, hosts int, cards ...uint16) *m
 	ctx, cancel := context.WithTimeout(b.t.Context(), 2*patience)
 	b.t.Cleanup(cancel)
 	m.ctx = ctx
-	e, err := funet.Open(ctx, funet.Options{Remote: windows, Attach: &attach.Config{Socket: m.daemons[0].socket, GID: m.gid, Token: m.token}})
+	e, err := funet.Open(ctx, funet.Options{Remote: windows,
+		Attach: &attach.Config{Socket: m.daemons[0].socket, GID: m.gid, Token: m.token}})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -119,7 +124,8 @@ func (b *bed) mortal(peer, connect time.Duration, hosts int, cards ...uint16) *m
 // node starts the process of a node, in a life.
 func (m *mortals) node(node, life uint16) *child {
 	m.t.Helper()
-	return m.run(int(m.cards[node]), role{Do: "serve", Socket: m.daemons[m.cards[node]].socket, GID: m.gid, Node: node, To: life, Token: m.token.Text()})
+	return m.run(int(m.cards[node]), role{Do: "serve", Socket: m.daemons[m.cards[node]].socket, GID: m.gid, Node: node,
+		To: life, Token: m.token.Text()})
 }
 
 // call calls a node once.
@@ -234,7 +240,8 @@ func TestDeathBeforeAttaching(t *testing.T) {
 	dead.kill()
 	m.until("the end is told", 0, func(n daemon.NoticeCounters) bool { return n.Heard > 0 })
 	m.gone(1) // it never met it
-	e, err := funet.Open(m.ctx, funet.Options{Attach: &attach.Config{Socket: m.daemons[0].socket, GID: m.gid, Node: 2, Token: m.token}})
+	e, err := funet.Open(m.ctx, funet.Options{Attach: &attach.Config{Socket: m.daemons[0].socket, GID: m.gid, Node: 2,
+		Token: m.token}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +265,8 @@ func TestDeathWithoutADaemon(t *testing.T) {
 	process.kill()
 	m.daemons[1] = m.connect[1]()
 	m.owners[1] = dial(t, m.daemons[1].socket)
-	if _, err := m.owners[1].job(attach.JobRequest{GID: m.gid, Direct: true, Token: m.token, Cards: m.cards}); err != nil {
+	if _, err := m.owners[1].job(attach.JobRequest{GID: m.gid, Direct: true, Token: m.token, Cards: m.cards}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	m.gone(1)
@@ -291,7 +299,8 @@ func TestSilentProcessLives(t *testing.T) {
 			}
 			err := <-called
 			var u *am.Undelivered
-			if end == syscall.SIGKILL && (!errors.As(err, &u) || u.Reason != arctic.ReasonDeparted) || end == syscall.SIGCONT && err != nil {
+			if end == syscall.SIGKILL && (!errors.As(err, &u) || u.Reason != arctic.ReasonDeparted) ||
+				end == syscall.SIGCONT && err != nil {
 				t.Fatalf("node %d after %v: %v", node, end, err)
 			}
 		}
@@ -327,7 +336,8 @@ func stopped(t *testing.T, pid int) {
 func TestChildrenOfAProcess(t *testing.T) {
 	b := newBed(t)
 	m := b.mortal(time.Hour, time.Hour, 2, 0, 1)
-	process := m.run(1, role{Do: "serve", Socket: m.daemons[1].socket, GID: m.gid, Node: 1, Token: m.token.Text(), Heirs: true})
+	process := m.run(1, role{Do: "serve", Socket: m.daemons[1].socket, GID: m.gid, Node: 1,
+		Token: m.token.Text(), Heirs: true})
 	for range 100 {
 		m.answers(1)
 	}
@@ -415,19 +425,27 @@ func TestForgedNotices(t *testing.T) {
 		n     daemon.Notice
 		count func(n *daemon.NoticeCounters) *uint64
 	}{
-		{"a host that is not the job's", 2, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: late}, refused},
-		{"a host of the job about a node here", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 0, Tag: tag, Life: mine, Order: late}, refused},
-		{"a node that there is not", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 3, Tag: tag, Life: life, Order: late}, refused},
-		{"a question of a host that is not the job's", 2, daemon.Notice{Kind: 3, GID: m.gid, Node: 0, Tag: tag, Life: mine, Order: late}, refused},
-		{"a question about a node there", 1, daemon.Notice{Kind: 3, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: late}, refused},
+		{"a host that is not the job's", 2, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life,
+			Order: late}, refused},
+		{"a host of the job about a node here", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 0, Tag: tag, Life: mine,
+			Order: late}, refused},
+		{"a node that there is not", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 3, Tag: tag, Life: life, Order: late},
+			refused},
+		{"a question of a host that is not the job's", 2,
+			daemon.Notice{Kind: 3, GID: m.gid, Node: 0, Tag: tag, Life: mine, Order: late}, refused},
+		{"a question about a node there", 1, daemon.Notice{Kind: 3, GID: m.gid, Node: 1, Tag: tag, Life: life,
+			Order: late}, refused},
 		{"another kind", 1, daemon.Notice{Kind: 4, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: late}, refused},
 		{"life 0", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Order: late}, refused},
 		{"the system's group", 1, daemon.Notice{Kind: 1, Node: 1, Tag: tag, Life: life, Order: late}, refused},
 		{"another tag", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag + 1, Life: life, Order: late}, strange},
-		{"another job", 1, daemon.Notice{Kind: 1, GID: m.gid ^ 1024, Node: 1, Tag: tag, Life: life, Order: late}, strange},
-		{"a job of contexts", 2, daemon.Notice{Kind: 1, GID: ordinary, Node: 1, Tag: arctic.JobTag(m.token[:], ordinary), Life: life, Order: late}, strange},
+		{"another job", 1, daemon.Notice{Kind: 1, GID: m.gid ^ 1024, Node: 1, Tag: tag, Life: life, Order: late},
+			strange},
+		{"a job of contexts", 2, daemon.Notice{Kind: 1, GID: ordinary, Node: 1,
+			Tag: arctic.JobTag(m.token[:], ordinary), Life: life, Order: late}, strange},
 		{"an earlier life", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life + 1, Order: 10}, nil},
-		{"older news", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: 9}, func(n *daemon.NoticeCounters) *uint64 { return &n.Late }},
+		{"older news", 1, daemon.Notice{Kind: 1, GID: m.gid, Node: 1, Tag: tag, Life: life, Order: 9},
+			func(n *daemon.NoticeCounters) *uint64 { return &n.Late }},
 	} {
 		before := m.notices(0)
 		m.daemons[c.from].Send(0, c.n)

@@ -69,7 +69,8 @@ const (
 func (d *Daemon) fail(f failure) {
 	d.panics.Add(1)
 	if ok, before := d.failureLog.may(time.Now()); ok {
-		d.cfg.Logger.Error("panic in "+f.what+", which ends that and nothing else: "+f.why, "left_out", before, "stack", string(f.stack))
+		d.cfg.Logger.Error("panic in "+f.what+", which ends that and nothing else: "+f.why, "left_out", before, "stack",
+			string(f.stack))
 	}
 }
 
@@ -111,7 +112,8 @@ func (l *loop) caught() {
 		case l.mending, t.context == nil && (l.doing == nil || l.doing.connection == nil):
 			panic(e)
 		case t.context != nil:
-			t.failure = newFailure(fmt.Sprintf("the card, for node %d of group %d", t.context.Node(), t.context.GID()), e)
+			t.failure = newFailure(fmt.Sprintf("the card, for node %d of group %d", t.context.Node(),
+				t.context.GID()), e)
 		default:
 			p := &l.doing.connection.peer
 			t.failure = newFailure(fmt.Sprintf("the card, for process %d of user %d", p.pid, p.uid), e)
@@ -196,7 +198,8 @@ func (m *memory) replace(r *region) error {
 		return nil
 	}
 	at := unsafe.Pointer(unsafe.SliceData(r.bytes))
-	got, err := unix.MmapPtr(-1, 0, at, uintptr(len(r.bytes)), unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED)
+	got, err := unix.MmapPtr(-1, 0, at, uintptr(len(r.bytes)), unix.PROT_READ,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED)
 	if err == nil && got != at {
 		err = errors.New("it was mapped elsewhere")
 	}

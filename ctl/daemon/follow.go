@@ -115,12 +115,14 @@ func (f *follower) prepare(space *os.File) (err error) {
 	if f.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return err
 	}
-	if f.news, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE); err != nil {
+	if f.news, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		unix.NETLINK_ROUTE); err != nil {
 		return err
 	}
 	// more does no harm
 	_ = unix.SetsockoptInt(f.news, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
-	if err := unix.Bind(f.news, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_LINK - 1)}); err != nil {
+	if err := unix.Bind(f.news, &unix.SockaddrNetlink{Family: unix.AF_NETLINK,
+		Groups: 1 << (unix.RTNLGRP_LINK - 1)}); err != nil {
 		return err
 	}
 	if f.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
@@ -199,7 +201,8 @@ func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 func (f *follower) forget() {
 	var some [1]byte
 	for range receiveBuffer / 256 {
-		if _, _, err := unix.Recvfrom(f.news, some[:], unix.MSG_DONTWAIT|unix.MSG_TRUNC); err != nil && !errors.Is(err, unix.ENOBUFS) {
+		if _, _, err := unix.Recvfrom(f.news, some[:], unix.MSG_DONTWAIT|unix.MSG_TRUNC); err != nil &&
+			!errors.Is(err, unix.ENOBUFS) {
 			return
 		}
 	}
@@ -263,7 +266,8 @@ func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
 		return s, err
 	}
 	a := found.Attrs()
-	s = seen{name: a.Name, kind: found.Type(), index: a.Index, mtu: a.MTU, up: a.RawFlags&unix.IFF_UP != 0, carrier: a.RawFlags&unix.IFF_LOWER_UP != 0}
+	s = seen{name: a.Name, kind: found.Type(), index: a.Index, mtu: a.MTU, up: a.RawFlags&unix.IFF_UP != 0,
+		carrier: a.RawFlags&unix.IFF_LOWER_UP != 0}
 	copy(s.mac[:], a.HardwareAddr)
 	if _, s.losses, err = carrierOf(a.Name); err != nil {
 		return s, err
@@ -288,7 +292,8 @@ func (f *follower) look(l *link) (changed bool) {
 	default: // the next look may say
 		if l.blind != err.Error() {
 			l.blind = err.Error()
-			f.d.cfg.Logger.Warn(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second", was.name, err), "interface", was.name)
+			f.d.cfg.Logger.Warn(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second",
+				was.name, err), "interface", was.name)
 		}
 		return false
 	}
@@ -309,13 +314,15 @@ func (f *follower) look(l *link) (changed bool) {
 			return true
 		}
 		if err := f.open(l, &now); err != nil {
-			state, why = LinkUnusable, fmt.Sprintf("interface %s is there, but could not be opened again: %v", now.name, err)
+			state, why = LinkUnusable, fmt.Sprintf("interface %s is there, but could not be opened again: %v",
+				now.name, err)
 		}
 	}
 	if l.port != nil {
 		f.plugIn(l, state != LinkDown)
 	} else if state == LinkDown {
-		state, why = LinkGone, fmt.Sprintf("interface %s is there again, but down; `ip link set %s up` mends it", now.name, now.name)
+		state, why = LinkGone, fmt.Sprintf("interface %s is there again, but down; `ip link set %s up` mends it",
+			now.name, now.name)
 	}
 	return f.note(l, now.name, state, why) || now != was
 }
@@ -327,17 +334,20 @@ func (l *link) judge(s *seen, err error) (LinkState, string) {
 	case err != nil:
 		return LinkGone, fmt.Sprintf("interface %s is gone; it is opened again when it is back", s.name)
 	case s.mac != l.mac:
-		return LinkGone, fmt.Sprintf("interface %s has another address, %v; the peers know %v: `ip link set %s address %[3]v` mends it",
-			s.name, net.HardwareAddr(s.mac[:]), net.HardwareAddr(l.mac[:]), s.name)
+		return LinkGone,
+			fmt.Sprintf("interface %s has another address, %v; the peers know %v: `ip link set %s address %[3]v` mends it",
+				s.name, net.HardwareAddr(s.mac[:]), net.HardwareAddr(l.mac[:]), s.name)
 	case s.mtu < needed:
 		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and FUNet needs %d; `ip link set %s mtu 1500` mends it",
 			s.name, s.mtu, needed, s.name)
 	case !s.up:
 		return LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
 	case !s.carrier && l.reset.outage():
-		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier: its driver resets the link when the NIC program comes or goes; it should be back in a few seconds", s.name)
+		return LinkNoCarrier,
+			fmt.Sprintf("interface %s has no carrier: its driver resets the link when the NIC program comes or goes; it should be back in a few seconds", s.name)
 	case !s.carrier:
-		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end", s.name)
+		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end",
+			s.name)
 	}
 	return LinkUp, ""
 }
@@ -354,7 +364,8 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 		return
 	}
 	if changes := l.opened.changes(now); changes != "" {
-		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes), "interface", now.name)
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes),
+			"interface", now.name)
 		f.shut(l)
 		l.retry = time.Time{}
 		return
@@ -391,7 +402,8 @@ func (f *follower) tellQueues(l *link) {
 	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }
 	why := afxdp.Describe(queues)
 	if len(queues) > 1 && slices.ContainsFunc(queues, tried) && why != l.told && time.Since(l.toldAt) >= tellEvery {
-		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s, %d queues: %s", l.opened.name, len(queues), why), "interface", l.opened.name)
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s, %d queues: %s", l.opened.name, len(queues), why),
+			"interface", l.opened.name)
 		l.told, l.toldAt = why, time.Now()
 	}
 }

@@ -14,7 +14,8 @@ import (
 // else.
 func TestBlindLooksAreSaid(t *testing.T) {
 	var log []string
-	f := &follower{d: &Daemon{cfg: Config{Logger: slog.New(sentences{func(line string) { log = append(log, line) }})}}, handle: &netlink.Handle{}}
+	f := &follower{d: &Daemon{cfg: Config{Logger: slog.New(sentences{func(line string) { log = append(log, line) }})}},
+		handle: &netlink.Handle{}}
 	name := strings.Repeat("x", 300) // which the kernel refuses to look for
 	l := &link{configured: name, seen: seen{name: name}}
 	for range 3 {

@@ -139,7 +139,8 @@ func TestInterfaceGone(t *testing.T) {
 		b.remove()
 		for _, k := range nodes {
 			k.until("it is told", k.iface.Gone)
-			if err := k.iface.Err(); !errors.Is(err, funi.ErrDetached) || !strings.Contains(err.Error(), "interface fu0 is gone") {
+			if err := k.iface.Err(); !errors.Is(err, funi.ErrDetached) ||
+				!strings.Contains(err.Error(), "interface fu0 is gone") {
 				t.Errorf("the context ended with %v", err)
 			}
 		}
@@ -165,7 +166,8 @@ func TestInterfaceGone(t *testing.T) {
 	if s := linkOf(t, daemons[0]); s.Reopened != 3 {
 		t.Errorf("status %+v", s)
 	}
-	for _, parts := range [][]string{{"fu0 is gone", "ended the jobs that need it: 1"}, {"fu0 is opened again"}, {"fu0 is up"}} {
+	for _, parts := range [][]string{{"fu0 is gone", "ended the jobs that need it: 1"}, {"fu0 is opened again"},
+		{"fu0 is up"}} {
 		if !log.has(parts...) {
 			t.Errorf("the log does not say %q:\n%s", parts, log.text())
 		}
@@ -221,7 +223,8 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 	other := slices.Clone(own)
 	other[5] ^= 0x40
 	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, other) })
-	if s := awaitLink(t, daemons[0], daemon.LinkGone); !strings.Contains(s.Why, other.String()) || !strings.Contains(s.Why, "ip link set fu0 address "+own.String()) {
+	if s := awaitLink(t, daemons[0], daemon.LinkGone); !strings.Contains(s.Why, other.String()) ||
+		!strings.Contains(s.Why, "ip link set fu0 address "+own.String()) {
 		t.Errorf("status %+v", s)
 	}
 	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, own) })
@@ -337,7 +340,8 @@ func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 					err = netlink.LinkDel(l)
 				}
 				if err == nil {
-					err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: at.Name, MTU: mtu, HardwareAddr: at.MAC}, PeerName: "other"})
+					err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: at.Name, MTU: mtu,
+						HardwareAddr: at.MAC}, PeerName: "other"})
 				}
 				if err == nil {
 					l, err = netlink.LinkByName(at.Name)
@@ -388,7 +392,8 @@ func TestLinkResetByAttaching(t *testing.T) {
 			return unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		}
 	})
-	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, "its driver resets the link") || strings.Contains(s.Why, cable) {
+	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, "its driver resets the link") ||
+		strings.Contains(s.Why, cable) {
 		t.Errorf("status %+v", s)
 	}
 	carrier(netlink.LinkSetUp)
@@ -468,9 +473,11 @@ func TestManyInterfaceChanges(t *testing.T) {
 	most := resident + int64(opened)*(2<<20)/2
 	var d, g int
 	var m int64
-	eventually(t, fmt.Sprintf("no more than %d descriptors, %d goroutines and %d KiB resident", descriptors, goroutines, most>>10), func() bool {
+	eventually(t, fmt.Sprintf("no more than %d descriptors, %d goroutines and %d KiB resident", descriptors, goroutines,
+		most>>10), func() bool {
 		d, g, m = holdings(t)
-		t.Logf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g, resident>>10, m>>10)
+		t.Logf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g,
+			resident>>10, m>>10)
 		return d <= descriptors && g <= goroutines && m <= most
 	})
 }
@@ -506,7 +513,8 @@ func TestFloodOfInterfaceNews(t *testing.T) {
 	var flaps int
 	flooding.Go(func() {
 		b.do(0, func() error {
-			if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "flapping"}, PeerName: "still"}); err != nil {
+			if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "flapping"},
+				PeerName: "still"}); err != nil {
 				return err
 			}
 			l, err := netlink.LinkByName("flapping")

@@ -50,7 +50,8 @@ func TestMemoryStaysWithinQuota(t *testing.T) {
 		for node := range uint16(64) {
 			k := dial(t, d.socket)
 			all = append(all, k)
-			answer, fds := k.ask(attach.AttachRequest{GID: gid, Node: node, Slots: 16, Remote: windows, Token: token}.Encode(), attach.AttachDescriptors)
+			answer, fds := k.ask(attach.AttachRequest{GID: gid, Node: node, Slots: 16, Remote: windows,
+				Token: token}.Encode(), attach.AttachDescriptors)
 			attach.CloseDescriptors(fds)
 			if _, err := attach.DecodeAttachAnswer(answer); err != nil {
 				wantError(t, err, attach.ErrQuota)

@@ -32,7 +32,9 @@ func lonely(card uint16) *cluster.File {
 
 // badCluster returns what is wrong with the name of a cluster.
 func badCluster(name string) error {
-	if len(name) > hello.MaxName || slices.ContainsFunc([]byte(name), func(b byte) bool { return b <= ' ' || b > '~' }) {
+	if len(name) > hello.MaxName || slices.ContainsFunc([]byte(name), func(b byte) bool {
+		return b <= ' ' || b > '~'
+	}) {
 		return fmt.Errorf("use a name of up to %d letters, digits or marks, such as lab-2", hello.MaxName)
 	}
 	return nil
@@ -40,8 +42,9 @@ func badCluster(name string) error {
 
 // newStation makes the station that says hello, for the card's thread.
 func (d *Daemon) newStation() *hello.Station {
-	c := hello.Config{Discover: d.cfg.Discover != "", Self: hello.Said{Card: d.cfg.Card, Incarnation: d.incarnation.Load(), Frames: arctic.Version,
-		Encap: uint8(d.cfg.Peers.Encap), Cluster: d.cfg.Discover, Host: hostName()}}
+	c := hello.Config{Discover: d.cfg.Discover != "",
+		Self: hello.Said{Card: d.cfg.Card, Incarnation: d.incarnation.Load(), Frames: arctic.Version,
+			Encap: uint8(d.cfg.Peers.Encap), Cluster: d.cfg.Discover, Host: hostName()}}
 	_, _ = rand.Read(c.Seed[:]) // it never fails
 	for _, l := range d.links {
 		address := l.mac
@@ -134,7 +137,8 @@ func (d *Daemon) takeHeard() error {
 			if d.members.found == nil {
 				d.members.found = map[uint16]cluster.Peer{}
 			}
-			d.members.found[c.Card] = cluster.Peer{Node: c.Card, MAC: net.HardwareAddr(slices.Clone(c.Address[:])), Iface: d.cfg.Interfaces[c.Port], Found: cmp.Or(c.Host, "a host without a name")}
+			d.members.found[c.Card] = cluster.Peer{Node: c.Card, MAC: net.HardwareAddr(slices.Clone(c.Address[:])),
+				Iface: d.cfg.Interfaces[c.Port], Found: cmp.Or(c.Host, "a host without a name")}
 		}
 	}
 	if more {
@@ -207,9 +211,12 @@ func (c *connection) helloStatus() HelloStatus {
 		}
 	})
 	s.LeftOut = s.Known - len(some)
-	slices.SortFunc(some, func(a, b hello.Peer) int { return cmp.Or(cmp.Compare(b.Silent, a.Silent), cmp.Compare(a.Card, b.Card)) })
+	slices.SortFunc(some, func(a, b hello.Peer) int {
+		return cmp.Or(cmp.Compare(b.Silent, a.Silent), cmp.Compare(a.Card, b.Card))
+	})
 	for _, p := range some {
-		x := PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found, Host: p.Host, HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent, Key: keys[p.Card]}
+		x := PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found, Host: p.Host,
+			HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent, Key: keys[p.Card]}
 		if l := present(peers, int(p.Card)); l != nil {
 			x.Address = where(peers, l)
 		}
@@ -256,7 +263,9 @@ func (d *Daemon) hello(m *Command) (*HelloAnswer, error) {
 		a.Card = *m.Card
 	} else {
 		peers := d.peers.Load()
-		i := slices.IndexFunc(peers.Peers, func(p cluster.Peer) bool { return !p.Absent && strings.EqualFold(where(peers, &p), m.Address) })
+		i := slices.IndexFunc(peers.Peers, func(p cluster.Peer) bool {
+			return !p.Absent && strings.EqualFold(where(peers, &p), m.Address)
+		})
 		if i < 0 {
 			return nil, fmt.Errorf("a card at %q: %w", m.Address, attach.ErrRoute)
 		}

@@ -156,7 +156,8 @@ func TestHostsFindEachOther(t *testing.T) {
 	for _, said := range []struct {
 		log   *journal
 		words string
-	}{{&logs[0], "card 1 is " + other.String() + " and"}, {&logs[1], "card 1 is this host and"}, {&logs[3], "card 1 is this host and"}} {
+	}{{&logs[0], "card 1 is " + other.String() + " and"}, {&logs[1], "card 1 is this host and"},
+		{&logs[3], "card 1 is this host and"}} {
 		said.log.says(t, said.words)
 	}
 	if p := knows(t, daemons[0], 1); p.Address != other.String() {
@@ -170,15 +171,20 @@ func TestHostsFindEachOther(t *testing.T) {
 
 	// Frames of a host whose FUNet is another, and of a cluster that is.
 	f := b.forger(t, 3)
-	f.send(hello.Message{Kind: hello.Announcement, Said: hello.Said{Card: 9, Frames: arctic.Version + 1, Cluster: "lab", Host: "newer"}}, f.from)
-	logs[0].says(t, fmt.Sprintf("newer (%v), card 9, has frames of version %d, this host of version %d", net.HardwareAddr(f.from[:]), arctic.Version+1, arctic.Version))
-	f.send(hello.Message{Kind: hello.Announcement, Said: hello.Said{Card: 9, Frames: arctic.Version, Cluster: "den", Host: "stranger"}}, f.from)
+	f.send(hello.Message{Kind: hello.Announcement, Said: hello.Said{Card: 9, Frames: arctic.Version + 1, Cluster: "lab",
+		Host: "newer"}}, f.from)
+	logs[0].says(t, fmt.Sprintf("newer (%v), card 9, has frames of version %d, this host of version %d",
+		net.HardwareAddr(f.from[:]), arctic.Version+1, arctic.Version))
+	f.send(hello.Message{Kind: hello.Announcement, Said: hello.Said{Card: 9, Frames: arctic.Version, Cluster: "den",
+		Host: "stranger"}}, f.from)
 	logs[0].says(t, `of cluster "den", this host of "lab"`)
 
 	// A flood in the names of many.
 	before := len(logs[0].all())
 	for i := range 20_000 {
-		f.send(hello.Message{Kind: hello.Announcement, Said: hello.Said{Card: uint16(i), Frames: arctic.Version, Cluster: []string{"lab", "den"}[i%2], Host: "nobody"}},
+		f.send(hello.Message{Kind: hello.Announcement,
+			Said: hello.Said{Card: uint16(i), Frames: arctic.Version, Cluster: []string{"lab", "den"}[i%2],
+				Host: "nobody"}},
 			[6]byte{2, 0x99, 0, byte(i >> 16), byte(i >> 8), byte(i)})
 	}
 	talk(0, 1)
@@ -259,7 +265,8 @@ func TestHello(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 			until(t, "it is silent", func() bool { return daemons[0].status(t).Hello.Silent == 1 })
-			for command, want := range map[string]error{`{"do":"hello"}`: attach.ErrCommand, `{"do":"hello","card":7}`: attach.ErrRoute, `{"do":"hello","card":0}`: attach.ErrRoute} {
+			for command, want := range map[string]error{`{"do":"hello"}`: attach.ErrCommand,
+				`{"do":"hello","card":7}`: attach.ErrRoute, `{"do":"hello","card":0}`: attach.ErrRoute} {
 				wantError(t, daemons[0].admin(t, command, nil), want)
 			}
 			k := dialAs(t, daemons[0].socket, 1000)
@@ -313,9 +320,10 @@ func TestHelloMetrics(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + metrics })
 	other := b.start(1, nil)
 	knows(t, d, 1)
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", metrics)
-	}}}
+	client := http.Client{Timeout: patience,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", metrics)
+		}}}
 	defer client.CloseIdleConnections()
 	var text string // of the last scrape
 	scrape := func() {
@@ -334,7 +342,8 @@ func TestHelloMetrics(t *testing.T) {
 	}
 	eventually(t, "the metrics have the peer", func() bool {
 		scrape()
-		return says("\nfunid_peers 1\n", "\nfunid_peers_silent 0\n", "\nfunid_hello_round_trip_seconds_bucket{le=\"+Inf\"} ", "\nfunid_hello_answers_total ")
+		return says("\nfunid_peers 1\n", "\nfunid_peers_silent 0\n",
+			"\nfunid_hello_round_trip_seconds_bucket{le=\"+Inf\"} ", "\nfunid_hello_answers_total ")
 	})
 	if says("\nfunid_hello_round_trip_seconds_count 0\n") {
 		t.Error("no round trip is counted")

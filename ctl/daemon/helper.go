@@ -54,7 +54,9 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 		c, err := dialPorts(ctx, path)
 		if err == nil {
 			if cfg.Helper != "" { // a service, which comes back
-				c.Return(ctx, func(ctx context.Context) (*net.UnixConn, error) { return attach.Dial(ctx, path, startWithin) },
+				c.Return(ctx, func(ctx context.Context) (*net.UnixConn, error) {
+					return attach.Dial(ctx, path, startWithin)
+				},
 					func(what string) { cfg.Logger.Warn(what) })
 			}
 			return c, nil
@@ -83,7 +85,8 @@ func StartPorts(ctx context.Context, cfg *Config, args ...string) (_ *ports.Clie
 			return nil, context.Cause(ctx)
 		}
 		if time.Now().After(until) {
-			return nil, fmt.Errorf("connecting to the process that makes ports: no answer at %s within %v: %w", path, startWithin, err)
+			return nil, fmt.Errorf("connecting to the process that makes ports: no answer at %s within %v: %w", path,
+				startWithin, err)
 		}
 	}
 }
@@ -141,7 +144,8 @@ func MakePorts(path string, stay bool) (err error) {
 	}
 	h := ports.NewHelper(host, tell)
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK, unix.CAP_LINUX_IMMUTABLE); err != nil {
+	if err := drop(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_IPC_LOCK,
+		unix.CAP_LINUX_IMMUTABLE); err != nil {
 		return refusePorts(l, err, stay)
 	}
 	left, patience := time.Now(), startWithin // for the first one

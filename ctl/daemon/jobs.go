@@ -76,7 +76,8 @@ func (c *connection) makeJob(message []byte) error {
 		}
 	}
 	if here > c.rule.Contexts {
-		return fmt.Errorf("making a job with %d nodes on this card as user %d, who may have %d contexts: %w", here, c.peer.uid, c.rule.Contexts, attach.ErrQuota)
+		return fmt.Errorf("making a job with %d nodes on this card as user %d, who may have %d contexts: %w", here,
+			c.peer.uid, c.rule.Contexts, attach.ErrQuota)
 	}
 	c.mu.Lock()
 	busy := c.job != nil || c.attachment != nil || c.port != nil
@@ -84,7 +85,8 @@ func (c *connection) makeJob(message []byte) error {
 	if busy {
 		return fmt.Errorf("making a job: %w", attach.ErrAttached)
 	}
-	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct, members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
+	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, direct: r.Direct,
+		members: map[uint16]*connection{}, came: map[uint16]bool{}, conn: c}
 	if err := d.take(c.peer.account, c.rule, j.use()); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
@@ -178,7 +180,8 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 		case gid > arctic.MaxGID || !r.allows(gid):
 			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.peer.uid, attach.ErrForbidden)
 		case !lives.allow(gid):
-			return fmt.Errorf("making a job with GID %d, which has a node on card %d, whose groups are %v: %w", gid, lives.refuses(gid).Node, lives.refuses(gid).Groups, attach.ErrHost)
+			return fmt.Errorf("making a job with GID %d, which has a node on card %d, whose groups are %v: %w", gid,
+				lives.refuses(gid).Node, lives.refuses(gid).Groups, attach.ErrHost)
 		case d.jobs[gid] != nil || d.heirs.others(gid, arctic.JobTag(j.token[:], gid)):
 			return fmt.Errorf("making a job with GID %d: %w", gid, attach.ErrTaken)
 		}
@@ -208,7 +211,8 @@ func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 		return fmt.Errorf("making a job as user %d, who may use no GID: %w", j.peer.uid, attach.ErrForbidden)
 	}
 	if !placed {
-		return fmt.Errorf("making a job as user %d, none of whose GIDs may live on all of its hosts: %w", j.peer.uid, attach.ErrHost)
+		return fmt.Errorf("making a job as user %d, none of whose GIDs may live on all of its hosts: %w",
+			j.peer.uid, attach.ErrHost)
 	}
 	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.peer.uid, attach.ErrTaken)
 }

@@ -20,7 +20,8 @@ func TestKeyOfAConfiguration(t *testing.T) {
 	}
 	load := func(config, peers string) error {
 		path := filepath.Join(folder, "funid.yaml")
-		nodes := "peers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\"" + peers + "}\n"
+		nodes := "peers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\"" +
+			peers + "}\n"
 		err := errors.Join(os.WriteFile(filepath.Join(folder, "peers.yaml"), []byte(nodes), 0o600),
 			os.WriteFile(path, fmt.Appendf(nil, "card: 0\npeers: peers.yaml\ninterfaces: [lo]\n%s", config), 0o600))
 		if err != nil {

@@ -64,7 +64,8 @@ func (b *bed) listen(word uint32) (all, with *atomic.Int64) {
 		for {
 			n, _, err := unix.Recvfrom(fd, frame, 0)
 			switch {
-			case err == nil && n > 42 && frame[23] == unix.IPPROTO_UDP && binary.BigEndian.Uint16(frame[36:]) == encap.DefaultPort:
+			case err == nil && n > 42 && frame[23] == unix.IPPROTO_UDP && binary.BigEndian.Uint16(frame[36:]) ==
+				encap.DefaultPort:
 				all.Add(1)
 				if strings.Contains(string(frame[42:n]), pattern) {
 					with.Add(1)
@@ -110,7 +111,9 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 			all, with := b.listen(secret)
 			var daemons []*running
 			for i := range 2 {
-				daemons = append(daemons, b.start(i, func(d *daemon.Config) { d.Key, d.Readable = path, c.readable[i] }))
+				daemons = append(daemons, b.start(i, func(d *daemon.Config) {
+					d.Key, d.Readable = path, c.readable[i]
+				}))
 			}
 			_, nodes := group(t, daemons, 0, 1)
 			for i := range 50 {
@@ -120,7 +123,9 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 					t.Fatalf("message %d: got %x from node %d", i, word, source)
 				}
 			}
-			eventually(t, "the router has seen the frames", func() bool { return all.Load() >= 50 && (with.Load() >= 50 || !c.reads) })
+			eventually(t, "the router has seen the frames", func() bool {
+				return all.Load() >= 50 && (with.Load() >= 50 || !c.reads)
+			})
 			if (with.Load() > 0) != c.reads {
 				t.Errorf("%d of %d datagrams have the word that was sent", with.Load(), all.Load())
 			}
@@ -132,7 +137,8 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 				if c.key != (len(s.Keys) == 1) {
 					t.Errorf("host %d has the keys %+v", i, s.Keys)
 				} else if c.key {
-					if k, err := keyfile.Load(path); err != nil || k.String() != "key "+s.Keys[0].Identity || s.Keys[0].File != path || s.Keys[0].Peers != 1 {
+					if k, err := keyfile.Load(path); err != nil || k.String() != "key "+s.Keys[0].Identity ||
+						s.Keys[0].File != path || s.Keys[0].Peers != 1 {
 						t.Errorf("host %d has %+v, want %v from %s: %v", i, s.Keys[0], k, path, err)
 					}
 				}
@@ -144,7 +150,8 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 // asked returns what a daemon finds out of a peer when somebody asks.
 func (r *running) asked(t *testing.T) (a daemon.HelloAnswer) {
 	t.Helper()
-	wantError(t, r.admin(t, `{"do": "hello", "card": `+map[bool]string{true: "0", false: "1"}[r.status(t).Card == 1]+`}`, &a), nil)
+	wantError(t, r.admin(t, `{"do": "hello", "card": `+map[bool]string{true: "0", false: "1"}[r.status(t).Card == 1]+
+		`}`, &a), nil)
 	return a
 }
 
@@ -176,7 +183,8 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 				logs[i].says(t, fmt.Sprintf(": %s: the two exchange nothing; `funet doctor %d`", c.want[i], 1-i))
 				eventually(t, "the status says it", func() bool {
 					s := d.status(t)
-					return s.Hello.Peers[0].Key == daemon.PeerKey{State: c.want[i], Refused: true} && s.Peers.Refused == 1 && strings.Contains(s.Peers.KeyFault, c.want[i])
+					return s.Hello.Peers[0].Key == daemon.PeerKey{State: c.want[i], Refused: true} && s.Peers.Refused ==
+						1 && strings.Contains(s.Peers.KeyFault, c.want[i])
 				})
 				if a := d.asked(t); !a.Answered || a.Key != (daemon.PeerKey{State: c.want[i], Refused: true}) {
 					t.Errorf("host %d, asked: %+v", i, a)
@@ -186,11 +194,15 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 				}
 			}
 			for i, d := range daemons {
-				_, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1, 0, 1}})
-				if wantError(t, err, attach.ErrKey); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("card %d, host ", 1-i)) || !strings.Contains(err.Error(), c.want[i]) {
+				_, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(),
+					Cards: []uint16{0, 1, 0, 1}})
+				if wantError(t, err, attach.ErrKey); err == nil ||
+					!strings.Contains(err.Error(), fmt.Sprintf("card %d, host ", 1-i)) ||
+					!strings.Contains(err.Error(), c.want[i]) {
 					t.Errorf("a job: %v", err)
 				}
-				if _, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{uint16(i), uint16(i)}}); err != nil {
+				if _, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(),
+					Cards: []uint16{uint16(i), uint16(i)}}); err != nil {
 					t.Errorf("a job of one host: %v", err)
 				}
 			}
@@ -221,7 +233,8 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 			_, nodes = group(t, daemons, 0, 1)
 			pingPong(t, nodes, 20)
 			for _, d := range daemons {
-				if a := d.asked(t); a.Key.State != "encrypted" || a.Key.Doubt != "" || a.OwnKey != d.status(t).Keys[0].Identity {
+				if a := d.asked(t); a.Key.State != "encrypted" || a.Key.Doubt != "" ||
+					a.OwnKey != d.status(t).Keys[0].Identity {
 					t.Errorf("%+v", a)
 				}
 			}

@@ -50,7 +50,9 @@ func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
 		}
 		keys = append(keys, KeyStatus{File: file, Identity: identity(k.Identity()), Peers: n})
 	}
-	slices.SortFunc(keys, func(a, b KeyStatus) int { return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.File, b.File)) })
+	slices.SortFunc(keys, func(a, b KeyStatus) int {
+		return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.File, b.File))
+	})
 	some := min(len(keys), keyRoom)
 	return keys[:some], leftOut + len(keys) - some
 }
@@ -126,7 +128,8 @@ type toldKeys struct {
 // second.
 func (d *Daemon) tellKeys(told *toldKeys) {
 	var refused uint64
-	if d.loop.do(func() { refused = d.loop.card.Counters().DroppedKey }) != nil || refused == told.greetings && !told.again {
+	if d.loop.do(func() { refused = d.loop.card.Counters().DroppedKey }) != nil ||
+		refused == told.greetings && !told.again {
 		return
 	}
 	look, err := d.lookAtPeers()
@@ -135,7 +138,8 @@ func (d *Daemon) tellKeys(told *toldKeys) {
 	}
 	for card, state := range look.refused {
 		if told.of[card] != state {
-			d.cfg.Logger.Warn(fmt.Sprintf("card %d%s: %v: the two exchange nothing; `funet doctor %d` says what to do", card, d.named(card), state, card), "card", card)
+			d.cfg.Logger.Warn(fmt.Sprintf("card %d%s: %v: the two exchange nothing; `funet doctor %d` says what to do",
+				card, d.named(card), state, card), "card", card)
 		}
 	}
 	told.greetings, told.again, told.of = refused, refused != told.greetings, look.refused

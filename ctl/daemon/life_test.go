@@ -100,7 +100,8 @@ func TestJobEnds(t *testing.T) {
 	owners[0].close()
 	for _, k := range nodes {
 		k.until("it is told", k.iface.Gone)
-		if err := k.attach(attach.AttachRequest{GID: k.answer.GID, Node: k.answer.Node, Token: attach.NewToken()}); err == nil {
+		if err := k.attach(attach.AttachRequest{GID: k.answer.GID, Node: k.answer.Node,
+			Token: attach.NewToken()}); err == nil {
 			t.Error("it attached to a group that has ended")
 		}
 		k.close()
@@ -187,7 +188,8 @@ func TestMemberDiedWithTheDaemon(t *testing.T) {
 	nodes[0].closed()
 	owners[0].close()
 	b.run(0, role{Do: "daemon", Config: &c})
-	if _, err := dial(t, c.Socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1, 1}}); err != nil {
+	if _, err := dial(t, c.Socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1, 1}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	nodes[1].send(0, 9)
@@ -269,7 +271,8 @@ func TestKillsWhileSending(t *testing.T) {
 		}
 		var children []*child
 		for _, node := range []uint16{0, 2} {
-			children = append(children, b.run(0, role{Do: "flood", Socket: daemons[0].socket, GID: gid, Node: node, Token: token.Text(), To: 1}))
+			children = append(children, b.run(0, role{Do: "flood", Socket: daemons[0].socket, GID: gid, Node: node,
+				Token: token.Text(), To: 1}))
 		}
 		for range 10 * i {
 			k.receive()
@@ -306,7 +309,8 @@ func TestSocketFolders(t *testing.T) {
 	was := unix.Umask(0o077)
 	d := b.start(0, func(c *daemon.Config) { c.Socket = filepath.Join(b.dir, "run", "lab", "host.sock") })
 	unix.Umask(was)
-	for path, want := range map[string]os.FileMode{d.socket: 0o666, filepath.Dir(d.socket): 0o755, filepath.Dir(filepath.Dir(d.socket)): 0o755} {
+	for path, want := range map[string]os.FileMode{d.socket: 0o666, filepath.Dir(d.socket): 0o755,
+		filepath.Dir(filepath.Dir(d.socket)): 0o755} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

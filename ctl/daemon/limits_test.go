@@ -110,7 +110,8 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) {
 		b.subordinates(c, fmt.Sprintf("%d:%d:65536\n", alice, ofAlice))
 		c.Rules = []daemon.Rule{
-			{Who: daemon.Who{Users: []uint32{alice, bob}}, Contexts: 3, Jobs: 2, Connections: 7, Bytes: int64(3*context + 8192)},
+			{Who: daemon.Who{Users: []uint32{alice, bob}}, Contexts: 3, Jobs: 2, Connections: 7,
+				Bytes: int64(3*context + 8192)},
 			{Who: daemon.Who{Users: []uint32{0}}},
 		}
 	})
@@ -132,7 +133,8 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	}
 	wantError(t, segmentOf(nodes[0], 16, 8192), nil)
 	wantError(t, segmentOf(nodes[1], 16, 16), attach.ErrQuota) // of bytes
-	wantError(t, dialIn(t, d.socket, ofAlice+65535, 1).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16, Token: token}), attach.ErrTaken)
+	wantError(t, dialIn(t, d.socket, ofAlice+65535, 1).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16,
+		Token: token}), attach.ErrTaken)
 	seventh := dialIn(t, d.socket, ofAlice+9, 1)
 	if _, err := seventh.job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err == nil {
 		t.Error("one more job")
@@ -166,7 +168,8 @@ func TestSubordinateNumbersAreReadAgain(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) {
 		path = b.subordinates(c, "wrong\n")
 		c.Log = log.add
-		c.Rules = []daemon.Rule{{Who: daemon.Who{Users: []uint32{alice}}, Jobs: 1}, {Who: daemon.Who{Users: []uint32{0}}}}
+		c.Rules = []daemon.Rule{{Who: daemon.Who{Users: []uint32{alice}}, Jobs: 1},
+			{Who: daemon.Who{Users: []uint32{0}}}}
 	})
 	if !log.has(path + ":1:") {
 		t.Errorf("logged: %q", log.lines)
@@ -192,7 +195,8 @@ func TestSubordinateNumbersAreReadAgain(t *testing.T) {
 func TestTotalOfARule(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) {
-		c.Rules = []daemon.Rule{{Who: daemon.Who{Groups: []uint32{someGroup}}, Jobs: 2, Total: daemon.Amounts{Jobs: 3}}, {Jobs: 2}}
+		c.Rules = []daemon.Rule{{Who: daemon.Who{Groups: []uint32{someGroup}}, Jobs: 2, Total: daemon.Amounts{Jobs: 3}},
+			{Jobs: 2}}
 	})
 	token := attach.NewToken()
 	job := func(uid, group int) (*client, error) {
@@ -303,7 +307,9 @@ func TestAbsentGroupHoldsUpNobody(t *testing.T) {
 	b := newBed(t)
 	var daemons []*running
 	for host := range 2 {
-		daemons = append(daemons, b.start(host, func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = 3600e9, 3600e9 }))
+		daemons = append(daemons, b.start(host, func(c *daemon.Config) {
+			c.PeerTimeout, c.ConnectTimeout = 3600e9, 3600e9
+		}))
 	}
 	token := attach.NewToken()
 	k := dialIn(t, daemons[0].socket, alice, alice)

@@ -143,8 +143,11 @@ func openLinks(c *Config) (links []*link, err error) {
 		if err != nil {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
 		}
-		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN, Queue: c.Queue, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
+		l := &link{at: i, configured: name, nic: nic,
+			config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
+				HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN,
+				Queue: c.Queue, NIC: nic,
+				Socket: c.MakeSocket, UDP: udp}}
 		if c.Ports != nil {
 			l.config.AttachProgram = c.Ports.Attach
 		}
@@ -190,7 +193,8 @@ func (l *link) got() {
 	}
 	l.status.Queues, l.status.QueuesWhy = len(queues), afxdp.Describe(queues)
 	l.status.Merged = i.Merged
-	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
+	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(),
+		i.BindMode.String(), i.Why
 }
 
 // closeLinks gives everything back. Nothing uses the ports any more.

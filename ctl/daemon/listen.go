@@ -54,19 +54,23 @@ func listen(path string) (_ *listener, err error) {
 	if err := unix.Flock(int(l.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		l.lock.Close()
 		l.lock = nil // not ours to remove
-		return nil, fmt.Errorf("taking the socket %s: %w: another funid serves it; stop that one, or choose another socket", path, ErrSocket)
+		return nil,
+			fmt.Errorf("taking the socket %s: %w: another funid serves it; stop that one, or choose another socket",
+				path, ErrSocket)
 	}
 	if !l.locked() {
 		l.lock.Close()
 		l.lock = nil
-		return nil, fmt.Errorf("taking the socket %s: %w: another funid that served it is just ending; try again", path, ErrSocket)
+		return nil, fmt.Errorf("taking the socket %s: %w: another funid that served it is just ending; try again",
+			path, ErrSocket)
 	}
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("taking the socket %s: %w: it is no socket; remove it, or choose another", path, ErrSocket)
+		return nil, fmt.Errorf("taking the socket %s: %w: it is no socket; remove it, or choose another",
+			path, ErrSocket)
 	default:
 		c, err := net.Dial(attach.Network, path)
 		if err == nil {
@@ -74,7 +78,8 @@ func listen(path string) (_ *listener, err error) {
 		}
 		// of somebody who does not lock; EAGAIN: his backlog is full
 		if err == nil || errors.Is(err, unix.EAGAIN) {
-			return nil, fmt.Errorf("taking the socket %s: %w: another program serves it; stop that one, or choose another socket", path, ErrSocket)
+			return nil,
+				fmt.Errorf("taking the socket %s: %w: another program serves it; stop that one, or choose another socket", path, ErrSocket)
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("removing the socket that a dead daemon left: %w", err)

@@ -24,7 +24,8 @@ func TestUserLinesAreBounded(t *testing.T) {
 				left += before
 			}
 		}
-		if most := userLines + int(now.Sub(begin)/userLineEvery); written > most || written+left+u.left != tries || written < min(tries, userLines) {
+		if most := userLines + int(now.Sub(begin)/userLineEvery); written > most || written+left+u.left != tries ||
+			written < min(tries, userLines) {
 			t.Fatalf("%d lines of %d in %v, %d were left out", written, tries, now.Sub(begin), left+u.left)
 		}
 	})

@@ -44,11 +44,14 @@ func TestLogLines(t *testing.T) {
 		journald bool
 		want     string
 	}{
-		{daemon.LogText, daemon.LogInfo, true, `^<6>funid: interface eth1 is up interface=eth1\n<4>funid: it  \[31m says why="two words" n=3 g\.a=1\n$`},
-		{daemon.LogText, daemon.LogInfo, false, `^\d{4}-\d\d-\d\dT\S+ funid: interface eth1 is up interface=eth1\n\d{4}-\S+ funid: it .* g\.a=1\n$`},
+		{daemon.LogText, daemon.LogInfo, true,
+			`^<6>funid: interface eth1 is up interface=eth1\n<4>funid: it  \[31m says why="two words" n=3 g\.a=1\n$`},
+		{daemon.LogText, daemon.LogInfo, false,
+			`^\d{4}-\d\d-\d\dT\S+ funid: interface eth1 is up interface=eth1\n\d{4}-\S+ funid: it .* g\.a=1\n$`},
 		{daemon.LogText, daemon.LogError, true, `^$`},
 		{daemon.LogText, daemon.LogDebug, true, `^<7>funid: small\n<6>(?s:.*)$`},
-		{daemon.LogJSON, daemon.LogWarn, true, `^\{"time":"[^"]*","level":"WARN","msg":"it\\n\\u001b\[31m says","why":"two words","n":3,"g":\{"a":1\}\}\n$`},
+		{daemon.LogJSON, daemon.LogWarn, true,
+			`^\{"time":"[^"]*","level":"WARN","msg":"it\\n\\u001b\[31m says","why":"two words","n":3,"g":\{"a":1\}\}\n$`},
 	} {
 		var k kept
 		l := daemon.NewLog(&k, c.format, c.level, c.journald)
@@ -67,11 +70,14 @@ func TestLogFields(t *testing.T) {
 	b := newBed(t)
 	var k kept
 	var alone logged
-	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Logger = daemon.NewLog(&k, daemon.LogJSON, daemon.LogDebug, false) }),
+	daemons := []*running{b.start(0, func(c *daemon.Config) {
+		c.Logger = daemon.NewLog(&k, daemon.LogJSON, daemon.LogDebug, false)
+	}),
 		b.start(1, func(c *daemon.Config) { c.Log = alone.add })}
 	owners, nodes := group(t, daemons, 0, 1)
 	gid := nodes[0].answer.GID
-	_, err := dialIn(t, daemons[0].socket, bob, bob).job(attach.JobRequest{GID: gid, Token: attach.NewToken(), Cards: []uint16{0}})
+	_, err := dialIn(t, daemons[0].socket, bob, bob).job(attach.JobRequest{GID: gid, Token: attach.NewToken(),
+		Cards: []uint16{0}})
 	if !errors.Is(err, attach.ErrTaken) {
 		t.Fatal(err)
 	}
@@ -79,7 +85,9 @@ func TestLogFields(t *testing.T) {
 		c.close()
 	}
 	until(t, "the end is logged", func() bool { return strings.Contains(k.String(), "has ended") })
-	want := map[string]map[string]float64{"is there, of 2 nodes": {"job": float64(gid), "user": 0}, "has context": {"job": float64(gid), "node": 0, "user": 0}, "refused: ": {"user": bob}, "has ended": {"job": float64(gid)}}
+	want := map[string]map[string]float64{"is there, of 2 nodes": {"job": float64(gid), "user": 0},
+		"has context": {"job": float64(gid), "node": 0, "user": 0}, "refused: ": {"user": bob},
+		"has ended": {"job": float64(gid)}}
 	interfaces := 0
 	for _, line := range strings.Split(strings.TrimSpace(k.String()), "\n") {
 		var v map[string]any
@@ -120,14 +128,16 @@ func TestLogIsConfigured(t *testing.T) {
 		t.Errorf("%v %v: %v", c.LogFormat, c.LogLevel, err)
 	}
 	for _, text := range []string{"card: 0\nlog_format: xml\n", "card: 0\nlog_level: loud\n"} {
-		if _, _, err := daemon.Parse("f", []byte(text)); !errors.Is(err, daemon.ErrConfig) || !strings.HasPrefix(err.Error(), "f:2:") {
+		if _, _, err := daemon.Parse("f", []byte(text)); !errors.Is(err, daemon.ErrConfig) ||
+			!strings.HasPrefix(err.Error(), "f:2:") {
 			t.Errorf("%v", err)
 		}
 	}
 	if _, err := daemon.ParseLogFormat("xml"); err == nil || err.Error() != `log-format "xml": use text, json` {
 		t.Errorf("%v", err)
 	}
-	if _, err := daemon.ParseLogLevel("loud"); err == nil || err.Error() != `log-level "loud": use debug, info, warn, error` {
+	if _, err := daemon.ParseLogLevel("loud"); err == nil ||
+		err.Error() != `log-level "loud": use debug, info, warn, error` {
 		t.Errorf("%v", err)
 	}
 }

@@ -115,7 +115,8 @@ type loop struct {
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1, byPlace: map[place]*attachment{},
+	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1,
+		bell: -1, byPlace: map[place]*attachment{},
 		begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {

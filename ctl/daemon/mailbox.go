@@ -95,7 +95,8 @@ func (m *mailbox) take(now int64) (c *command, accounts int64) {
 		case len(b.waiting) > 0:
 			if b.due > now {
 				m.due = min(m.due, b.due)
-			} else if next == nil || cmp.Or(cmp.Compare(b.due, next.due), cmp.Compare(b.since, next.since), cmp.Compare(account, next.waiting[0].account())) < 0 {
+			} else if next == nil || cmp.Or(cmp.Compare(b.due, next.due), cmp.Compare(b.since, next.since),
+				cmp.Compare(account, next.waiting[0].account())) < 0 {
 				next = b
 			}
 		case b.due <= now: // it has nothing, and has rested

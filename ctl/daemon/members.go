@@ -96,11 +96,14 @@ func (d *Daemon) readPeers() error {
 	own, was := to.Peers[c.Card], from.Peers[c.Card]
 	switch {
 	case to.Encap != from.Encap || to.Port != from.Port:
-		return fmt.Errorf("%s: another encapsulation or port; restart funid on all hosts for that: %w", d.cfg.PeersPath, ErrConfig)
+		return fmt.Errorf("%s: another encapsulation or port; restart funid on all hosts for that: %w",
+			d.cfg.PeersPath, ErrConfig)
 	case to.Encap == cluster.Ethernet && !slices.Equal(own.MAC, was.MAC):
-		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", d.cfg.PeersPath, c.Card, ErrConfig)
+		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", d.cfg.PeersPath,
+			c.Card, ErrConfig)
 	case to.Encap == cluster.UDP && own.Address != was.Address:
-		return fmt.Errorf("%s: node %d is this host, and has another address; restart funid for that: %w", d.cfg.PeersPath, c.Card, ErrConfig)
+		return fmt.Errorf("%s: node %d is this host, and has another address; restart funid for that: %w",
+			d.cfg.PeersPath, c.Card, ErrConfig)
 	}
 	d.members.file = to
 	for card := range d.members.found {
@@ -198,7 +201,8 @@ func (d *Daemon) tellGroups(from, to *cluster.File) {
 		if is.Groups != nil {
 			groups = fmt.Sprint(is.Groups)
 		}
-		d.cfg.Logger.Info(fmt.Sprintf("groups that may live on card %d: %s; jobs that are there stay", i, groups), "card", i)
+		d.cfg.Logger.Info(fmt.Sprintf("groups that may live on card %d: %s; jobs that are there stay", i, groups),
+			"card", i)
 	}
 }
 
@@ -212,15 +216,20 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 		was, is := present(from, i), present(to, i)
 		switch {
 		case was == nil && is != nil:
-			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has joined: %s", card, where(to, is)) + foundAs(is)})
+			all = append(all, change{card, is, is.Found != "",
+				fmt.Sprintf("card %d has joined: %s", card, where(to, is)) + foundAs(is)})
 		case was != nil && is == nil:
-			all = append(all, change{card, nil, was.Found != "", fmt.Sprintf("card %d has left: %s", card, where(from, was)) + foundAs(was)})
+			all = append(all, change{card, nil, was.Found != "",
+				fmt.Sprintf("card %d has left: %s", card, where(from, was)) + foundAs(was)})
 		case was != nil && cmp.Or(was.Key, from.Key) != cmp.Or(is.Key, to.Key):
-			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has another key", card) + foundAs(is)})
+			all = append(all, change{card, is, is.Found != "",
+				fmt.Sprintf("card %d has another key", card) + foundAs(is)})
 		case was != nil && (where(to, is) != where(from, was) || was.Iface != is.Iface):
-			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has moved: %s, before %s", card, where(to, is), where(from, was)) + foundAs(is)})
+			all = append(all, change{card, is, is.Found != "",
+				fmt.Sprintf("card %d has moved: %s, before %s", card, where(to, is), where(from, was)) + foundAs(is)})
 		case was != nil && was.Found != "" && is.Found == "":
-			all = append(all, change{card, is, false, fmt.Sprintf("card %d is in the peers file now, where it was found", card)})
+			all = append(all, change{card, is, false,
+				fmt.Sprintf("card %d is in the peers file now, where it was found", card)})
 		}
 	}
 	return all

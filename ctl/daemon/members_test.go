@@ -71,7 +71,9 @@ func replaceFile(t *testing.T, path, text string) {
 // leaves is gone at once for those who talk to it, and one that moves is found again; what is no
 // peers file, or gives this host another address, changes nothing and is reported (members.go).
 func TestPeersFileIsFollowed(t *testing.T) {
-	peersFileIsFollowed(t, lab.Options{Hosts: 2}, func(p *cluster.Peer) { p.MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1} }, map[string]string{
+	peersFileIsFollowed(t, lab.Options{Hosts: 2}, func(p *cluster.Peer) {
+		p.MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1}
+	}, map[string]string{
 		"peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\"}\n  - {node: 1, absent: true}\n": "another mac",
 		"encap: udp\npeers: [{node: 0, address: 198.18.0.1}, {node: 1, absent: true}]\n":   "another encapsulation",
 	})
@@ -79,7 +81,9 @@ func TestPeersFileIsFollowed(t *testing.T) {
 
 // Rule: so it is where frames travel in datagrams, over a router.
 func TestPeersFileIsFollowedOverRouters(t *testing.T) {
-	peersFileIsFollowed(t, lab.Options{Hosts: 2, Topology: lab.Router}, func(p *cluster.Peer) { p.Address = p.Address.Next() }, map[string]string{
+	peersFileIsFollowed(t, lab.Options{Hosts: 2, Topology: lab.Router}, func(p *cluster.Peer) {
+		p.Address = p.Address.Next()
+	}, map[string]string{
 		"encap: udp\npeers: [{node: 0, address: 198.18.100.3}, {node: 1, absent: true}]\n":               "another address",
 		"encap: udp\nport: 4000\npeers: [{node: 0, address: 198.18.100.2}, {node: 1, absent: true}]\n":   "another encapsulation or port",
 		"peers: [{node: 0, mac: 02:00:00:00:00:01, address: 198.18.100.2}, {node: 1, absent: true}]\n":   "another encapsulation",
@@ -210,7 +214,8 @@ func TestGroupsByHost(t *testing.T) {
 	if gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 1}}); err != nil || gid != 9 {
 		t.Errorf("GID %d, %v; want 9, which alone may live on both", gid, err)
 	}
-	if _, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: []uint16{1, 0}}); !errors.Is(err, attach.ErrTaken) {
+	if _, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: []uint16{1, 0}}); !errors.Is(err,
+		attach.ErrTaken) {
 		t.Errorf("a second where there is room for one: %v", err)
 	}
 	write([]cluster.Range{{First: 20, Last: 20}}, []cluster.Range{{First: 21, Last: 21}})

@@ -122,7 +122,8 @@ func (m *memory) make(name string, size int64, whose *attachment) (_ *region, er
 	if err = fallocate(r.fd, 0, 0, size); err != nil {
 		return nil, err
 	}
-	if _, err = unix.FcntlInt(uintptr(r.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err = unix.FcntlInt(uintptr(r.fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, err
 	}
 	if m.kind == ImmutableMemory {

@@ -127,7 +127,8 @@ func cgroupMount(mounts string, unified bool, path string) (at, below string) {
 		if !ok || len(f) < 5 || len(g) < 3 {
 			continue
 		}
-		if unified && g[0] != "cgroup2" || !unified && (g[0] != "cgroup" || !slices.Contains(strings.Split(g[2], ","), "memory")) {
+		if unified && g[0] != "cgroup2" || !unified &&
+			(g[0] != "cgroup" || !slices.Contains(strings.Split(g[2], ","), "memory")) {
 			continue
 		}
 		// A container may see a part of the hierarchy only, from the fourth field on. A cgroup that

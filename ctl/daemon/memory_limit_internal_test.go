@@ -29,14 +29,21 @@ func TestMemoryLimitOfCgroups(t *testing.T) {
 		file               string
 	}{
 		{"none", "0::/a\n", v2, map[string]string{"/sys/fs/cgroup/a/memory.max": "max"}, math.MaxInt64, ""},
-		{"v2", "0::/a/b\n", v2, map[string]string{"/sys/fs/cgroup/a/b/memory.max": "125829120", "/sys/fs/cgroup/a/memory.max": "max"}, 125829120, "/sys/fs/cgroup/a/b/memory.max"},
-		{"v2, above", "0::/a/b\n", v2, map[string]string{"/sys/fs/cgroup/a/b/memory.max": "200000000", "/sys/fs/cgroup/a/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/a/memory.max"},
-		{"v1", "9:name=systemd:/x\n4:cpu,memory:/a\n", v1, map[string]string{"/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "125829120",
-			"/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 125829120, "/sys/fs/cgroup/memory/a/memory.limit_in_bytes"},
-		{"hybrid", "4:memory:/a\n0::/b\n", v1 + hybrid, map[string]string{"/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "300000000",
-			"/sys/fs/cgroup/unified/b/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/unified/b/memory.max"},
-		{"a container's part", "0::/docker/c/d\n", strings.Replace(v2, " / ", " /docker/c ", 1), map[string]string{"/sys/fs/cgroup/d/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/d/memory.max"},
-		{"a cgroup that is not visible", "0::/../x\n", v2, map[string]string{"/sys/fs/cgroup/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/memory.max"},
+		{"v2", "0::/a/b\n", v2, map[string]string{"/sys/fs/cgroup/a/b/memory.max": "125829120",
+			"/sys/fs/cgroup/a/memory.max": "max"}, 125829120, "/sys/fs/cgroup/a/b/memory.max"},
+		{"v2, above", "0::/a/b\n", v2, map[string]string{"/sys/fs/cgroup/a/b/memory.max": "200000000",
+			"/sys/fs/cgroup/a/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/a/memory.max"},
+		{"v1", "9:name=systemd:/x\n4:cpu,memory:/a\n", v1,
+			map[string]string{"/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "125829120",
+				"/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 125829120,
+			"/sys/fs/cgroup/memory/a/memory.limit_in_bytes"},
+		{"hybrid", "4:memory:/a\n0::/b\n", v1 + hybrid,
+			map[string]string{"/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "300000000",
+				"/sys/fs/cgroup/unified/b/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/unified/b/memory.max"},
+		{"a container's part", "0::/docker/c/d\n", strings.Replace(v2, " / ", " /docker/c ", 1),
+			map[string]string{"/sys/fs/cgroup/d/memory.max": "125829120"}, 125829120, "/sys/fs/cgroup/d/memory.max"},
+		{"a cgroup that is not visible", "0::/../x\n", v2, map[string]string{"/sys/fs/cgroup/memory.max": "125829120"},
+			125829120, "/sys/fs/cgroup/memory.max"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -60,9 +67,11 @@ func TestMemoryLimitOfCgroups(t *testing.T) {
 			if err != nil || bytes != row.want/leastPart && bytes != row.want-besides {
 				t.Fatalf("room for %d bytes, %v", bytes, err)
 			}
-			c := capacity{contexts: 1 << 20, jobs: 1 << 20, pieces: 1 << 20, descriptors: 1 << 20, bytes: bytes, limit: why}
+			c := capacity{contexts: 1 << 20, jobs: 1 << 20, pieces: 1 << 20, descriptors: 1 << 20,
+				bytes: bytes, limit: why}
 			err = c.reserved(7, usage{}, usage{}, usage{bytes: 200 << 20})
-			if !errors.Is(err, attach.ErrQuota) || !strings.Contains(err.Error(), fmt.Sprint(row.want)) || !strings.Contains(err.Error(), row.file) {
+			if !errors.Is(err, attach.ErrQuota) || !strings.Contains(err.Error(), fmt.Sprint(row.want)) ||
+				!strings.Contains(err.Error(), row.file) {
 				t.Errorf("%v does not name the limit of %d in %s", err, row.want, row.file)
 			}
 		})
@@ -76,7 +85,8 @@ func TestRoomFollowsLimits(t *testing.T) {
 	write := func(path, text string) {
 		t.Helper()
 		path = filepath.Join(root, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

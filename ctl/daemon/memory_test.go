@@ -28,12 +28,14 @@ const (
 func shares(t *testing.T, k *client) map[string]int {
 	t.Helper()
 	const size = 2*huge + 4096
-	answer, fds := k.ask(attach.SegmentRequest{Base: 4096, Rights: funi.Source | funi.Destination, Bytes: size}.Encode(), attach.SegmentDescriptors)
+	answer, fds := k.ask(attach.SegmentRequest{Base: 4096, Rights: funi.Source | funi.Destination,
+		Bytes: size}.Encode(), attach.SegmentDescriptors)
 	if _, err := attach.DecodeSegmentAnswer(answer); err != nil {
 		t.Fatal(err)
 	}
 	k.fds = append(k.fds, fds...)
-	return map[string]int{"context": k.fds[attach.MemoryDescriptor], "doorbells": k.fds[attach.DoorbellsDescriptor], "segment": fds[0]}
+	return map[string]int{"context": k.fds[attach.MemoryDescriptor], "doorbells": k.fds[attach.DoorbellsDescriptor],
+		"segment": fds[0]}
 }
 
 // mapAligned maps a file at the start of a huge page, as a process does that wants the memory made
@@ -45,7 +47,8 @@ func mapAligned(t *testing.T, fd int, size uintptr) unsafe.Pointer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.MunmapPtr(room, size+huge) })
-	at, err := unix.MmapPtr(fd, 0, unsafe.Add(room, -uintptr(room)%huge), size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+	at, err := unix.MmapPtr(fd, 0, unsafe.Add(room, -uintptr(room)%huge), size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,8 @@ func TestMemoryWithoutHoles(t *testing.T) {
 			if st.Mode&0o111 != 0 {
 				t.Errorf("it can be executed: mode %o", st.Mode)
 			}
-			if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || seals&unix.F_SEAL_EXEC == 0 {
+			if seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil ||
+				seals&unix.F_SEAL_EXEC == 0 {
 				t.Errorf("seals %#x, %v: it can be made executable", seals, err)
 			}
 			size := uintptr(st.Size+huge-1) &^ (huge - 1)
@@ -150,7 +154,8 @@ func TestHolesEndTheContext(t *testing.T) {
 			pingPong(t, victims, 1)
 			// the card has no business there: it need not notice, but for its other faults
 			if name == "segment" {
-				_ = unix.Fallocate(enemies[0].fds[attach.MemoryDescriptor], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 1<<20)
+				_ = unix.Fallocate(enemies[0].fds[attach.MemoryDescriptor],
+					unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 1<<20)
 			}
 			return d.status(t).MemoryFaults > before
 		})

@@ -110,9 +110,11 @@ func (m collector) collectPeers(send sending) error {
 		return err
 	}
 	const gauge = prometheus.GaugeValue
-	for state, n := range map[string]int{"known": look.Known, "established": look.Established, "measured": look.Measured,
-		"sealed": look.Sealed, "readable": look.Readable, "key_refused": look.Refused} {
-		send(gauge, "card_peers", "Other cards of the engine: all, those that are greeted, whose round trip is known, that have this host's key, those of them to which frames are not encrypted, and that are refused for their key.", float64(n), "state", state)
+	for state, n := range map[string]int{"known": look.Known, "established": look.Established,
+		"measured": look.Measured,
+		"sealed":   look.Sealed, "readable": look.Readable, "key_refused": look.Refused} {
+		send(gauge, "card_peers",
+			"Other cards of the engine: all, those that are greeted, whose round trip is known, that have this host's key, those of them to which frames are not encrypted, and that are refused for their key.", float64(n), "state", state)
 	}
 	const help = "Smoothed time from a frame to its acknowledgment, which may wait for a packet to ride on; quantiles over the peers."
 	for q, ns := range map[string]int64{"0": look.Shortest, "0.5": look.Median, "0.99": look.P99, "1": look.Longest} {
@@ -120,7 +122,8 @@ func (m collector) collectPeers(send sending) error {
 	}
 	if look.Known <= trafficPeers {
 		for _, r := range look.first {
-			send(gauge, "peer_round_trip_seconds", "The same of each peer, where the card has few.", float64(r.RoundTrip)/1e9, "peer", strconv.Itoa(int(r.Card)))
+			send(gauge, "peer_round_trip_seconds", "The same of each peer, where the card has few.",
+				float64(r.RoundTrip)/1e9, "peer", strconv.Itoa(int(r.Card)))
 		}
 	}
 	return nil
@@ -134,14 +137,16 @@ func (m collector) collectDirect(send sending) error {
 	}
 	const gauge = prometheus.GaugeValue
 	for state, n := range map[string]int{"open": s.Ports, "kept": s.Kept, "orphaned": s.Orphaned} {
-		send(gauge, "direct_ports", "Direct ports: all, those that have ended while a process keeps the socket, and those of the daemon before this one that nobody has asked for yet.", float64(n), "state", state)
+		send(gauge, "direct_ports",
+			"Direct ports: all, those that have ended while a process keeps the socket, and those of the daemon before this one that nobody has asked for yet.", float64(n), "state", state)
 	}
 	frames, err := countersOf(s.Frames)
 	if err != nil {
 		return err
 	}
 	for outcome, n := range frames {
-		send(prometheus.CounterValue, "direct_frames_total", "Frames that processes sent on direct ports, by what the guard did: sent to a host, or to a port of this one (local), or dropped for the reason.", float64(n), "outcome", outcome)
+		send(prometheus.CounterValue, "direct_frames_total",
+			"Frames that processes sent on direct ports, by what the guard did: sent to a host, or to a port of this one (local), or dropped for the reason.", float64(n), "outcome", outcome)
 	}
 	told := m.daemon.loop.post.counters()
 	if told == nil {
@@ -152,7 +157,8 @@ func (m collector) collectDirect(send sending) error {
 		return err
 	}
 	for what, n := range notices {
-		send(prometheus.CounterValue, "notices_total", "What daemons tell each other of ends and returns of processes with direct ports: told by this one, and of those returned, because they did not arrive; heard, and of those strange (about jobs that are not here), late (older than what was known) and refused (the sender has no say there); unheard, for want of room; and doubtful, questions of processes here.", float64(n), "outcome", what)
+		send(prometheus.CounterValue, "notices_total",
+			"What daemons tell each other of ends and returns of processes with direct ports: told by this one, and of those returned, because they did not arrive; heard, and of those strange (about jobs that are not here), late (older than what was known) and refused (the sender has no say there); unheard, for want of room; and doubtful, questions of processes here.", float64(n), "outcome", what)
 	}
 	return nil
 }
@@ -175,7 +181,8 @@ func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 		buckets[float64(limit)/1e9] = sum
 	}
 	sum += n.RoundTrips[len(hello.RoundTripLimits)]
-	return prometheus.NewConstHistogram(prometheus.NewDesc("funid_hello_round_trip_seconds", "Round trips of hellos to peers, through both ports and card's threads.", nil, nil),
+	return prometheus.NewConstHistogram(prometheus.NewDesc("funid_hello_round_trip_seconds",
+		"Round trips of hellos to peers, through both ports and card's threads.", nil, nil),
 		sum, float64(n.RoundTrip)/1e9, buckets)
 }
 
@@ -231,7 +238,8 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	send(gauge, "info", "The card and its incarnation; always 1.", 1,
-		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10), "carriage", d.carriage().Chosen)
+		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation",
+		strconv.FormatUint(uint64(d.incarnation.Load()), 10), "carriage", d.carriage().Chosen)
 	if err := m.collectDirect(send); err != nil {
 		return err
 	}
@@ -245,22 +253,34 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	for _, r := range []struct {
 		name, state string
 		n           int
-	}{{"key_slots", "asked", remote.KeySlots}, {"key_slots", "open", remote.KeySlotsOpen}, {"areas", "asked", remote.Areas}, {"areas", "open", remote.AreasOpen},
-		{"notifications", "asked", remote.Notifications}, {"notifications", "credit", remote.Credit}, {"notifications", "unread", remote.Unread},
+	}{{"key_slots", "asked", remote.KeySlots}, {"key_slots", "open", remote.KeySlotsOpen},
+		{"areas", "asked", remote.Areas}, {"areas", "open", remote.AreasOpen},
+		{"notifications", "asked", remote.Notifications}, {"notifications", "credit", remote.Credit},
+		{"notifications", "unread", remote.Unread},
 		{"requests", "open", remote.RequestsOpen}} {
-		send(gauge, "remote_"+r.name, "Remote memory of contexts: what they have asked for, and what of it is in use.", float64(r.n), "state", r.state)
+		send(gauge, "remote_"+r.name, "Remote memory of contexts: what they have asked for, and what of it is in use.",
+			float64(r.n), "state", r.state)
 	}
-	send(counter, "windows_missed_total", "Windows that another process wanted while they were suspended or not yet there, once each time that they were not.", float64(faults.Missed))
-	send(counter, "accesses_refused_total", "Packets for windows and areas of processes that were refused for good: wrong keys, bytes or operations that the window forbids, locks of others, and windows that were away for too long.", float64(faults.Refused))
-	send(counter, "packets_unrouted_total", "Packets of processes for nodes that their job does not have.", float64(faults.NoRoute))
-	send(counter, "windows_suspended_total", "Windows that this daemon has had suspended, because one node of the job was refused too often (refused_accesses).", float64(faults.Suspended))
-	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
-	send(counter, "panics_total", "Mistakes of the daemon that ended a context or a connection and nothing else; the log has them.", float64(d.panics.Load()))
+	send(counter, "windows_missed_total",
+		"Windows that another process wanted while they were suspended or not yet there, once each time that they were not.", float64(faults.Missed))
+	send(counter, "accesses_refused_total",
+		"Packets for windows and areas of processes that were refused for good: wrong keys, bytes or operations that the window forbids, locks of others, and windows that were away for too long.", float64(faults.Refused))
+	send(counter, "packets_unrouted_total", "Packets of processes for nodes that their job does not have.",
+		float64(faults.NoRoute))
+	send(counter, "windows_suspended_total",
+		"Windows that this daemon has had suspended, because one node of the job was refused too often (refused_accesses).", float64(faults.Suspended))
+	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.",
+		float64(d.loop.faults.Load()))
+	send(counter, "panics_total",
+		"Mistakes of the daemon that ended a context or a connection and nothing else; the log has them.",
+		float64(d.panics.Load()))
 	send(gauge, "peers", "Cards that this one knows.", float64(known))
 	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))
 	send(counter, "hello_answers_total", "Hellos of others that were answered.", float64(hellos.Answers))
-	send(counter, "hello_refused_total", "Hellos of others that came too fast, or from nowhere, and were not answered.", float64(hellos.Refused))
-	send(counter, "hello_unanswered_total", "Hellos to others that were not answered in time.", float64(hellos.Unanswered))
+	send(counter, "hello_refused_total", "Hellos of others that came too fast, or from nowhere, and were not answered.",
+		float64(hellos.Refused))
+	send(counter, "hello_unanswered_total", "Hellos to others that were not answered in time.",
+		float64(hellos.Unanswered))
 	trips, err := roundTrips(&hellos)
 	if err != nil {
 		return err
@@ -275,7 +295,9 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	}
 	for by, rejected := range map[string]*engine.Rejections{"card": &here, "peer": &there} {
 		for _, r := range rejections(rejected) {
-			send(counter, "rejected_packets_total", "Packets that this card, or a peer, rejected for a reason, each time.", float64(r.Packets), "by", by, "reason", r.Reason)
+			send(counter, "rejected_packets_total",
+				"Packets that this card, or a peer, rejected for a reason, each time.", float64(r.Packets), "by", by,
+				"reason", r.Reason)
 		}
 	}
 	if err := m.collectPeers(send); err != nil {
@@ -287,17 +309,23 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 			if s.State == state {
 				is = 1
 			}
-			send(gauge, "interface_state", "1 for the state of an interface.", is, "interface", cmp.Or(s.Configured, s.Interface), "state", string(state))
+			send(gauge, "interface_state", "1 for the state of an interface.", is, "interface",
+				cmp.Or(s.Configured, s.Interface), "state", string(state))
 		}
-		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes), "interface", cmp.Or(s.Configured, s.Interface))
-		send(counter, "interface_merged_datagrams_total", "Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes),
+			"interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_merged_datagrams_total",
+			"Datagrams that the kernel's GRO had merged, whose frames were lost.", float64(s.Merged), "interface",
+			cmp.Or(s.Configured, s.Interface))
 		if a := s.Direct; a != nil {
 			for outcome, n := range map[string]uint64{"handed": a.Handed, "stranger": a.Stranger, "no_port": a.NoPort} {
-				send(counter, "interface_direct_frames_total", "Direct frames from other hosts: handed to their node's port, or dropped because they did not come from the host of the node that they claimed, or because their node has no port here.",
+				send(counter, "interface_direct_frames_total",
+					"Direct frames from other hosts: handed to their node's port, or dropped because they did not come from the host of the node that they claimed, or because their node has no port here.",
 					float64(n), "interface", cmp.Or(s.Configured, s.Interface), "outcome", outcome)
 			}
 		}
-		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened), "interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened),
+			"interface", cmp.Or(s.Configured, s.Interface))
 	}
 	for _, p := range ports {
 		sends := 0.0
@@ -305,9 +333,13 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 			sends = 1
 		}
 		send(gauge, "port_sends", "Whether frames can be sent.", sends, "interface", p.name)
-		send(counter, "port_unplugged_frames_total", "Frames that were sent while the interface was down or away, and lost.", float64(p.lost), "interface", p.name)
-		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
-		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
+		send(counter, "port_unplugged_frames_total",
+			"Frames that were sent while the interface was down or away, and lost.", float64(p.lost),
+			"interface", p.name)
+		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.",
+			float64(p.n.RxDropped), "interface", p.name)
+		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull),
+			"interface", p.name)
 		for _, q := range p.queue {
 			number := strconv.Itoa(q.Queue)
 			for direction, proof := range map[string]afxdp.Proof{"receive": q.Receives, "send": q.Sends} {
@@ -315,18 +347,28 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 				if proof == afxdp.Proven {
 					proven = 1
 				}
-				send(gauge, "port_queue_proven", "Whether a frame has come through a queue, or a peer has got one that left on it.", proven,
+				send(gauge, "port_queue_proven",
+					"Whether a frame has come through a queue, or a peer has got one that left on it.", proven,
 					"interface", p.name, "queue", number, "direction", direction)
 			}
-			send(counter, "port_queue_received_total", "Frames, or parts of them, that came on a queue since the interface was opened.", float64(q.Received), "interface", p.name, "queue", number)
-			send(counter, "port_queue_sent_total", "Frames, or parts of them, that left on a queue since the interface was opened.", float64(q.Sent), "interface", p.name, "queue", number)
+			send(counter, "port_queue_received_total",
+				"Frames, or parts of them, that came on a queue since the interface was opened.", float64(q.Received),
+				"interface", p.name, "queue", number)
+			send(counter, "port_queue_sent_total",
+				"Frames, or parts of them, that left on a queue since the interface was opened.", float64(q.Sent),
+				"interface", p.name, "queue", number)
 		}
 		if p.udp {
-			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways), "interface", p.name)
-			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.", float64(p.grams.Unsent), "interface", p.name)
-			send(counter, "port_refused_datagrams_total", "Datagrams with a wrong checksum, or that were none.", float64(p.grams.Refused), "interface", p.name)
+			send(gauge, "port_missing_paths",
+				"Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways),
+				"interface", p.name)
+			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.",
+				float64(p.grams.Unsent), "interface", p.name)
+			send(counter, "port_refused_datagrams_total", "Datagrams with a wrong checksum, or that were none.",
+				float64(p.grams.Refused), "interface", p.name)
 		}
-		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.", float64(p.n.RxFillRingEmpty), "interface", p.name)
+		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.",
+			float64(p.n.RxFillRingEmpty), "interface", p.name)
 	}
 	return nil
 }

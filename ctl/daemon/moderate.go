@@ -64,7 +64,8 @@ type moderation struct {
 // begin is called by the thread itself.
 func (m *moderation) begin() {
 	m.schedstat = -1
-	if f, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+	if f, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC,
+		0); err == nil {
 		m.schedstat = f
 	}
 	wait.ShortSlice()

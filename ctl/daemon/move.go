@@ -185,7 +185,8 @@ func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Cont
 	d.leave(a.job, a.node)
 	a.left = true
 	c.attachment, c.kept = nil, a
-	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has moved to card %d", a.node, a.job.gid, to), "job", a.job.gid, "node", a.node)
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has moved to card %d", a.node, a.job.gid, to), "job",
+		a.job.gid, "node", a.node)
 	return image, a.ctx, true, nil
 }
 
@@ -293,8 +294,10 @@ func (c *connection) collect(r *attach.ImageRequest) (whole bool, err error) {
 	switch {
 	case a == nil:
 		return false, attach.ErrNotAttached
-	case a.active.Load() || r.Total > mostImage(a.shared.Remote) || r.Offset != uint64(len(a.image)) || r.Offset > 0 && r.Total != uint64(cap(a.image)):
-		return false, fmt.Errorf("bytes %d to %d of %d, which is not what comes next: %w", r.Offset, r.Offset+uint64(len(r.Part)), r.Total, attach.ErrMalformed)
+	case a.active.Load() || r.Total > mostImage(a.shared.Remote) || r.Offset != uint64(len(a.image)) ||
+		r.Offset > 0 && r.Total != uint64(cap(a.image)):
+		return false, fmt.Errorf("bytes %d to %d of %d, which is not what comes next: %w", r.Offset,
+			r.Offset+uint64(len(r.Part)), r.Total, attach.ErrMalformed)
 	}
 	if r.Offset == 0 {
 		if err := c.d.take(c.peer.account, c.rule, usage{bytes: pages(int64(r.Total))}); err != nil {
@@ -351,7 +354,8 @@ func (c *connection) takeImage() error {
 		return refused
 	}
 	c.giveImage(a)
-	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has come from another card", a.node, a.job.gid), "job", a.job.gid, "node", a.node)
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has come from another card", a.node, a.job.gid), "job",
+		a.job.gid, "node", a.node)
 	return nil
 }
 
@@ -403,7 +407,8 @@ const mostSocket = 4095
 // move asks a process to move its context to the card of another daemon, and waits until it has.
 func (d *Daemon) move(m *Command) (any, error) {
 	if m.Context == nil || m.Socket == "" || len(m.Socket) > mostSocket {
-		return nil, fmt.Errorf("which context, and where? say context, and socket, which is the other daemon's: %w", attach.ErrCommand)
+		return nil, fmt.Errorf("which context, and where? say context, and socket, which is the other daemon's: %w",
+			attach.ErrCommand)
 	}
 	var a *attachment
 	if err := d.loop.do(func() {
@@ -445,5 +450,6 @@ func (d *Daemon) move(m *Command) (any, error) {
 			a.shared.Page.AskLeave(false)
 		}
 	})
-	return nil, fmt.Errorf("the process of context %d has not moved for %v: it must look at its context, and be a Go program: %w", *m.Context, moveWithin, attach.ErrBusy)
+	return nil,
+		fmt.Errorf("the process of context %d has not moved for %v: it must look at its context, and be a Go program: %w", *m.Context, moveWithin, attach.ErrBusy)
 }

@@ -132,7 +132,8 @@ func (c *connection) sharedWith(node uint16) (fd int, err error) {
 	if p == nil {
 		return -1, fmt.Errorf("it has no port: %w", attach.ErrNode)
 	}
-	key, mine, err := d.neighbours.reserve(place{p.job.gid, p.node}, place{p.job.gid, node}, &pair{account: c.peer.account, rule: c.rule})
+	key, mine, err := d.neighbours.reserve(place{p.job.gid, p.node}, place{p.job.gid, node},
+		&pair{account: c.peer.account, rule: c.rule})
 	if err != nil {
 		return -1, err
 	}
@@ -177,7 +178,8 @@ func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pa
 	case a == nil || b == nil || a == b:
 		return key, nil, fmt.Errorf("it has no port here now: %w", attach.ErrBusy)
 	case a.owner.uid != b.owner.uid || a.owner.account != b.owner.account:
-		return key, nil, fmt.Errorf("it is another user's, %d and not %d: %w", b.owner.uid, a.owner.uid, attach.ErrForbidden)
+		return key, nil, fmt.Errorf("it is another user's, %d and not %d: %w", b.owner.uid, a.owner.uid,
+			attach.ErrForbidden)
 	case a.space == "" || a.space != b.space:
 		return key, nil, fmt.Errorf("it is not known to be in the same user namespace: %w", attach.ErrForbidden)
 	}
@@ -197,9 +199,11 @@ func (s *neighbours) reserve(at, with place, of *pair) (key ports.Pair, mine *pa
 	}
 	switch {
 	case max(ofA, ofB) >= mostNeighbours:
-		return key, nil, fmt.Errorf("one of the two has memory with %d others, which is the most: %w", mostNeighbours, attach.ErrFull)
+		return key, nil, fmt.Errorf("one of the two has memory with %d others, which is the most: %w",
+			mostNeighbours, attach.ErrFull)
 	case !spare(mostShared, int64(len(s.pairs)), int64(own), 1):
-		return key, nil, fmt.Errorf("%d pairs of this host's %d have memory, %d of them user %d's: %w", len(s.pairs), mostShared, own, of.account, attach.ErrFull)
+		return key, nil, fmt.Errorf("%d pairs of this host's %d have memory, %d of them user %d's: %w", len(s.pairs),
+			mostShared, own, of.account, attach.ErrFull)
 	}
 	s.pairs[key] = of
 	return key, of, nil

@@ -35,7 +35,8 @@ type talkers struct {
 // open opens a node.
 func (k *talkers) open(d *running, gid uint16, token attach.Token, node, life int) {
 	k.t.Helper()
-	e, err := funet.Open(k.ctx, funet.Options{Rejoin: true, Attach: &attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Token: token, Life: life, Restarts: 1}})
+	e, err := funet.Open(k.ctx, funet.Options{Rejoin: true,
+		Attach: &attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Token: token, Life: life, Restarts: 1}})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -155,13 +156,15 @@ func neighboursShare(t *testing.T, b *bed) {
 	d.stop(t)
 	d = b.directWith(0, connect)
 	owner := dial(t, d.socket)
-	if got, err := owner.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0}}); err != nil || got != gid {
+	if got, err := owner.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0}}); err !=
+		nil || got != gid {
 		t.Fatalf("the job again: %d, %v", got, err)
 	}
 	k.until("both go on", func() bool { return len(portsOf(t, d).Ports) == 2 })
 	sent := k.shared().Sent
 	k.until("frames go on through memory", func() bool { return k.shared().Sent > sent+100 })
-	if s := portsOf(t, d); s.Bytes != 2*one+shared.Size || s.Ports[0].Shared != 1 || k.shared().Joined != 1 || k.shared().Ended != 0 {
+	if s := portsOf(t, d); s.Bytes != 2*one+shared.Size || s.Ports[0].Shared != 1 || k.shared().Joined != 1 ||
+		k.shared().Ended != 0 {
 		t.Errorf("%d bytes count, ports %+v, counters %+v", s.Bytes, s.Ports, k.shared())
 	}
 
@@ -171,7 +174,10 @@ func neighboursShare(t *testing.T, b *bed) {
 	k.open(d, gid, token, 1, 1)
 	k.meets = true
 	sent = k.shared().Sent
-	k.until("frames go through other memory", func() bool { c := k.shared(); return c.Joined == 2 && c.Sent > sent+100 })
+	k.until("frames go through other memory", func() bool {
+		c := k.shared()
+		return c.Joined == 2 && c.Sent > sent+100
+	})
 	if c := k.shared(); c.Ended != 1 || c.Broken != 0 || c.Forged+c.BadLength+c.BadVersion+c.Misrouted != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -215,7 +221,8 @@ func TestNeighboursRefused(t *testing.T) {
 	}
 	ask := func(node uint16) *client {
 		k := dial(t, d.socket)
-		answer, got := k.ask(attach.AttachRequest{GID: gid, Node: node, Token: token}.EncodePort(), attach.PortDescriptors)
+		answer, got := k.ask(attach.AttachRequest{GID: gid, Node: node, Token: token}.EncodePort(),
+			attach.PortDescriptors)
 		attach.CloseDescriptors(got)
 		if _, err := attach.DecodePortAnswer(answer); err != nil {
 			t.Fatal(err)
@@ -252,7 +259,8 @@ func TestNeighboursRefused(t *testing.T) {
 	rule.Bytes = all + shared.Size - 1
 	d = b.direct(0, rule)
 	owner := dial(t, d.socket)
-	if _, err := owner.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 1, 0}}); err != nil {
+	if _, err := owner.job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 1, 0}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	k, other = ask(0), ask(2)

@@ -72,7 +72,8 @@ func noticeOf(s *funi.Slot) (n notice, ok bool) {
 		return n, false
 	}
 	w := s.Payload()
-	n = notice{kind: noticeKind(h.Type()), gid: uint16(w[0] >> 16), node: uint16(w[0]), tag: uint64(w[2])<<32 | uint64(w[1]), life: w[3], order: uint64(w[5])<<32 | uint64(w[4])}
+	n = notice{kind: noticeKind(h.Type()), gid: uint16(w[0] >> 16), node: uint16(w[0]),
+		tag: uint64(w[2])<<32 | uint64(w[1]), life: w[3], order: uint64(w[5])<<32 | uint64(w[4])}
 	return n, n.kind >= saysEnded && n.kind <= asksLife && n.gid != 0 && n.gid <= arctic.MaxGID && n.life != 0
 }
 
@@ -198,6 +199,7 @@ func (p *post) counters() *NoticeCounters {
 	if p == nil {
 		return nil
 	}
-	return &NoticeCounters{Sent: p.sent.Load(), Returned: p.returned.Load(), Heard: p.arrived.Load(), Strange: p.strange.Load(), Late: p.late.Load(), Refused: p.refused.Load(),
+	return &NoticeCounters{Sent: p.sent.Load(), Returned: p.returned.Load(), Heard: p.arrived.Load(),
+		Strange: p.strange.Load(), Late: p.late.Load(), Refused: p.refused.Load(),
 		Unheard: p.unheard.Load(), Doubtful: p.doubtful.Load()}
 }

@@ -34,7 +34,8 @@ func TestOwnCardIsFound(t *testing.T) {
 			alike := func(c *daemon.Config) { c.Card, c.FindCard, c.Peers, c.Interfaces = 0, true, &bare, nil }
 			daemons := []*running{b.start(0, alike), b.start(1, alike)}
 			for i, d := range daemons {
-				if s := d.status(t); int(s.Card) != i || len(s.Interfaces) != 1 || s.Interfaces[0] != b.lab.Hosts()[i].Interfaces[0].Name {
+				if s := d.status(t); int(s.Card) != i || len(s.Interfaces) != 1 ||
+					s.Interfaces[0] != b.lab.Hosts()[i].Interfaces[0].Name {
 					t.Errorf("the daemon of host %d is card %d with %v", i, s.Card, s.Interfaces)
 				}
 			}
@@ -59,7 +60,8 @@ func TestOwnCardIsFound(t *testing.T) {
 				if doErr := b.lab.Do(0, func() error { err = c.Check(); return nil }); doErr != nil {
 					t.Fatal(doErr)
 				}
-				if !errors.Is(err, daemon.ErrConfig) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+				if !errors.Is(err, daemon.ErrConfig) || !strings.Contains(err.Error(), says) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v, want %q", err, says)
 				}
 			}

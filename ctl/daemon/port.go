@@ -55,7 +55,9 @@ func (d *Daemon) directly(cards []uint16) (path string, err error) {
 		}
 		of := d.cfg.keyOf(peers, p)
 		if !first && of != path {
-			return "", fmt.Errorf("card %d has a key of its own with this host, and a job of direct ports has one key: %w", card, attach.ErrNoPort)
+			return "",
+				fmt.Errorf("card %d has a key of its own with this host, and a job of direct ports has one key: %w",
+					card, attach.ErrNoPort)
 		}
 		path, first = of, false
 	}
@@ -174,7 +176,8 @@ func (d *Daemon) placeJobs() {
 	d.mu.Unlock()
 	for _, j := range all {
 		if _, err := d.place(j); err != nil {
-			d.cfg.Logger.Warn(fmt.Sprintf("telling the switch where the nodes of job %d are: %v", j.gid, err), "job", j.gid)
+			d.cfg.Logger.Warn(fmt.Sprintf("telling the switch where the nodes of job %d are: %v", j.gid, err),
+				"job", j.gid)
 		}
 	}
 }
@@ -235,7 +238,8 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 		d.leave(j, r.Node)
 		return a, nil, -1, err
 	}
-	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g, Generic: mode == xdp.AttachGeneric, Sums: d.cfg.udpPort() != 0,
+	a = attach.PortAnswer{GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)), MTU: uint32(mtu), Geometry: g,
+		Generic: mode == xdp.AttachGeneric, Sums: d.cfg.udpPort() != 0,
 		PeerTimeout: d.cfg.PeerTimeout, ConnectTimeout: d.cfg.ConnectTimeout}
 	_, _ = rand.Read(a.Ticket[:]) // it never fails
 	if j.secret != nil {
@@ -244,7 +248,8 @@ func (c *connection) newPort(r *attach.AttachRequest) (a attach.PortAnswer, memo
 	var made ports.Made
 	if memory, err = d.memory.make("port", g.Bytes(), nil); err != nil {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
-	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node, Account: c.peer.account + 1}, ports.Ticket(a.Ticket), memory.fd, g, mtu, mode); errors.Is(err, ports.ErrFull) {
+	} else if made, err = d.cfg.Ports.Make(bpf.Port{Job: j.key(), Node: r.Node, Account: c.peer.account + 1},
+		ports.Ticket(a.Ticket), memory.fd, g, mtu, mode); errors.Is(err, ports.ErrFull) {
 		err = fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
 	c.spent += made.Spent
@@ -279,7 +284,8 @@ func (c *connection) endPort() {
 	d.giveShared(ended)
 	d.pay(c.purse, costFactor*spent) // whoever's request it is in
 	if err != nil {
-		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.node, p.job.gid, err), "job", p.job.gid)
+		d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.node, p.job.gid, err),
+			"job", p.job.gid)
 	}
 	f := d.died(p.job, p.node, p.life) // before the next process of the node is there
 	d.leave(p.job, p.node)
@@ -350,7 +356,8 @@ func (d *Daemon) portStatus(of func(account uint32) bool) (all []PortStatus, lef
 		}
 		c.mu.Lock()
 		if p := c.port; p != nil {
-			all = append(all, PortStatus{GID: p.job.gid, Node: p.node, UID: c.peer.uid, PID: c.peer.pid, Bytes: p.use.bytes})
+			all = append(all, PortStatus{GID: p.job.gid, Node: p.node, UID: c.peer.uid, PID: c.peer.pid,
+				Bytes: p.use.bytes})
 			ids[[2]uint16{p.job.gid, p.node}] = p.id
 		}
 		c.mu.Unlock()

@@ -171,16 +171,18 @@ func TestDirectJob(t *testing.T) {
 		lab  lab.Options
 		tune func(*daemon.Config)
 	}{
-		"generic":                  {},
-		"native":                   {tune: native},
-		"with a VLAN":              {tune: func(c *daemon.Config) { c.VLAN = 5 }},
-		"with a VLAN, native":      {tune: func(c *daemon.Config) { c.VLAN, c.Attach = 5, xdp.AttachNative }},
-		"in datagrams":             {tune: func(c *daemon.Config) { c.Encap = &udp }},
-		"over a router":            {lab: lab.Options{Topology: lab.Router}},
-		"over a router, native":    {lab.Options{Topology: lab.Router}, native},
-		"over a router, IPv6":      {lab: lab.Options{Topology: lab.Router, IPv6: true}},
-		"jumbo":                    {lab.Options{MTU: 9000}, func(c *daemon.Config) { c.Jumbo = true }},
-		"jumbo, native, datagrams": {lab.Options{MTU: 9000, Topology: lab.Router}, func(c *daemon.Config) { c.Jumbo, c.Attach = true, xdp.AttachNative }},
+		"generic":               {},
+		"native":                {tune: native},
+		"with a VLAN":           {tune: func(c *daemon.Config) { c.VLAN = 5 }},
+		"with a VLAN, native":   {tune: func(c *daemon.Config) { c.VLAN, c.Attach = 5, xdp.AttachNative }},
+		"in datagrams":          {tune: func(c *daemon.Config) { c.Encap = &udp }},
+		"over a router":         {lab: lab.Options{Topology: lab.Router}},
+		"over a router, native": {lab.Options{Topology: lab.Router}, native},
+		"over a router, IPv6":   {lab: lab.Options{Topology: lab.Router, IPv6: true}},
+		"jumbo":                 {lab.Options{MTU: 9000}, func(c *daemon.Config) { c.Jumbo = true }},
+		"jumbo, native, datagrams": {lab.Options{MTU: 9000, Topology: lab.Router}, func(c *daemon.Config) {
+			c.Jumbo, c.Attach = true, xdp.AttachNative
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			form.lab.Hosts = 2
@@ -204,12 +206,15 @@ func directJobWorks(t *testing.T, b *bed, want link.KeyState) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for node, host := range []int{0, 1, 1} {
-		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[host].socket, GID: gid, Node: uint16(node), Token: token}})
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[host].socket, GID: gid,
+			Node: uint16(node), Token: token}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		nodes = append(nodes, e)
-		if err := e.Serve(1, func(m *funet.Message) ([]byte, error) { return append(bytes.Clone(m.Bytes), byte(node)), nil }); err != nil {
+		if err := e.Serve(1, func(m *funet.Message) ([]byte, error) {
+			return append(bytes.Clone(m.Bytes), byte(node)), nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,7 +241,8 @@ func directJobWorks(t *testing.T, b *bed, want link.KeyState) {
 		}
 	})
 	s := portsOf(t, daemons[1])
-	if len(s.Ports) != 2 || s.Ports[0].Node != 1 || s.Ports[1].Node != 2 || s.Ports[0].Frames.Sent == 0 || s.Bytes == 0 ||
+	if len(s.Ports) != 2 || s.Ports[0].Node != 1 || s.Ports[1].Node != 2 || s.Ports[0].Frames.Sent == 0 ||
+		s.Bytes == 0 ||
 		len(s.Jobs) != 1 || !s.Jobs[0].Direct || s.Jobs[0].Attached != 2 {
 		t.Errorf("the status has ports %+v, %d bytes, jobs %+v", s.Ports, s.Bytes, s.Jobs)
 	}
@@ -273,7 +279,8 @@ func TestPortsFollowPaths(t *testing.T) {
 	defer cancel()
 	var nodes []*funet.Endpoint
 	for node := range uint16(2) {
-		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[node].socket, GID: gid, Node: node, Token: token}})
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: daemons[node].socket, GID: gid,
+			Node: node, Token: token}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +350,8 @@ func TestDirectJobEnds(t *testing.T) {
 	b := newBed(t)
 	d := b.direct(0)
 	gid, token, owners := directJob(t, []*running{d}, 0, 0)
-	e, err := funet.Open(t.Context(), funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: 1, Token: token}})
+	e, err := funet.Open(t.Context(), funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid,
+		Node: 1, Token: token}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,14 +381,18 @@ func TestDirectJobGoesOn(t *testing.T) {
 	defer cancel()
 	var nodes [2]*funet.Endpoint
 	for node := range nodes {
-		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Token: token}})
+		e, err := funet.Open(ctx, funet.Options{Attach: &attach.Config{Socket: d.socket, GID: gid,
+			Node: uint16(node), Token: token}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		nodes[node] = e
 	}
 	served := 0
-	if err := nodes[1].Serve(1, func(m *funet.Message) ([]byte, error) { served++; return bytes.Clone(m.Bytes), nil }); err != nil {
+	if err := nodes[1].Serve(1, func(m *funet.Message) ([]byte, error) {
+		served++
+		return bytes.Clone(m.Bytes), nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	serving, end := context.WithCancel(ctx)
@@ -418,14 +430,17 @@ func TestDirectJobGoesOn(t *testing.T) {
 			third = nil
 		}
 		k := dial(t, d.socket)
-		if _, err := k.job(attach.JobRequest{GID: gid, Direct: true, Token: attach.NewToken(), Cards: []uint16{0, 0, 0}}); !errors.Is(err, attach.ErrTaken) {
+		if _, err := k.job(attach.JobRequest{GID: gid, Direct: true, Token: attach.NewToken(),
+			Cards: []uint16{0, 0, 0}}); !errors.Is(err, attach.ErrTaken) {
 			t.Errorf("somebody else's job with the GID: %v", err)
 		}
 		owners[0] = dial(t, d.socket)
-		if got, err := owners[0].job(attach.JobRequest{GID: gid, Direct: true, Token: token, Cards: []uint16{0, 0, 0}}); err != nil || got != gid {
+		if got, err := owners[0].job(attach.JobRequest{GID: gid, Direct: true, Token: token,
+			Cards: []uint16{0, 0, 0}}); err != nil || got != gid {
 			t.Fatalf("the job again: %d, %v", got, err)
 		}
-		answer, _ := dial(t, d.socket).ask(attach.ResumeRequest{GID: gid, Node: 2, Ticket: attach.Ticket{1}, Token: token}.Encode(), 0)
+		answer, _ := dial(t, d.socket).ask(attach.ResumeRequest{GID: gid, Node: 2, Ticket: attach.Ticket{1},
+			Token: token}.Encode(), 0)
 		if _, err := attach.DecodeBody(answer, attach.KindResume|attach.AnswerBit); !errors.Is(err, attach.ErrNode) {
 			t.Errorf("another ticket: %v", err)
 		}
@@ -508,7 +523,8 @@ func TestPortsRefused(t *testing.T) {
 		{"no such node", open(gid, 9, token), attach.ErrNode},
 		{"no such job", open(2000, 0, token), attach.ErrGroup},
 		{"a job of contexts", open(third, 0, token), attach.ErrCarriage},
-		{"a context in a job of ports", dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 2, Token: token}), attach.ErrCarriage},
+		{"a context in a job of ports", dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 2, Token: token}),
+			attach.ErrCarriage},
 		{"as many as the rule allows", open(gid, 2, token), nil},
 		{"one more", open(other, 0, others), attach.ErrQuota},
 		{"a daemon without ports", none, attach.ErrNoPort},
@@ -519,7 +535,8 @@ func TestPortsRefused(t *testing.T) {
 	}
 	k := dial(t, d.socket)
 	for range 2 { // also when it has been refused
-		answer, _ := k.ask(attach.AttachRequest{GID: gid, Node: 2, Slots: 64, Token: token}.EncodePort(), attach.PortDescriptors)
+		answer, _ := k.ask(attach.AttachRequest{GID: gid, Node: 2, Slots: 64, Token: token}.EncodePort(),
+			attach.PortDescriptors)
 		if _, err := attach.DecodePortAnswer(answer); !errors.Is(err, attach.ErrMalformed) {
 			t.Errorf("a port with slots: %v", err)
 		}
@@ -536,7 +553,8 @@ func TestTableCounts(t *testing.T) {
 	d := b.direct(0, rule)
 	make := func(uid int) (*client, error) {
 		k := dialIn(t, d.socket, uid, uid)
-		_, err := k.job(attach.JobRequest{Direct: true, Token: attach.NewToken(), Cards: slices.Repeat([]uint16{1}, attach.MaxNodes)})
+		_, err := k.job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
+			Cards: slices.Repeat([]uint16{1}, attach.MaxNodes)})
 		return k, err
 	}
 	const fit = 8 << 20 / (attach.MaxNodes * bpf.PlaceSize)

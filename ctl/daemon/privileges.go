@@ -28,7 +28,8 @@ var ErrCGo = errors.New("this program was built with cgo, so it cannot drop the 
 var needed = []struct {
 	number int
 	name   string
-}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
+}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"},
+	{unix.CAP_PERFMON, "CAP_PERFMON"}}
 
 // Capabilities are the names of those that the daemon needs to make its card.
 func Capabilities() (names []string) {
@@ -109,7 +110,8 @@ func drop(but ...int) error {
 			}
 		}
 	}
-	if err := all("the ambient set", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0); err != nil {
+	if err := all("the ambient set", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL,
+		0, 0); err != nil {
 		return err
 	}
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -120,5 +122,6 @@ func drop(but ...int) error {
 	for i := range left {
 		left[i].Permitted = left[i].Effective
 	}
-	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&left[0])), 0, 0)
+	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)),
+		uintptr(unsafe.Pointer(&left[0])), 0, 0)
 }

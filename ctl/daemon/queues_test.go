@@ -36,15 +36,17 @@ func TestQueuesAreProven(t *testing.T) {
 	for _, d := range daemons {
 		until(t, "all queues are proven", func() bool {
 			why := linkOf(t, d).QueuesWhy
-			return strings.Contains(why, "frames came on queue 0 to 2") && strings.Contains(why, "peers got what left on 0 to 2")
+			return strings.Contains(why, "frames came on queue 0 to 2") &&
+				strings.Contains(why, "peers got what left on 0 to 2")
 		})
 	}
 	_, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 200)
 	until(t, "the log says so", func() bool { return log.has("interface fu0, 3 queues: frames came on queue") })
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", metrics)
-	}}}
+	client := http.Client{Timeout: patience,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", metrics)
+		}}}
 	defer client.CloseIdleConnections()
 	r, err := client.Get("http://funid/metrics")
 	if err != nil {
@@ -85,7 +87,8 @@ func TestAnotherQueue(t *testing.T) {
 			pingPong(t, nodes, 500)
 			for _, d := range daemons {
 				until(t, "queue 2 is proven", func() bool {
-					return linkOf(t, d).QueuesWhy == "frames came on queue 2; none were steered to 0 to 1; peers got what left on 2; nothing was sent on 0 to 1"
+					return linkOf(t, d).QueuesWhy ==
+						"frames came on queue 2; none were steered to 0 to 1; peers got what left on 2; nothing was sent on 0 to 1"
 				})
 				if s := linkOf(t, d); !strings.Contains(s.XDPWhy, "frames leave on queue 2 and arrive on any: steer ") {
 					t.Errorf("%+v", s)
@@ -114,26 +117,27 @@ func TestQueueLosesFrames(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lossy", Type: ebpf.XDP, License: "MIT", Instructions: asm.Instructions{
-			asm.LoadMem(asm.R2, asm.R1, 16, asm.Word), // rx_queue_index
-			asm.JNE.Imm(asm.R2, 1, "pass"),
-			// But ARP passes: which queue the kernel sends it on depends on a number that it draws
-			// when it boots.
-			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), // data
-			asm.LoadMem(asm.R3, asm.R1, 4, asm.Word), // data_end
-			asm.Mov.Reg(asm.R4, asm.R2),
-			asm.Add.Imm(asm.R4, 14), // an Ethernet header
-			asm.JGT.Reg(asm.R4, asm.R3, "pass"),
-			asm.LoadMem(asm.R4, asm.R2, 12, asm.Byte), // EtherType
-			asm.LoadMem(asm.R5, asm.R2, 13, asm.Byte),
-			asm.LSh.Imm(asm.R4, 8),
-			asm.Or.Reg(asm.R4, asm.R5),
-			asm.JEq.Imm(asm.R4, 0x0806, "pass"),
-			asm.Mov.Imm(asm.R0, 1), // XDP_DROP
-			asm.Return(),
-			asm.Mov.Imm(asm.R0, 2).WithSymbol("pass"), // XDP_PASS
-			asm.Return(),
-		}})
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lossy", Type: ebpf.XDP, License: "MIT",
+			Instructions: asm.Instructions{
+				asm.LoadMem(asm.R2, asm.R1, 16, asm.Word), // rx_queue_index
+				asm.JNE.Imm(asm.R2, 1, "pass"),
+				// But ARP passes: which queue the kernel sends it on depends on a number that it
+				// draws when it boots.
+				asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), // data
+				asm.LoadMem(asm.R3, asm.R1, 4, asm.Word), // data_end
+				asm.Mov.Reg(asm.R4, asm.R2),
+				asm.Add.Imm(asm.R4, 14), // an Ethernet header
+				asm.JGT.Reg(asm.R4, asm.R3, "pass"),
+				asm.LoadMem(asm.R4, asm.R2, 12, asm.Byte), // EtherType
+				asm.LoadMem(asm.R5, asm.R2, 13, asm.Byte),
+				asm.LSh.Imm(asm.R4, 8),
+				asm.Or.Reg(asm.R4, asm.R5),
+				asm.JEq.Imm(asm.R4, 0x0806, "pass"),
+				asm.Mov.Imm(asm.R0, 1), // XDP_DROP
+				asm.Return(),
+				asm.Mov.Imm(asm.R0, 2).WithSymbol("pass"), // XDP_PASS
+				asm.Return(),
+			}})
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,8 @@ func TestAttachRefuses(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{GIDs: []daemon.Range{{First: 5, Last: 9}}}} })
 	k := dial(t, d.socket)
 	token := attach.NewToken()
-	for gid, want := range map[uint16]error{4: attach.ErrForbidden, 10: attach.ErrForbidden, 2048: attach.ErrForbidden} {
+	for gid, want := range map[uint16]error{4: attach.ErrForbidden, 10: attach.ErrForbidden,
+		2048: attach.ErrForbidden} {
 		_, err := k.job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
 		wantError(t, err, want)
 	}
@@ -241,20 +242,23 @@ func TestMalformed(t *testing.T) {
 		want   error
 		open   bool
 	}{
-		"short":        {func(m []byte) []byte { return m[:7] }, attach.ErrMalformed, false},
-		"magic":        {func(m []byte) []byte { m[0]++; return m }, attach.ErrMalformed, false},
-		"version":      {func(m []byte) []byte { m[4]++; return m }, attach.ErrVersion, false},
-		"length":       {func(m []byte) []byte { m[8]++; return m }, attach.ErrMalformed, false},
-		"status":       {func(m []byte) []byte { m[12]++; return m }, attach.ErrMalformed, false},
-		"a body":       {func(m []byte) []byte { m[8]++; return append(m, 0) }, attach.ErrMalformed, false},
-		"attach short": {func(m []byte) []byte { m[6] = byte(attach.KindAttach); return m }, attach.ErrMalformed, false},
-		"job short":    {func(m []byte) []byte { m[6] = byte(attach.KindJob); return m }, attach.ErrMalformed, false},
-		"an answer":    {func(m []byte) []byte { m[7] |= 0x80; return m }, attach.ErrKind, true},
-		"kind 999":     {func(m []byte) []byte { binary.LittleEndian.PutUint16(m[6:], 999); return m }, attach.ErrKind, true},
+		"short":   {func(m []byte) []byte { return m[:7] }, attach.ErrMalformed, false},
+		"magic":   {func(m []byte) []byte { m[0]++; return m }, attach.ErrMalformed, false},
+		"version": {func(m []byte) []byte { m[4]++; return m }, attach.ErrVersion, false},
+		"length":  {func(m []byte) []byte { m[8]++; return m }, attach.ErrMalformed, false},
+		"status":  {func(m []byte) []byte { m[12]++; return m }, attach.ErrMalformed, false},
+		"a body":  {func(m []byte) []byte { m[8]++; return append(m, 0) }, attach.ErrMalformed, false},
+		"attach short": {func(m []byte) []byte { m[6] = byte(attach.KindAttach); return m },
+			attach.ErrMalformed, false},
+		"job short": {func(m []byte) []byte { m[6] = byte(attach.KindJob); return m }, attach.ErrMalformed, false},
+		"an answer": {func(m []byte) []byte { m[7] |= 0x80; return m }, attach.ErrKind, true},
+		"kind 999": {func(m []byte) []byte { binary.LittleEndian.PutUint16(m[6:], 999); return m },
+			attach.ErrKind, true},
 		"segment": {func([]byte) []byte { return attach.SegmentRequest{Base: 16, Rights: 1, Bytes: 16}.Encode() },
 			attach.ErrNotAttached, true},
-		"unsegment": {func([]byte) []byte { return attach.UnsegmentRequest{Base: 16}.Encode() }, attach.ErrNotAttached, true},
-		"detach":    {func([]byte) []byte { return attach.DetachRequest{}.Encode() }, attach.ErrNotAttached, true},
+		"unsegment": {func([]byte) []byte { return attach.UnsegmentRequest{Base: 16}.Encode() },
+			attach.ErrNotAttached, true},
+		"detach": {func([]byte) []byte { return attach.DetachRequest{}.Encode() }, attach.ErrNotAttached, true},
 	} {
 		k := dial(t, d.socket)
 		answer, _ := k.ask(c.change(append([]byte{}, info...)), 0)

@@ -40,7 +40,8 @@ const (
 func (r *role) compute(token attach.Token) {
 	runtime.GOMAXPROCS(int(r.To))
 	ctx := context.Background()
-	e, err := funet.Open(ctx, funet.Options{Remote: windows, Attach: &attach.Config{Socket: r.Socket, GID: r.GID, Node: r.Node, Token: token}})
+	e, err := funet.Open(ctx, funet.Options{Remote: windows,
+		Attach: &attach.Config{Socket: r.Socket, GID: r.GID, Node: r.Node, Token: token}})
 	if err != nil {
 		alone{}.Fatal(err)
 	}
@@ -57,7 +58,10 @@ func (r *role) compute(token attach.Token) {
 	}
 	memory, err := w.Alloc(windowSize)
 	if err == nil {
-		err = w.Do(ctx, func(r *rma.Endpoint) error { _, err := r.Expose(memory, rma.Options{Key: windowKey}); return err })
+		err = w.Do(ctx, func(r *rma.Endpoint) error {
+			_, err := r.Expose(memory, rma.Options{Key: windowKey})
+			return err
+		})
 	}
 	if err != nil {
 		alone{}.Fatal(err)
@@ -106,7 +110,8 @@ func TestProcessComputes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, processors := range map[uint16]uint16{1: 2, 2: 1} {
-		m.run(int(m.cards[node]), role{Do: "compute", Socket: m.daemons[m.cards[node]].socket, GID: m.gid, Node: node, To: processors, Token: m.token.Text()})
+		m.run(int(m.cards[node]), role{Do: "compute", Socket: m.daemons[m.cards[node]].socket, GID: m.gid, Node: node,
+			To: processors, Token: m.token.Text()})
 		target := rma.Target{Node: node, Key: windowKey}
 		operate := func(f func(r *rma.Endpoint) (rma.ID, error)) rma.Result {
 			t.Helper()

@@ -43,7 +43,8 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	var ends [2]*rats.Endpoint
 	var memory [2][]byte
 	for node, d := range daemons {
-		c, err := attach.Open(attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Slots: 64, Token: token, Remote: remote})
+		c, err := attach.Open(attach.Config{Socket: d.socket, GID: gid, Node: uint16(node), Slots: 64, Token: token,
+			Remote: remote})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,9 +117,10 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 		}
 		is(0, h, rats.Sent)
 	}
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", metrics)
-	}}}
+	client := http.Client{Timeout: patience,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", metrics)
+		}}}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://funid/metrics")
 	if err != nil {
@@ -126,7 +128,8 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	for _, want := range []string{`key_slots{state="asked"} 4`, `key_slots{state="open"} 1`, `areas{state="open"} 1`, `notifications{state="credit"} 8`} {
+	for _, want := range []string{`key_slots{state="asked"} 4`, `key_slots{state="open"} 1`, `areas{state="open"} 1`,
+		`notifications{state="credit"} 8`} {
 		if err != nil || !bytes.Contains(text, []byte("\nfunid_remote_"+want+"\n")) {
 			t.Errorf("the metrics lack %s: %v", want, err)
 		}
@@ -158,7 +161,8 @@ func TestRemoteMemoryIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := dial(t, d.socket)
-	r := attach.AttachRequest{GID: gid, Slots: 64, Token: token, Remote: funi.RemoteSizes{KeySlots: 1 << 16, Areas: 2, Notifications: 2}}
+	r := attach.AttachRequest{GID: gid, Slots: 64, Token: token,
+		Remote: funi.RemoteSizes{KeySlots: 1 << 16, Areas: 2, Notifications: 2}}
 	if err := k.attach(r); !errors.Is(err, attach.ErrQuota) {
 		t.Fatalf("65,536 key slots with a quota of 1 MiB: %v", err)
 	}

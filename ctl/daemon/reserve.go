@@ -38,7 +38,8 @@ const (
 // capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 what there
 // is for it (room).
 func capacityOf(bytes int64) (c capacity, err error) {
-	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes, limit: "most_memory"}
+	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes,
+		limit: "most_memory"}
 	if bytes == 0 {
 		c.room = &room{}
 		if c.bytes, c.limit, err = c.room.find("/", time.Now()); err != nil {
@@ -55,7 +56,8 @@ func capacityOf(bytes int64) (c capacity, err error) {
 	}
 	c.descriptors = int64(min(files.Cur, 1<<30)) - int64(len(open)) - ownDescriptors
 	if c.descriptors < leastDescriptors {
-		return c, errors.New("there are too few descriptors to serve anybody; raise their limit (ulimit -n, LimitNOFILE=)")
+		return c,
+			errors.New("there are too few descriptors to serve anybody; raise their limit (ulimit -n, LimitNOFILE=)")
 	}
 	return c, nil
 }

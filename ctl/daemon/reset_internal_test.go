@@ -27,14 +27,26 @@ func TestResets(t *testing.T) {
 		looks   []look
 	}{
 		"igb: the link goes while the program comes": {true, 8, []look{
-			{second, false, 8, true, ""}, {2 * second, false, 8, true, ""}, {3100 * time.Millisecond, true, 8, false, "back after 3.1 s"}, {4 * second, true, 8, false, ""}, {5 * second, false, 9, false, ""}}},
-		"nobody looked for a while":            {true, 8, []look{{9 * second, false, 8, true, ""}, {10 * second, true, 8, false, "back after 10.0 s"}}},
-		"it was back before anybody looked":    {true, 8, []look{{1100 * time.Millisecond, true, 8, false, "back after 1.1 s"}}},
-		"the link goes soon after":             {true, 7, []look{{1500 * time.Millisecond, true, 7, false, ""}, {2 * second, false, 8, true, ""}, {4 * second, true, 8, false, "back after 4.0 s"}}},
-		"the link goes later, which is not it": {true, 7, []look{{1500 * time.Millisecond, true, 7, false, ""}, {3 * second, false, 8, false, ""}, {4 * second, true, 8, false, ""}}},
-		"it does not come back":                {true, 8, []look{{2 * second, false, 8, true, ""}, {16 * second, false, 8, false, ""}, {17 * second, true, 8, false, ""}}},
-		"there was no link":                    {false, 7, []look{{2 * second, false, 7, false, ""}, {3 * second, true, 7, false, ""}}},
-		"nothing happens":                      {true, 7, []look{{2 * second, true, 7, false, ""}, {30 * second, true, 7, false, ""}}},
+			{second, false, 8, true, ""}, {2 * second, false, 8, true, ""},
+			{3100 * time.Millisecond, true, 8, false, "back after 3.1 s"}, {4 * second, true, 8, false, ""},
+			{5 * second, false, 9, false, ""}}},
+		"nobody looked for a while": {true, 8,
+			[]look{{9 * second, false, 8, true, ""}, {10 * second, true, 8, false, "back after 10.0 s"}}},
+		"it was back before anybody looked": {true, 8,
+			[]look{{1100 * time.Millisecond, true, 8, false, "back after 1.1 s"}}},
+		"the link goes soon after": {true, 7,
+			[]look{{1500 * time.Millisecond, true, 7, false, ""}, {2 * second, false, 8, true, ""},
+				{4 * second, true, 8, false, "back after 4.0 s"}}},
+		"the link goes later, which is not it": {true, 7,
+			[]look{{1500 * time.Millisecond, true, 7, false, ""}, {3 * second, false, 8, false, ""},
+				{4 * second, true, 8, false, ""}}},
+		"it does not come back": {true, 8,
+			[]look{{2 * second, false, 8, true, ""}, {16 * second, false, 8, false, ""},
+				{17 * second, true, 8, false, ""}}},
+		"there was no link": {false, 7,
+			[]look{{2 * second, false, 7, false, ""}, {3 * second, true, 7, false, ""}}},
+		"nothing happens": {true, 7,
+			[]look{{2 * second, true, 7, false, ""}, {30 * second, true, 7, false, ""}}},
 	} {
 		begin := time.Unix(1000, 0)
 		var r reset
@@ -42,7 +54,8 @@ func TestResets(t *testing.T) {
 		r.end(begin.Add(second), story.after)
 		for _, l := range story.looks {
 			said := r.look(begin.Add(l.at), &seen{name: "eth0", up: true, carrier: l.carrier, losses: l.losses})
-			if outage := r.outage(); outage != l.outage || (said == "") != (l.said == "") || !strings.Contains(said, l.said) {
+			if outage := r.outage(); outage != l.outage || (said == "") != (l.said == "") ||
+				!strings.Contains(said, l.said) {
 				t.Errorf("%s: after %v: outage %v, said %q", name, l.at, outage, said)
 			}
 		}
@@ -70,10 +83,12 @@ func TestResetTwice(t *testing.T) {
 	r.end(at(1), 8)
 	r.begin(at(1), false, 8)
 	r.end(at(2), 8)
-	if said := r.look(at(4), &seen{name: "eth0", up: true, carrier: true, losses: 8}); !strings.Contains(said, "after 4.0 s") {
+	if said := r.look(at(4), &seen{name: "eth0", up: true, carrier: true, losses: 8}); !strings.Contains(said,
+		"after 4.0 s") {
 		t.Errorf("said %q", said)
 	}
-	if said := r.parting("eth0"); !strings.Contains(said, "because the NIC program is gone; last time it was back after 4.0 s") {
+	if said := r.parting("eth0"); !strings.Contains(said,
+		"because the NIC program is gone; last time it was back after 4.0 s") {
 		t.Errorf("said %q", said)
 	}
 }

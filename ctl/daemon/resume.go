@@ -47,7 +47,8 @@ func (d *Daemon) inherit() error {
 		d.heirs.ports[place{p.Of.Job.GID, p.Of.Node}] = p
 	}
 	if len(jobs)+len(held) > 0 {
-		d.cfg.Logger.Info(fmt.Sprintf("%d direct jobs with %d ports go on from the daemon before", len(jobs), len(held)))
+		d.cfg.Logger.Info(fmt.Sprintf("%d direct jobs with %d ports go on from the daemon before",
+			len(jobs), len(held)))
 	}
 	return nil
 }
@@ -115,7 +116,8 @@ func (d *Daemon) endHeld(p ports.Held, of *job) {
 	go func() {
 		defer d.giveShared(ended)
 		if _, err := d.cfg.Ports.End(p.ID); err != nil {
-			d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.Of.Node, p.Of.Job.GID, err), "job", p.Of.Job.GID)
+			d.cfg.Logger.Warn(fmt.Sprintf("ending the port of node %d of job %d: %v", p.Of.Node, p.Of.Job.GID, err),
+				"job", p.Of.Job.GID)
 			return
 		}
 		if of != nil {

@@ -32,7 +32,8 @@ const (
 
 // scrapeServer is the server of a handler, without connections that are kept.
 func scrapeServer(h http.Handler) *http.Server {
-	s := &http.Server{Handler: h, ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: scrapeTime, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: h, ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: scrapeTime,
+		MaxHeaderBytes: 16 << 10}
 	s.SetKeepAlivesEnabled(false)
 	return s
 }

@@ -63,9 +63,10 @@ func connect(t *testing.T, uid int, at net.Addr) (c net.Conn) {
 // collector has.
 func scrape(t *testing.T, uid int, at net.Addr) error {
 	t.Helper()
-	client := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return connect(t, uid, at), nil
-	}}}
+	client := http.Client{Timeout: 20 * time.Second,
+		Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return connect(t, uid, at), nil
+		}}}
 	defer client.CloseIdleConnections()
 	r, err := client.Get("http://funid/metrics")
 	if err != nil {
@@ -98,7 +99,9 @@ func TestIdleScrapersBlockNobody(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			server := scrapeServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metrics") }))
+			server := scrapeServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, "metrics")
+			}))
 			ended := make(chan error)
 			go func() { ended <- server.Serve(scrapers(l)) }()
 			defer func() {

@@ -38,7 +38,8 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 		return nil, fmt.Errorf("making a segment of %d bytes at %#x: %w", r.Bytes, r.Base, err)
 	}
 	switch {
-	case r.Base == 0 || r.Base%16 != 0 || r.Bytes == 0 || r.Bytes%16 != 0 || r.Bytes > 1<<32 || uint64(r.Base)+r.Bytes > 1<<32 || r.Rights == 0:
+	case r.Base == 0 || r.Base%16 != 0 || r.Bytes == 0 || r.Bytes%16 != 0 || r.Bytes > 1<<32 ||
+		uint64(r.Base)+r.Bytes > 1<<32 || r.Rights == 0:
 		return refuse(attach.ErrSegment) // before it is counted and made
 	case len(a.segments) >= funi.MaxSegments:
 		return refuse(attach.ErrTooManySegments)
@@ -110,8 +111,10 @@ func statusOf(err error) error {
 		is error
 		to attach.Status
 	}{
-		{funi.ErrSegment, attach.ErrSegment}, {funi.ErrOverlap, attach.ErrOverlap}, {funi.ErrTooManySegments, attach.ErrTooManySegments},
-		{funi.ErrNoSegment, attach.ErrNoSegment}, {engine.ErrSegmentBusy, attach.ErrBusy}, {ErrEnded, attach.ErrStopping},
+		{funi.ErrSegment, attach.ErrSegment}, {funi.ErrOverlap, attach.ErrOverlap},
+		{funi.ErrTooManySegments, attach.ErrTooManySegments},
+		{funi.ErrNoSegment, attach.ErrNoSegment}, {engine.ErrSegmentBusy, attach.ErrBusy},
+		{ErrEnded, attach.ErrStopping},
 	} {
 		if errors.Is(err, m.is) {
 			return fmt.Errorf("%w: %w", m.to, err)

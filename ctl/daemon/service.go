@@ -16,7 +16,8 @@ import (
 func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	every, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		return fmt.Errorf("reading what systemd's watchdog wants: %w; mend or unset WATCHDOG_USEC and WATCHDOG_PID", err)
+		return fmt.Errorf("reading what systemd's watchdog wants: %w; mend or unset WATCHDOG_USEC and WATCHDOG_PID",
+			err)
 	}
 	ended := make(chan struct{})
 	defer close(ended)

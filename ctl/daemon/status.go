@@ -118,8 +118,10 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	p := &asks.peer
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
-	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobCounted{}, Contexts: []ContextStatus{},
-		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Panics: d.panics.Load(), Links: d.linkStatus(),
+	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(),
+		Jobs: []JobCounted{}, Contexts: []ContextStatus{},
+		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(),
+		Panics: d.panics.Load(), Links: d.linkStatus(),
 		RefusedAccesses: d.cfg.Accesses.String()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
@@ -135,7 +137,8 @@ func (d *Daemon) statusFor(asks *connection) Status {
 	for _, j := range d.jobs {
 		if mine(j.peer.account) {
 			jobs = append(jobs, j)
-			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members), Absent: j.absent(d.cfg.Card), Direct: j.direct}})
+			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid,
+				Nodes: len(j.cards), Attached: len(j.members), Absent: j.absent(d.cfg.Card), Direct: j.direct}})
 		}
 	}
 	d.mu.Unlock()
@@ -239,7 +242,8 @@ func (c *connection) contextStatus() (x ContextStatus, of *engine.Context, ok bo
 	if a == nil {
 		return x, nil, false
 	}
-	x = ContextStatus{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, UID: c.peer.uid, PID: c.peer.pid, Slots: a.slots,
+	x = ContextStatus{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, UID: c.peer.uid,
+		PID: c.peer.pid, Slots: a.slots,
 		Segments: len(a.segments), Bytes: a.bytes, Active: a.active.Load()}
 	if a.shared.Remote != (funi.RemoteSizes{}) {
 		x.Remote = new(engine.RemoteUse)

@@ -15,13 +15,21 @@ import (
 // room of statusRoom contexts, neither keeps the other out, and nothing is left out for which there
 // is room.
 func TestStatusRoom(t *testing.T) {
-	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64, ReceivedBytes: math.MaxUint64,
-		Retried: math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}
-	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16, slices.Repeat([]uint16{math.MaxUint16}, mostAbsent), true}, most, Faults{engine.Faults{Missed: math.MaxUint64, Refused: math.MaxUint64, NoRoute: math.MaxUint64}, math.MaxUint64}}
-	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64, math.MaxInt64, false, nil}
+	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64,
+		ReceivedBytes: math.MaxUint64,
+		Retried:       math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}
+	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16,
+		slices.Repeat([]uint16{math.MaxUint16}, mostAbsent), true}, most,
+		Faults{engine.Faults{Missed: math.MaxUint64, Refused: math.MaxUint64, NoRoute: math.MaxUint64}, math.MaxUint64}}
+	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64,
+		math.MaxInt64, false, nil}
 	const most16, most64 = 1 << 16, math.MaxUint64
-	remote := engine.RemoteUse{KeySlots: most16, KeySlotsOpen: most16, Areas: most16, AreasOpen: most16, Notifications: most16, Credit: most16, Unread: most16, Notified: most64, Operations: most64, RequestsOpen: most16, Completed: most64, Failed: most64, Chains: 64,
-		Refused: engine.RemoteRefusals{KeySlot: most64, Range: most64, Area: most64, NoBuffer: most64, Form: most64, NoCredit: most64, Guessing: most64, Rights: most64, Locked: most64, Operand: most64, Busy: most64, Chain: most64, Withheld: most64, Absent: most64}}
+	remote := engine.RemoteUse{KeySlots: most16, KeySlotsOpen: most16, Areas: most16, AreasOpen: most16,
+		Notifications: most16, Credit: most16, Unread: most16, Notified: most64, Operations: most64,
+		RequestsOpen: most16, Completed: most64, Failed: most64, Chains: 64,
+		Refused: engine.RemoteRefusals{KeySlot: most64, Range: most64, Area: most64, NoBuffer: most64, Form: most64,
+			NoCredit: most64, Guessing: most64, Rights: most64, Locked: most64, Operand: most64, Busy: most64,
+			Chain: most64, Withheld: most64, Absent: most64}}
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, contexts := rapid.IntRange(0, 300).Draw(t, "jobs"), rapid.IntRange(0, 300).Draw(t, "contexts")
 		keyed := min(rapid.IntRange(0, 300).Draw(t, "with remote memory"), contexts)
@@ -43,7 +51,8 @@ func TestStatusRoom(t *testing.T) {
 		if s.LeftOut != jobs+contexts-len(s.Jobs)-len(s.Contexts) {
 			t.Fatalf("%d are said to be left out", s.LeftOut)
 		}
-		if len(s.Jobs) < min(jobs, 90/jobRoom) || len(s.Contexts) < min(contexts, 90/remoteRoom) || s.LeftOut > 0 && jobs*jobRoom+contexts+(remoteRoom-1)*keyed <= statusRoom {
+		if len(s.Jobs) < min(jobs, 90/jobRoom) || len(s.Contexts) < min(contexts, 90/remoteRoom) ||
+			s.LeftOut > 0 && jobs*jobRoom+contexts+(remoteRoom-1)*keyed <= statusRoom {
 			t.Fatalf("of %d jobs and %d contexts there are %d and %d", jobs, contexts, len(s.Jobs), len(s.Contexts))
 		}
 	})

@@ -58,7 +58,8 @@ func member(t testing.TB, d *running, uid int, gid, node uint16, token attach.To
 		t.Fatal(err)
 	}
 	const size = 1 << 16
-	answer, fds := k.ask(attach.SegmentRequest{Base: base, Rights: funi.Source | funi.Destination, Bytes: size}.Encode(), 1)
+	answer, fds := k.ask(attach.SegmentRequest{Base: base, Rights: funi.Source | funi.Destination,
+		Bytes: size}.Encode(), 1)
 	if _, err := attach.DecodeSegmentAnswer(answer); err != nil || len(fds) != 1 {
 		t.Fatal(err, fds)
 	}
@@ -198,7 +199,8 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 				t.Fatal("no error")
 			}
 		}
-		if !strings.Contains(err.Error(), "node 1") || !strings.Contains(err.Error(), "another job has this GID there") {
+		if !strings.Contains(err.Error(), "node 1") ||
+			!strings.Contains(err.Error(), "another job has this GID there") {
 			t.Errorf("the error is %q", err)
 		}
 	})

@@ -108,7 +108,8 @@ func TestTrace(t *testing.T) {
 		switch {
 		case r.End == engine.Delivered && r.FromCard == 1 && r.Arrived > 0:
 			arrived++
-		case r.FromCard == 0 && r.Sent >= r.Seen && r.Seen > 0 && (r.End == engine.Acknowledged && r.Answered >= r.Sent || r.End == engine.Unfinished):
+		case r.FromCard == 0 && r.Sent >= r.Seen && r.Seen > 0 &&
+			(r.End == engine.Acknowledged && r.Answered >= r.Sent || r.End == engine.Unfinished):
 			sent++
 		default:
 			t.Errorf("%+v", r)
@@ -145,8 +146,10 @@ func TestTraceRefused(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}
 	_, nodes := group(t, daemons, 0, 1) // root's
-	for body, want := range map[string]error{``: attach.ErrCommand, `{"every": 0}`: attach.ErrCommand, `{"every": 1000000001}`: attach.ErrCommand, `{"x": 1}`: attach.ErrCommand, `[`: attach.ErrCommand,
-		fmt.Sprintf(`{"every": 1, "gid": %d}`, nodes[0].answer.GID): attach.ErrForbidden, `{"every": 1, "gid": 2000}`: attach.ErrForbidden} {
+	for body, want := range map[string]error{``: attach.ErrCommand, `{"every": 0}`: attach.ErrCommand,
+		`{"every": 1000000001}`: attach.ErrCommand, `{"x": 1}`: attach.ErrCommand, `[`: attach.ErrCommand,
+		fmt.Sprintf(`{"every": 1, "gid": %d}`, nodes[0].answer.GID): attach.ErrForbidden,
+		`{"every": 1, "gid": 2000}`:                                 attach.ErrForbidden} {
 		_, err := tracing(t, dialIn(t, daemons[0].socket, bob, bob), body)
 		wantError(t, err, want)
 	}
@@ -166,7 +169,9 @@ func TestTraceRefused(t *testing.T) {
 	}
 	pingPong(t, nodes, 3000) // which nobody reads
 	daemons[0].stop(t)
-	_, err = trace.Follow(context.Background(), daemons[0].socket, trace.Request{Every: 1}, func(*trace.Begin) error { return nil }, func(*engine.Trace) error { return nil })
+	_, err = trace.Follow(context.Background(), daemons[0].socket, trace.Request{Every: 1}, func(*trace.Begin) error {
+		return nil
+	}, func(*engine.Trace) error { return nil })
 	wantError(t, err, attach.ErrNoDaemon)
 }
 

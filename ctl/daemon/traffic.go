@@ -114,7 +114,8 @@ func (c *connection) trafficFor() (*Traffic, error) {
 		here, there = d.loop.card.Rejections()
 		for _, a := range d.loop.byBell {
 			if a != nil && (all || a.account == p.account) {
-				contexts = append(contexts, ContextTraffic{a.ctx.Bell(), a.job.gid, a.node, a.conn.peer.pid, a.ctx.Traffic()})
+				contexts = append(contexts, ContextTraffic{a.ctx.Bell(), a.job.gid, a.node, a.conn.peer.pid,
+					a.ctx.Traffic()})
 			}
 		}
 	})
@@ -135,7 +136,9 @@ func (c *connection) trafficFor() (*Traffic, error) {
 		jobs = append(jobs, *j)
 	}
 	busiest := func(a, b *engine.Traffic) int { return cmp.Compare(b.Sent+b.Received, a.Sent+a.Received) }
-	slices.SortFunc(jobs, func(a, b JobTraffic) int { return cmp.Or(busiest(&a.Traffic, &b.Traffic), cmp.Compare(a.GID, b.GID)) })
+	slices.SortFunc(jobs, func(a, b JobTraffic) int {
+		return cmp.Or(busiest(&a.Traffic, &b.Traffic), cmp.Compare(a.GID, b.GID))
+	})
 	slices.SortFunc(contexts, func(a, b ContextTraffic) int {
 		return cmp.Or(busiest(&a.Traffic, &b.Traffic), cmp.Compare(a.Context, b.Context))
 	})

@@ -17,7 +17,8 @@ import (
 // Rule: the longest answer about traffic fits into a message (traffic.go).
 func TestTrafficFits(t *testing.T) {
 	var most engine.Traffic
-	for _, n := range []*uint64{&most.Sent, &most.SentBytes, &most.Received, &most.ReceivedBytes, &most.Retried, &most.Returned, &most.Refused} {
+	for _, n := range []*uint64{&most.Sent, &most.SentBytes, &most.Received, &most.ReceivedBytes, &most.Retried,
+		&most.Returned, &most.Refused} {
 		*n = math.MaxUint64
 	}
 	big := Traffic{Time: time.Now(), Incarnation: math.MaxUint32, LeftOut: math.MaxInt}
@@ -43,15 +44,18 @@ func TestTrafficFits(t *testing.T) {
 		big.Rejected[i].Packets = math.MaxUint64
 	}
 	big.RejectedThem = big.Rejected
-	big.Peers = Peers{1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, "card 65535: no key there"}
+	big.Peers = Peers{1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, math.MaxInt64, math.MaxInt64, math.MaxInt64,
+		math.MaxInt64, "card 65535: no key there"}
 	for range trafficJobs {
 		big.Jobs = append(big.Jobs, JobTraffic{math.MaxUint16, most})
 	}
 	for range trafficContexts {
-		big.Contexts = append(big.Contexts, ContextTraffic{math.MaxUint16, math.MaxUint16, math.MaxUint16, math.MaxInt32, most})
+		big.Contexts = append(big.Contexts, ContextTraffic{math.MaxUint16, math.MaxUint16, math.MaxUint16,
+			math.MaxInt32, most})
 	}
 	for range trafficPeers {
-		big.RoundTrips = append(big.RoundTrips, RoundTrip{math.MaxUint16, math.MaxInt64, math.MaxInt64, 2 * engine.Window})
+		big.RoundTrips = append(big.RoundTrips, RoundTrip{math.MaxUint16, math.MaxInt64, math.MaxInt64,
+			2 * engine.Window})
 	}
 	if b, err = json.Marshal(big); err == nil {
 		_, err = attach.EncodeBody(attach.KindTraffic|attach.AnswerBit, b)
@@ -69,13 +73,15 @@ func TestPeersAreSummarized(t *testing.T) {
 		var all []RoundTrip
 		owe := 0
 		for card := range n {
-			r := RoundTrip{Card: uint16(card), RoundTrip: rapid.Int64Range(1, 1000).Draw(t, "ns"), InFlight: rapid.IntRange(0, 2).Draw(t, "flying")}
+			r := RoundTrip{Card: uint16(card), RoundTrip: rapid.Int64Range(1, 1000).Draw(t, "ns"),
+				InFlight: rapid.IntRange(0, 2).Draw(t, "flying")}
 			owe += min(r.InFlight, 1)
 			all = append(all, r)
 		}
 		var l peersLook
 		l.summarize(all)
-		if l.Measured != n || len(l.first) != min(n, trafficPeers) || n > 0 && (l.Shortest < 1 || l.Shortest > l.Median || l.Median > l.P99 || l.P99 > l.Longest) {
+		if l.Measured != n || len(l.first) != min(n, trafficPeers) ||
+			n > 0 && (l.Shortest < 1 || l.Shortest > l.Median || l.Median > l.P99 || l.P99 > l.Longest) {
 			t.Fatalf("%+v", l)
 		}
 		for i, r := range l.first {

@@ -37,22 +37,29 @@ func TestTraffic(t *testing.T) {
 	pingPong(t, nodes, turns)
 	root := dial(t, daemons[0].socket)
 	got := trafficOn(t, root)
-	if len(got.Contexts) != 1 || len(got.Jobs) != 1 || got.Jobs[0].Traffic != got.Contexts[0].Traffic || got.Jobs[0].GID != nodes[0].answer.GID {
+	if len(got.Contexts) != 1 || len(got.Jobs) != 1 || got.Jobs[0].Traffic != got.Contexts[0].Traffic ||
+		got.Jobs[0].GID != nodes[0].answer.GID {
 		t.Fatalf("%+v", got)
 	}
-	if x := got.Contexts[0]; x.Sent < turns || x.Received < turns || x.SentBytes < 4*turns || x.Context != nodes[0].answer.Context {
+	if x := got.Contexts[0]; x.Sent < turns || x.Received < turns || x.SentBytes < 4*turns ||
+		x.Context != nodes[0].answer.Context {
 		t.Errorf("%+v", x)
 	}
-	if n := got.Card; n.PacketsSent < turns || n.TrainsSent == 0 || n.TrainsSent > n.PacketsSent || n.FrameBytesSent < 60*n.TrainsSent {
+	if n := got.Card; n.PacketsSent < turns || n.TrainsSent == 0 || n.TrainsSent > n.PacketsSent ||
+		n.FrameBytesSent < 60*n.TrainsSent {
 		t.Errorf("%+v", n)
 	}
 	var trips []daemon.RoundTrip
-	until(t, "the peer's round trip is known", func() bool { trips = trafficOn(t, root).RoundTrips; return len(trips) == 1 })
+	until(t, "the peer's round trip is known", func() bool {
+		trips = trafficOn(t, root).RoundTrips
+		return len(trips) == 1
+	})
 	if trips[0].Card != 1 || trips[0].RoundTrip <= 0 {
 		t.Errorf("%+v", trips)
 	}
 	stranger := trafficOn(t, dialIn(t, daemons[0].socket, bob, bob))
-	if len(stranger.Contexts) != 0 || len(stranger.Jobs) != 0 || stranger.Card.PacketsSent < turns || len(stranger.RoundTrips) != 1 || stranger.Peers.Known != 1 ||
+	if len(stranger.Contexts) != 0 || len(stranger.Jobs) != 0 || stranger.Card.PacketsSent < turns ||
+		len(stranger.RoundTrips) != 1 || stranger.Peers.Known != 1 ||
 		stranger.Peers.Median != trips[0].RoundTrip && stranger.Peers.Median <= 0 {
 		t.Errorf("bob sees %+v", stranger)
 	}
@@ -70,7 +77,8 @@ func TestTrafficOfJobs(t *testing.T) {
 	const turns = 100
 	pingPong(t, nodes, turns)
 	s := daemons[0].status(t)
-	if len(s.Jobs) != 1 || s.Jobs[0].GID != nodes[0].answer.GID || s.Jobs[0].Traffic.Sent < turns || s.Jobs[0].Traffic.Received < turns {
+	if len(s.Jobs) != 1 || s.Jobs[0].GID != nodes[0].answer.GID || s.Jobs[0].Traffic.Sent < turns ||
+		s.Jobs[0].Traffic.Received < turns {
 		t.Fatalf("%+v", s.Jobs)
 	}
 	was := s.Jobs[0].Traffic
@@ -79,7 +87,8 @@ func TestTrafficOfJobs(t *testing.T) {
 		s = daemons[0].status(t)
 		return len(s.Contexts) == 0 && len(s.Jobs) == 1 && s.Jobs[0].Attached == 0
 	})
-	if s.Jobs[0].Traffic.Sent < was.Sent || s.Jobs[0].Traffic.Received < was.Received || s.Jobs[0].Traffic.SentBytes < was.SentBytes {
+	if s.Jobs[0].Traffic.Sent < was.Sent || s.Jobs[0].Traffic.Received < was.Received ||
+		s.Jobs[0].Traffic.SentBytes < was.SentBytes {
 		t.Errorf("after the process's end: %+v, before %+v", s.Jobs, was)
 	}
 	if s := statusOn(t, dialIn(t, daemons[0].socket, bob, bob)); len(s.Jobs) != 0 {

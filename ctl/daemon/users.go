@@ -59,7 +59,9 @@ func peerGroups(fd int) ([]uint32, error) {
 
 // is reports whether the process belongs to one of the users or groups.
 func (p *peer) is(w *Who) bool {
-	return slices.Contains(w.Users, p.uid) || slices.ContainsFunc(p.groups, func(g uint32) bool { return slices.Contains(w.Groups, g) })
+	return slices.Contains(w.Users, p.uid) || slices.ContainsFunc(p.groups, func(g uint32) bool {
+		return slices.Contains(w.Groups, g)
+	})
 }
 
 // rule returns what the user may use, or nil. A subordinate number also has the rule that
@@ -135,11 +137,13 @@ func (d *Daemon) take(account uint32, r *Rule, more usage) (err error) {
 	defer d.mu.Unlock()
 	u, total := d.users[account], d.totals[r]
 	if what, now, of, wanted, over := u.over(r.each(), more); over {
-		return fmt.Errorf("user %d has %d of %d %s and wants %d more: %w", account, now, of, what, wanted, attach.ErrQuota)
+		return fmt.Errorf("user %d has %d of %d %s and wants %d more: %w", account, now, of, what, wanted,
+			attach.ErrQuota)
 	}
 	if r.Total != (Amounts{}) {
 		if what, now, of, wanted, over := total.over(r.Total, more); over {
-			return fmt.Errorf("the users of a rule have %d of %d %s together and user %d wants %d more: %w", now, of, what, account, wanted, attach.ErrQuota)
+			return fmt.Errorf("the users of a rule have %d of %d %s together and user %d wants %d more: %w", now, of,
+				what, account, wanted, attach.ErrQuota)
 		}
 	}
 	if err := of.reserved(account, d.used, u, more); err != nil {

@@ -90,7 +90,8 @@ func (k *client) answers(n int) error {
 		if k.iface.Waiting() {
 			continue
 		}
-		if ready, err := unix.Poll(wait, int(patience.Milliseconds())); ready == 0 || err != nil && !errors.Is(err, unix.EINTR) {
+		if ready, err := unix.Poll(wait, int(patience.Milliseconds())); ready == 0 ||
+			err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("nobody wakes the process, for which there is a message: %v (%v)", k.iface.Waiting(), err)
 		}
 		var count [8]byte
@@ -105,7 +106,8 @@ func TestWaitingProgramInCIsWoken(t *testing.T) {
 	d := b.start(0, func(c *daemon.Config) { c.Profile = few(t, 1) })
 	daemons := []*running{d}
 	program := filepath.Join(b.dir, "waiting")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../../uspace/funi", "-o", program, "testdata/waiting.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../../uspace/funi", "-o",
+		program, "testdata/waiting.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	_, others := group(t, daemons, 0, 0)
@@ -115,9 +117,11 @@ func TestWaitingProgramInCIsWoken(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "FUNET_SOCKET="+d.socket, fmt.Sprintf("FUNET_GID=%d", gid), "FUNET_NODE=0", "FUNET_TOKEN="+token.Text())
+	cmd.Env = append(os.Environ(), "FUNET_SOCKET="+d.socket, fmt.Sprintf("FUNET_GID=%d", gid), "FUNET_NODE=0",
+		"FUNET_TOKEN="+token.Text())
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
+		Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +171,8 @@ func TestDetachWaitsForItsTurn(t *testing.T) {
 // long as it drains (Config.Drain).
 func TestStopDrainsWhoIsOut(t *testing.T) {
 	b := newBed(t)
-	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Profile, c.Drain = few(t, 1), patience }), b.start(1, nil)}
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Profile, c.Drain = few(t, 1), patience }),
+		b.start(1, nil)}
 	_, others := group(t, daemons, 0, 0)
 	_, nodes := group(t, daemons, 0, 1)
 	outBy(t, daemons[0], others, nodes[0].answer.GID)
@@ -189,12 +194,14 @@ func TestEndOfAJobIsExplained(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)
 	program := filepath.Join(b.dir, "waiting")
-	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../../uspace/funi", "-o", program, "testdata/waiting.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../../uspace/funi", "-o",
+		program, "testdata/waiting.c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	inC := func(gid, node uint16, token attach.Token) (*exec.Cmd, *strings.Builder) {
 		cmd, said := exec.Command(program), &strings.Builder{}
-		cmd.Env = append(os.Environ(), "FUNET_SOCKET="+d.socket, fmt.Sprintf("FUNET_GID=%d", gid), fmt.Sprintf("FUNET_NODE=%d", node), "FUNET_TOKEN="+token.Text())
+		cmd.Env = append(os.Environ(), "FUNET_SOCKET="+d.socket, fmt.Sprintf("FUNET_GID=%d", gid),
+			fmt.Sprintf("FUNET_NODE=%d", node), "FUNET_TOKEN="+token.Text())
 		cmd.Stderr = said
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		return cmd, said

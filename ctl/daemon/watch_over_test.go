@@ -92,7 +92,8 @@ func (b *bed) broadcast(host int) {
 			return err
 		}
 		defer unix.Close(fd)
-		to := unix.SockaddrLinklayer{Protocol: 0xb688, Ifindex: l.Attrs().Index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
+		to := unix.SockaddrLinklayer{Protocol: 0xb688, Ifindex: l.Attrs().Index, Halen: 6,
+			Addr: [8]byte{255, 255, 255, 255, 255, 255}}
 		return unix.Sendto(fd, make([]byte, 50), 0, &to)
 	})
 }

@@ -64,9 +64,11 @@ func (a *about) ok(check, format string, args ...any) {
 }
 
 func (a *about) warn(check, cure, format string, args ...any) {
-	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Warn, Found: fmt.Sprintf(format, args...), Cure: cure})
+	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Warn,
+		Found: fmt.Sprintf(format, args...), Cure: cure})
 }
 
 func (a *about) fail(check, cure, format string, args ...any) {
-	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Fail, Found: fmt.Sprintf(format, args...), Cure: cure})
+	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Fail,
+		Found: fmt.Sprintf(format, args...), Cure: cure})
 }

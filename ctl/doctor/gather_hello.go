@@ -51,7 +51,8 @@ func (p *Peer) fromDaemon(ctx context.Context, d *Daemon, card int) (iface strin
 	}
 	p.Node = card
 	if p.Hello = d.hello(ctx, p); p.Hello.Err != "" {
-		p.Problem, p.Cure = p.Hello.Err, "`funet status` lists the cards that it knows; or name the peer's address, or its node with --peers"
+		p.Problem, p.Cure = p.Hello.Err,
+			"`funet status` lists the cards that it knows; or name the peer's address, or its node with --peers"
 		return ""
 	}
 	if p.Datagrams = p.Hello.Encap == cluster.UDP.String(); p.Datagrams {

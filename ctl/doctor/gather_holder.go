@@ -35,7 +35,8 @@ func holders(ifindex int, program uint32) (id uint32, processes []string) {
 	for _, file := range glob("/proc/[0-9]*/fdinfo/*") {
 		process := filepath.Dir(filepath.Dir(file))
 		if process != last && strings.Contains(contents(file), want) {
-			processes = append(processes, fmt.Sprintf("%s (%s)", line(filepath.Join(process, "comm")), filepath.Base(process)))
+			processes = append(processes, fmt.Sprintf("%s (%s)", line(filepath.Join(process, "comm")),
+				filepath.Base(process)))
 			last = process
 		}
 	}

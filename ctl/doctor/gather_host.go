@@ -18,7 +18,8 @@ import (
 var capabilities = []struct {
 	number int
 	name   string
-}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
+}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"},
+	{unix.CAP_PERFMON, "CAP_PERFMON"}}
 
 // gatherHost looks at the host.
 func gatherHost(wantHuge bool) Host {

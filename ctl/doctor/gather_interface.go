@@ -145,5 +145,6 @@ func (i *Interface) try() {
 		}
 		return r
 	}
-	i.Modes = &Modes{Native: as(c.Native), NativeFrags: as(c.NativeFrags), Generic: as(c.Generic), Copy: as(c.Copy), ZeroCopy: as(c.ZeroCopy)}
+	i.Modes = &Modes{Native: as(c.Native), NativeFrags: as(c.NativeFrags), Generic: as(c.Generic), Copy: as(c.Copy),
+		ZeroCopy: as(c.ZeroCopy)}
 }

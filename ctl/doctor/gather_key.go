@@ -29,7 +29,8 @@ const mostKeys = 16
 const handedBelow = "/run/credentials/"
 
 // units is where the unit of funid may be installed.
-var units = []string{"/etc/systemd/system/funid.service", "/usr/local/lib/systemd/system/funid.service", "/usr/lib/systemd/system/funid.service", "/lib/systemd/system/funid.service"}
+var units = []string{"/etc/systemd/system/funid.service", "/usr/local/lib/systemd/system/funid.service",
+	"/usr/lib/systemd/system/funid.service", "/lib/systemd/system/funid.service"}
 
 // askStatus has a daemon that answers say which keys it has, and how its direct ports are.
 func (d *Daemon) askStatus(ctx context.Context) {
@@ -51,7 +52,8 @@ func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 			return nil
 		}
 		at[file] = len(keys)
-		k := Key{File: file, Handed: strings.HasPrefix(file, keyfile.Credentials) || strings.HasPrefix(file, handedBelow)}
+		k := Key{File: file, Handed: strings.HasPrefix(file, keyfile.Credentials) ||
+			strings.HasPrefix(file, handedBelow)}
 		if !strings.HasPrefix(file, keyfile.Credentials) {
 			k.Holds, k.Err = lookAtKey(file)
 		}

@@ -34,7 +34,8 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 	}
 	if mac, err := net.ParseMAC(o.Peer); err == nil {
 		if len(mac) != 6 || mac[0]&1 != 0 {
-			p.Problem, p.Cure = "it is no Ethernet address of one card", "name the peer's own address, as `ip link` shows it there"
+			p.Problem, p.Cure = "it is no Ethernet address of one card",
+				"name the peer's own address, as `ip link` shows it there"
 		}
 		p.MAC = mac
 		return p, ""
@@ -45,7 +46,8 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 	}
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", o.Peer)
 	if err != nil || len(addrs) == 0 {
-		p.Problem, p.Cure = fmt.Sprintf("no address is known for this name (%v)", err), "name its IP or MAC address, or its node with --peers"
+		p.Problem, p.Cure = fmt.Sprintf("no address is known for this name (%v)", err),
+			"name its IP or MAC address, or its node with --peers"
 		return p, ""
 	}
 	p.Addr = addrs[0].Unmap()
@@ -61,7 +63,9 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 // fromFile finds a node in the peers file.
 func (p *Peer) fromFile(o *Options, node int) (iface string) {
 	if o.Peers == "" {
-		p.Problem, p.Cure = "a number is a node of a peers file, and none is given, or a card that funid of this host knows, and none answers", "say which with --peers, or name the peer's address"
+		p.Problem,
+			p.Cure =
+			"a number is a node of a peers file, and none is given, or a card that funid of this host knows, and none answers", "say which with --peers, or name the peer's address"
 		return ""
 	}
 	f, err := cluster.Load(o.Peers)
@@ -74,7 +78,8 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		return ""
 	}
 	if f.Peers[node].Absent {
-		p.Problem, p.Cure = fmt.Sprintf("%s has node %d as absent", o.Peers, node), "give it a mac there, or name another"
+		p.Problem, p.Cure = fmt.Sprintf("%s has node %d as absent", o.Peers, node),
+			"give it a mac there, or name another"
 		return ""
 	}
 	p.Node, p.MAC, iface = node, f.Peers[node].MAC, f.Peers[node].Iface
@@ -123,14 +128,17 @@ func localAddresses() map[netip.Addr]bool {
 func ownAddress(f *cluster.File) bool {
 	all, err := net.Interfaces()
 	return err != nil || slices.ContainsFunc(all, func(i net.Interface) bool {
-		return slices.ContainsFunc(f.Peers, func(q cluster.Peer) bool { return !q.Absent && bytes.Equal(q.MAC, i.HardwareAddr) })
+		return slices.ContainsFunc(f.Peers, func(q cluster.Peer) bool {
+			return !q.Absent && bytes.Equal(q.MAC, i.HardwareAddr)
+		})
 	})
 }
 
 // look finds out what the kernel knows, and what passes.
 func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 	if i == nil {
-		p.Problem, p.Cure = "no interface is named, and nothing is sent on one that is not", "say which leads there with --iface"
+		p.Problem, p.Cure = "no interface is named, and nothing is sent on one that is not",
+			"say which leads there with --iface"
 		return
 	}
 	if !i.There || !i.Up || i.Loopback || len(i.MAC) != 6 {
@@ -163,7 +171,8 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 		}
 		return p.Neighbour
 	}
-	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve, Hello: o.hello && !p.Datagrams}, o.Patience)
+	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve,
+		Hello: o.hello && !p.Datagrams}, o.Patience)
 	p.neighbour(h, ifc.Index)
 	if err != nil {
 		p.ProbeErr = err.Error()
@@ -215,8 +224,10 @@ func (p *Peer) neighbour(h *netlink.Handle, index int) {
 
 // neighbourStates are the words of ip-neighbour(8).
 var neighbourStates = map[int]string{
-	netlink.NUD_INCOMPLETE: "incomplete", netlink.NUD_REACHABLE: "reachable", netlink.NUD_STALE: "stale", netlink.NUD_DELAY: "delay",
-	netlink.NUD_PROBE: "probe", netlink.NUD_FAILED: "failed", netlink.NUD_NOARP: "noarp", netlink.NUD_PERMANENT: "permanent",
+	netlink.NUD_INCOMPLETE: "incomplete", netlink.NUD_REACHABLE: "reachable", netlink.NUD_STALE: "stale",
+	netlink.NUD_DELAY: "delay",
+	netlink.NUD_PROBE: "probe", netlink.NUD_FAILED: "failed", netlink.NUD_NOARP: "noarp",
+	netlink.NUD_PERMANENT: "permanent",
 }
 
 // route asks which way the kernel would send.

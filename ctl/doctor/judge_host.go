@@ -34,9 +34,11 @@ func judgeHost(h *Host, served bool) []Finding {
 	h.judgeKernel(a)
 	switch {
 	case len(h.Missing) > 0 && served:
-		a.ok("capabilities", "this process lacks %s; with the funid that answers it needs none", strings.Join(h.Missing, ", "))
+		a.ok("capabilities", "this process lacks %s; with the funid that answers it needs none",
+			strings.Join(h.Missing, ", "))
 	case len(h.Missing) > 0:
-		a.fail("capabilities", "run as root to open a card or to start funid; attaching to a funid that runs needs none",
+		a.fail("capabilities",
+			"run as root to open a card or to start funid; attaching to a funid that runs needs none",
 			"this process lacks %s", strings.Join(h.Missing, ", "))
 	default:
 		a.ok("capabilities", "those that make a card are there")
@@ -49,7 +51,8 @@ func judgeHost(h *Host, served bool) []Finding {
 	case h.Memlock < leastMemlock && served:
 		a.ok("memory lock", "%s may be locked; with the funid that answers none need be", bytesOf(h.Memlock))
 	case h.Memlock < leastMemlock:
-		a.fail("memory lock", "raise it: `ulimit -l unlimited`, memlock in /etc/security/limits.conf, or LimitMEMLOCK=infinity in funid's unit",
+		a.fail("memory lock",
+			"raise it: `ulimit -l unlimited`, memlock in /etc/security/limits.conf, or LimitMEMLOCK=infinity in funid's unit",
 			"%s may be locked, an interface needs %s for each of its queues", bytesOf(h.Memlock), bytesOf(leastMemlock))
 	default:
 		a.ok("memory lock", "%s may be locked", bytesOf(h.Memlock))
@@ -66,7 +69,8 @@ func judgeHost(h *Host, served bool) []Finding {
 	slow := slices.DeleteFunc(slices.Clone(h.Governors), func(g string) bool { return g == "performance" })
 	switch {
 	case len(slow) > 0:
-		a.warn("governor", "for the shortest round trips: `cpupower frequency-set -g performance`", "processors are scaled by %s", strings.Join(slow, ", "))
+		a.warn("governor", "for the shortest round trips: `cpupower frequency-set -g performance`",
+			"processors are scaled by %s", strings.Join(slow, ", "))
 	case len(h.Governors) == 0:
 		a.ok("governor", "the kernel does not scale frequencies here")
 	default:
@@ -74,9 +78,11 @@ func judgeHost(h *Host, served bool) []Finding {
 	}
 	switch {
 	case h.Processors < 2:
-		a.warn("processors", "give the host two processors, or expect tens of microseconds", "one, which the card and every program share")
+		a.warn("processors", "give the host two processors, or expect tens of microseconds",
+			"one, which the card and every program share")
 	case h.Isolated != "":
-		a.ok("processors", "%d, isolated: %s; pin the card to one of these (cpu: in funid's configuration)", h.Processors, h.Isolated)
+		a.ok("processors", "%d, isolated: %s; pin the card to one of these (cpu: in funid's configuration)",
+			h.Processors, h.Isolated)
 	default:
 		a.ok("processors", "%d, none isolated", h.Processors)
 	}
@@ -84,18 +90,22 @@ func judgeHost(h *Host, served bool) []Finding {
 	case slices.Contains([]string{"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"}, h.Clock):
 		a.ok("clock source", "%s", h.Clock)
 	case slices.Contains(h.Clocks, "tsc"):
-		a.warn("clock source", "`echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource`, if the kernel log does not call the TSC unstable",
+		a.warn("clock source",
+			"`echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource`, if the kernel log does not call the TSC unstable",
 			"%s, and reading it costs a microsecond or more", h.Clock)
 	default:
-		a.warn("clock source", "boot with one that is read without a system call, or expect slower round trips", "%s, and reading it costs a microsecond or more", h.Clock)
+		a.warn("clock source", "boot with one that is read without a system call, or expect slower round trips",
+			"%s, and reading it costs a microsecond or more", h.Clock)
 	}
 	if h.Synchronised {
 		a.ok("clock", "synchronised")
 	} else {
-		a.warn("clock", "start chrony or systemd-timesyncd; logs and captures of two hosts cannot be compared without", "not synchronised; FUNet itself does not need it")
+		a.warn("clock", "start chrony or systemd-timesyncd; logs and captures of two hosts cannot be compared without",
+			"not synchronised; FUNet itself does not need it")
 	}
 	if h.Autogroup {
-		a.warn("scheduler", "`sysctl kernel.sched_autogroup_enabled=0` where programs and funid share processors", "sessions are scheduling groups (autogroup): a daemon and a program of two sessions pass a processor on slowly")
+		a.warn("scheduler", "`sysctl kernel.sched_autogroup_enabled=0` where programs and funid share processors",
+			"sessions are scheduling groups (autogroup): a daemon and a program of two sessions pass a processor on slowly")
 	} else {
 		a.ok("scheduler", "sessions are not scheduling groups")
 	}
@@ -126,7 +136,8 @@ func (h *Host) judgeKernel(a *about) {
 	case len(h.Missing) > 0:
 		a.warn("AF_XDP", "look as root", "not to be found out by this user (%v)", h.AFXDP)
 	default:
-		a.fail("AF_XDP", "use a kernel with CONFIG_XDP_SOCKETS, and a container or service that allows the address family (RestrictAddressFamilies=AF_XDP)", "no socket can be had: %v", h.AFXDP)
+		a.fail("AF_XDP",
+			"use a kernel with CONFIG_XDP_SOCKETS, and a container or service that allows the address family (RestrictAddressFamilies=AF_XDP)", "no socket can be had: %v", h.AFXDP)
 	}
 }
 

@@ -24,10 +24,12 @@ func judgePeer(f *Facts) []Finding {
 		return a.list
 	}
 	if !p.OwnListed {
-		a.fail("own entry", "give this host's node the address that `ip link` shows, or `ip address` with encap: udp", "the peers file has no address of this host: peers drop its frames")
+		a.fail("own entry", "give this host's node the address that `ip link` shows, or `ip address` with encap: udp",
+			"the peers file has no address of this host: peers drop its frames")
 	}
 	if p.ProbeErr != "" {
-		a.warn("peer", "mend what is said of the interface above, and look as root", "could not be asked: %s", p.ProbeErr)
+		a.warn("peer", "mend what is said of the interface above, and look as root",
+			"could not be asked: %s", p.ProbeErr)
 		return a.list
 	}
 	r := p.Result
@@ -39,12 +41,14 @@ func judgePeer(f *Facts) []Finding {
 	p.judgeKey(a)
 	p.judgeCards(a, f)
 	if r.Peer != nil && r.Peer.FrameVersion != arctic.Version {
-		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
+		a.fail("version", "run the same version of FUNet on all hosts",
+			"the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
 	}
 	for c := range probe.Carriers {
 		// A host that answers hellos answers no probes: whether UDP passes is then not judged,
 		// unless frames travel in it.
-		if c == probe.UDP && (p.Datagrams || r.Peer != nil || !p.answersHello()) || c == probe.Ethernet && !p.Datagrams {
+		if c == probe.UDP && (p.Datagrams || r.Peer != nil || !p.answersHello()) ||
+			c == probe.Ethernet && !p.Datagrams {
 			p.judgePassage(a, f, c)
 		}
 	}
@@ -57,12 +61,14 @@ func judgePeer(f *Facts) []Finding {
 // judgePresence says whether the peer is there.
 func (p *Peer) judgePresence(a *about, f *Facts) {
 	r, iface := p.Result, f.Interface.Name
-	routed := "FUNet's own frames are not routed: use UDP encapsulation (encap: udp) where there is a router between, or put both on one segment"
+	routed :=
+		"FUNet's own frames are not routed: use UDP encapsulation (encap: udp) where there is a router between, or put both on one segment"
 	switch {
 	case p.RouteErr != "":
 		a.fail("presence", "add a route, or name an address of this segment", "no route to %s: %s", p.Addr, p.RouteErr)
 	case p.RouteVia != "" && p.RouteVia != iface:
-		a.warn("presence", "look at "+p.RouteVia+" (--iface), or correct the route", "the kernel's route to %s leaves by %s, not %s", p.Addr, p.RouteVia, iface)
+		a.warn("presence", "look at "+p.RouteVia+" (--iface), or correct the route",
+			"the kernel's route to %s leaves by %s, not %s", p.Addr, p.RouteVia, iface)
 	case p.Gateway.IsValid() && p.Datagrams && r.Peer != nil:
 		a.ok("presence", "%s answers, behind the router %s", r.Peer.Name, p.Gateway)
 	case p.Gateway.IsValid() && p.Datagrams && p.answersHello():
@@ -78,7 +84,8 @@ func (p *Peer) judgePresence(a *about, f *Facts) {
 	case p.MAC != nil && len(r.Others) > 0:
 		cure := "correct the address; on this segment answer " + hosts(r.Others)
 		if p.Node >= 0 {
-			cure = fmt.Sprintf("correct mac of node %d in the peers file; on this segment answer %s", p.Node, hosts(r.Others))
+			cure = fmt.Sprintf("correct mac of node %d in the peers file; on this segment answer %s", p.Node,
+				hosts(r.Others))
 		}
 		a.fail("presence", cure, "nobody answers at %s, others do", p.MAC)
 	case p.NeighbourState == "failed", p.NeighbourState == "incomplete":
@@ -88,12 +95,14 @@ func (p *Peer) judgePresence(a *about, f *Facts) {
 		}
 		a.fail("presence", cure, "absent: nobody has %s on this segment", p.Addr)
 	case p.Neighbour != nil:
-		a.warn("presence", answerer(f), "the kernel knows %s at %s (%s), but nothing answers probes", p.Addr, p.Neighbour, p.NeighbourState)
+		a.warn("presence", answerer(f), "the kernel knows %s at %s (%s), but nothing answers probes", p.Addr,
+			p.Neighbour, p.NeighbourState)
 	default:
 		a.warn("presence", answerer(f), "silent: nothing answers at %s", p.Given)
 	}
 	if r.Peer != nil && p.Neighbour != nil && !p.Gateway.IsValid() && !bytes.Equal(p.Neighbour, r.Peer.MAC) {
-		a.fail("neighbour", "find the host with the same IP address, or delete the stale entry: `ip neigh del "+p.Addr.String()+" dev "+iface+"`",
+		a.fail("neighbour", "find the host with the same IP address, or delete the stale entry: `ip neigh del "+
+			p.Addr.String()+" dev "+iface+"`",
 			"the kernel sends %s to %s, but %s answers", p.Addr, p.Neighbour, r.Peer.MAC)
 	}
 }
@@ -108,14 +117,16 @@ func (p *Peer) answersHello() bool {
 func (p *Peer) judgeHello(a *about, f *Facts) {
 	h := p.Hello
 	if r := p.Result.Hello; h == nil && r != nil {
-		h = &Hello{HelloAnswer: daemon.HelloAnswer{Answered: true, RoundTrip: float64(r.RoundTrip) / 1e3, Said: r.Card, Host: r.Host, Cluster: r.Cluster,
+		h = &Hello{HelloAnswer: daemon.HelloAnswer{Answered: true, RoundTrip: float64(r.RoundTrip) / 1e3, Said: r.Card,
+			Host: r.Host, Cluster: r.Cluster,
 			Frames: r.Frames, FrameSize: int(r.FrameSize)}}
 	}
 	switch {
 	case h == nil:
 		return // nobody could say, and presence above has
 	case h.Err != "":
-		a.warn("funid there", "look as root, or name the peer by its node or address in the peers file", "was not asked: %s", h.Err)
+		a.warn("funid there", "look as root, or name the peer by its node or address in the peers file",
+			"was not asked: %s", h.Err)
 		return
 	}
 	for _, line := range h.Faults {
@@ -125,24 +136,31 @@ func (p *Peer) judgeHello(a *about, f *Facts) {
 	said := len(h.Faults) > 0
 	switch {
 	case !h.Answered && p.Result.Peer != nil:
-		a.fail("funid there", "start funid there, or look at its log (`journalctl -u funid`) and at `funet doctor` there", "the host is there, and card %d does not answer hellos: no funid runs, or frames do not reach its AF_XDP sockets", h.Card)
+		a.fail("funid there",
+			"start funid there, or look at its log (`journalctl -u funid`) and at `funet doctor` there",
+			"the host is there, and card %d does not answer hellos: no funid runs, or frames do not reach its AF_XDP sockets", h.Card)
 	case !h.Answered:
 		a.warn("funid there", "see presence above, and that funid runs there", "card %d does not answer hellos", h.Card)
 	case int(h.Frames) != arctic.Version:
 		if !said {
-			a.fail("funid there", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", h.Frames, arctic.Version)
+			a.fail("funid there", "run the same version of FUNet on all hosts",
+				"the peer's frames have version %d, this host's %d", h.Frames, arctic.Version)
 		}
 	case h.Own != "" && h.Cluster != "" && h.Own != h.Cluster:
 		if !said {
-			a.fail("funid there", "give both the same name (discover: in funid's configuration)", "it is of cluster %q, this host of %q", h.Cluster, h.Own)
+			a.fail("funid there", "give both the same name (discover: in funid's configuration)",
+				"it is of cluster %q, this host of %q", h.Cluster, h.Own)
 		}
 	case f.Daemon != nil && f.Daemon.owns(f.Interface.Name) && f.Daemon.Info.Card == h.Said:
 		if !said {
-			a.fail("funid there", "give each host a card number of its own (card: in funid's configuration), and restart funid", "it has card %d, as this host has", h.Said)
+			a.fail("funid there",
+				"give each host a card number of its own (card: in funid's configuration), and restart funid",
+				"it has card %d, as this host has", h.Said)
 		}
 	case p.Node >= 0 && int(h.Said) != p.Node:
 		if !said {
-			a.fail("funid there", "make card: in the peer's configuration and its node in the peers file the same", "the peers file has node %d there, its funid has card %d", p.Node, h.Said)
+			a.fail("funid there", "make card: in the peer's configuration and its node in the peers file the same",
+				"the peers file has node %d there, its funid has card %d", p.Node, h.Said)
 		}
 	default:
 		through := "through its AF_XDP port"
@@ -195,13 +213,16 @@ func (p *Peer) judgeCards(a *about, f *Facts) {
 				names = append(names, fmt.Sprintf("%s (%s)", o.who, o.mac))
 			}
 			slices.Sort(names)
-			a.fail("card number", "give each host a card number of its own (card: in funid's configuration, node in the peers file), and restart funid", "card %d is on %s", number, strings.Join(names, " and "))
+			a.fail("card number",
+				"give each host a card number of its own (card: in funid's configuration, node in the peers file), and restart funid", "card %d is on %s", number, strings.Join(names, " and "))
 			return
 		}
 	}
 	switch {
 	case p.Node >= 0 && p.Result.Peer != nil && p.Result.Peer.Card != nil && int(p.Result.Peer.Card.Number) != p.Node:
-		a.fail("card number", "make card: in the peer's configuration and its node in the peers file the same", "the peers file has node %d at %s, its funid has card %d", p.Node, p.Result.Peer.MAC, p.Result.Peer.Card.Number)
+		a.fail("card number", "make card: in the peer's configuration and its node in the peers file the same",
+			"the peers file has node %d at %s, its funid has card %d", p.Node, p.Result.Peer.MAC,
+			p.Result.Peer.Card.Number)
 	case known > 1:
 		a.ok("card number", "of %d cards that are known, none has another's", known)
 	}
@@ -215,7 +236,8 @@ func (p *Peer) judgePassage(a *about, f *Facts, c probe.Carrier) {
 		a.warn(name, "name the peer by IP address or host name", "not tried: no IP address of the peer is known")
 		return
 	}
-	what := map[probe.Carrier]string{probe.Ethernet: "frames of EtherType 0x88B5", probe.UDP: fmt.Sprintf("UDP datagrams to port %d", p.Port)}[c]
+	what := map[probe.Carrier]string{probe.Ethernet: "frames of EtherType 0x88B5",
+		probe.UDP: fmt.Sprintf("UDP datagrams to port %d", p.Port)}[c]
 	cure := map[probe.Carrier]string{
 		probe.Ethernet: "look for a switch, cloud network or hypervisor port that passes only IP, and for ebtables, nftables or tc rules; or use UDP encapsulation (encap: udp)",
 		probe.UDP:      fmt.Sprintf("open UDP port %d in the firewalls of both hosts and between them (nftables, security groups)", p.Port),
@@ -254,7 +276,9 @@ func (p *Peer) judgeMTU(a *about, i *Interface) {
 				if r.Peer != nil && r.Peer.MTU != i.MTU {
 					other = fmt.Sprintf("the peer's MTU is %d", r.Peer.MTU)
 				}
-				a.fail("path MTU", "set the same MTU on both hosts and on every switch and bridge between: `ip link set "+i.Name+" mtu N`",
+				a.fail("path MTU",
+					"set the same MTU on both hosts and on every switch and bridge between: `ip link set "+
+						i.Name+" mtu N`",
 					"short %s pass %s, those of this host's MTU of %d do not: %s", name, way.name, i.MTU, other)
 				return
 			}
@@ -262,7 +286,9 @@ func (p *Peer) judgeMTU(a *about, i *Interface) {
 	}
 	switch {
 	case r.Peer != nil && r.Peer.MTU != i.MTU:
-		a.warn("path MTU", "set the same MTU on both hosts: `ip link set "+i.Name+" mtu N`", "this host's MTU is %d, the peer's %d: the longer frames of one never arrive at the other", i.MTU, r.Peer.MTU)
+		a.warn("path MTU", "set the same MTU on both hosts: `ip link set "+i.Name+" mtu N`",
+			"this host's MTU is %d, the peer's %d: the longer frames of one never arrive at the other",
+			i.MTU, r.Peer.MTU)
 	case r.There[probe.Ethernet][probe.Long] == probe.Yes && r.Back[probe.Ethernet][probe.Long] == probe.Yes:
 		a.ok("path MTU", "frames of %d bytes pass both ways", i.MTU)
 	}

@@ -175,7 +175,8 @@ func (w *ward) drop(host int, iface string, offset int16, value [2]byte) {
 func (w *ward) program(host int, iface string, code asm.Instructions) {
 	w.t.Helper()
 	w.link(host, iface, func(l netlink.Link) error {
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "planted", Type: ebpf.XDP, License: "MIT", Instructions: code})
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "planted", Type: ebpf.XDP, License: "MIT",
+			Instructions: code})
 		if err != nil {
 			return err
 		}
@@ -372,7 +373,8 @@ var planted = []struct {
 	}, doctor.Warn, "membership", "a bridge of"},
 	{"macvlan", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.link(0, "fu0", func(l netlink.Link) error {
-			m := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mac0", ParentIndex: l.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE}
+			m := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mac0", ParentIndex: l.Attrs().Index},
+				Mode: netlink.MACVLAN_MODE_BRIDGE}
 			if err := netlink.LinkAdd(m); err != nil {
 				return err
 			}
@@ -398,7 +400,8 @@ var planted = []struct {
 		return w.look(doctor.Options{WantDaemon: true})
 	}, doctor.Fail, "daemon", "none runs: no socket"},
 	{"a dead daemon's socket", lab.Options{}, func(w *ward) []doctor.Finding {
-		l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: filepath.Join(w.t.TempDir(), "s"), Net: attach.Network})
+		l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: filepath.Join(w.t.TempDir(), "s"),
+			Net: attach.Network})
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -424,10 +427,12 @@ var planted = []struct {
 		})})
 	}, doctor.Fail, "daemon", "another version"},
 	{"daemon of another ABI", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Socket: answering(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI + 1, Interfaces: []string{"fu0"}}))})
+		return w.look(doctor.Options{Socket: answering(w.t, w.t.TempDir(),
+			info(attach.Info{ABI: funi.ABI + 1, Interfaces: []string{"fu0"}}))})
 	}, doctor.Fail, "daemon version", "ABI " + strconv.Itoa(funi.ABI+1)},
 	{"interface that is not the daemon's", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Interface: "fu0", Socket: answering(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI, Interfaces: []string{"fu7"}}))})
+		return w.look(doctor.Options{Interface: "fu0",
+			Socket: answering(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI, Interfaces: []string{"fu7"}}))})
 	}, doctor.Warn, "daemon interface", "does not have fu0"},
 
 	{"peer absent", lab.Options{Topology: lab.Bridge}, func(w *ward) []doctor.Finding {
@@ -442,7 +447,9 @@ var planted = []struct {
 	}, doctor.Fail, "presence", "nobody answers at 02:00:00:00:00:09, others do"},
 	{"node that is absent from the peers file", lab.Options{}, func(w *ward) []doctor.Finding {
 		name := filepath.Join(w.t.TempDir(), "peers.yaml")
-		if err := os.WriteFile(name, []byte("peers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, absent: true}\n"), 0o600); err != nil {
+		if err := os.WriteFile(name,
+			[]byte("peers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, absent: true}\n"),
+			0o600); err != nil {
 			w.t.Fatal(err)
 		}
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: name})
@@ -501,7 +508,8 @@ var planted = []struct {
 	{"card number of this host on another", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.answer(1, "fu0", &probe.Card{Number: 0, ABI: funi.ABI})
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: w.at(1),
-			Socket: answering(w.t, w.t.TempDir(), info(attach.Info{Card: 0, ABI: funi.ABI, Interfaces: []string{"fu0"}}))})
+			Socket: answering(w.t, w.t.TempDir(),
+				info(attach.Info{Card: 0, ABI: funi.ABI, Interfaces: []string{"fu0"}}))})
 	}, doctor.Fail, "card number", "card 0 is on"},
 	{"card number on two others", lab.Options{Hosts: 3}, func(w *ward) []doctor.Finding {
 		for host := 1; host < 3; host++ {
@@ -526,7 +534,8 @@ var planted = []struct {
 		return w.look(doctor.Options{Config: w.config("key: other\n", 32, 0o600)})
 	}, doctor.Fail, "key file", "there is no key file"},
 	{"key of a node, in the peers file, that others read", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: filepath.Join(filepath.Dir(w.config("", 32, 0o604)), "peers.yaml")})
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1",
+			Peers: filepath.Join(filepath.Dir(w.config("", 32, 0o604)), "peers.yaml")})
 	}, doctor.Fail, "key file", "mode 0604"},
 	{"key file that an ordinary user cannot read, and others can write", lab.Options{}, func(w *ward) []doctor.Finding {
 		config := w.config("key: k\n", 32, 0o602)
@@ -544,17 +553,20 @@ var planted = []struct {
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Socket: socket})
 	}, doctor.Warn, "key file", "holds another by now"},
 	{"key of the configuration that funid does not have", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Socket: w.funid(0, nil), Config: w.config("key: k\n", 32, 0o600)})
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Socket: w.funid(0, nil),
+			Config: w.config("key: k\n", 32, 0o600)})
 	}, doctor.Warn, "daemon key", "funid has none"},
 	{"another key there", lab.Options{}, func(w *ward) []doctor.Finding {
 		one, two := w.key(), w.key()
 		w.funid(1, func(c *daemon.Config) { c.Key = two })
-		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Socket: w.funid(0, func(c *daemon.Config) { c.Key = one })})
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1",
+			Socket: w.funid(0, func(c *daemon.Config) { c.Key = one })})
 	}, doctor.Fail, "key", "other key: this host has key "},
 	{"no key there", lab.Options{}, func(w *ward) []doctor.Finding {
 		k := w.key()
 		w.funid(1, nil)
-		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Socket: w.funid(0, func(c *daemon.Config) { c.Key = k })})
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1",
+			Socket: w.funid(0, func(c *daemon.Config) { c.Key = k })})
 	}, doctor.Fail, "key", "no key there"},
 	{"no key here, behind a router", lab.Options{Topology: lab.Router}, func(w *ward) []doctor.Finding {
 		k := w.key()
@@ -651,7 +663,8 @@ func TestNothingSent(t *testing.T) {
 	}
 	before := sent()
 	list := w.look(doctor.Options{Peer: w.at(1)})
-	if last := list[len(list)-1]; last.Check != "peer" || last.Verdict != doctor.Fail || !strings.Contains(last.Cure, "--iface") {
+	if last := list[len(list)-1]; last.Check != "peer" || last.Verdict != doctor.Fail ||
+		!strings.Contains(last.Cure, "--iface") {
 		t.Errorf("%+v", last)
 	}
 	if n := sent(); n != before {
@@ -667,7 +680,8 @@ func TestEnds(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { cancel(enough) })
 	begin := time.Now()
 	w.on(0, func() error {
-		_, err := doctor.Gather(ctx, doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: w.at(1), Patience: time.Hour, Socket: "/none"})
+		_, err := doctor.Gather(ctx, doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: w.at(1),
+			Patience: time.Hour, Socket: "/none"})
 		if err != enough {
 			t.Error(err)
 		}
@@ -682,7 +696,8 @@ func TestEnds(t *testing.T) {
 func (w *ward) funid(host int, tune func(*daemon.Config)) (socket string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	c := daemon.Config{Socket: filepath.Join(dir, "funid.sock"), Card: uint16(host), Peers: w.Peers(host), Attach: xdp.AttachGeneric, CPU: -1}
+	c := daemon.Config{Socket: filepath.Join(dir, "funid.sock"), Card: uint16(host), Peers: w.Peers(host),
+		Attach: xdp.AttachGeneric, CPU: -1}
 	if tune != nil {
 		tune(&c)
 	}
@@ -722,19 +737,44 @@ func TestAnsweredByFunid(t *testing.T) {
 		found    string
 		silently bool // nothing else may be said of the peer
 	}{
-		{"asked by a daemon", lab.Options{}, true, nil, nil, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
-		{"asked by a daemon, by address", lab.Options{}, true, nil, func(w *ward) string { return w.at(1) }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
-		{"asked by the doctor", lab.Options{}, false, nil, nil, doctor.OK, "funid there", "card 1, answered through its AF_XDP port", true},
-		{"asked by the doctor, by address", lab.Options{}, false, nil, func(w *ward) string { return w.at(1) }, doctor.OK, "funid there", "card 1, answered through its AF_XDP port", true},
-		{"asked by a daemon, by card", lab.Options{}, true, nil, func(*ward) string { return "1" }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
-		{"behind a router, by card", lab.Options{Topology: lab.Router}, true, nil, func(*ward) string { return "1" }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
-		{"both with the key", lab.Options{}, true, withKey, func(*ward) string { return "1" }, doctor.OK, "key", " on both hosts; frames are encrypted", true},
-		{"neither with a key", lab.Options{}, true, nil, func(*ward) string { return "1" }, doctor.OK, "key", "neither host has one", true},
-		{"this host's own card", lab.Options{}, true, nil, func(*ward) string { return "0" }, doctor.Fail, "peer", "this host", false},
-		{"a card that is not known", lab.Options{}, true, nil, func(*ward) string { return "9" }, doctor.Fail, "peer", "knows no card there", false},
-		{"behind a router", lab.Options{Topology: lab.Router}, true, nil, nil, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
-		{"another card's number", lab.Options{}, false, func(c *daemon.Config) { c.Peers = nil; c.Card, c.Discover, c.Interfaces = 7, "x", []string{"fu0"} }, nil, doctor.Fail, "funid there", "its funid has card 7", false},
-		{"this host's number", lab.Options{}, true, func(c *daemon.Config) { c.Peers = nil; c.Card, c.Discover, c.Interfaces = 0, "x", []string{"fu0"} }, nil, doctor.Fail, "hello", "card 0 is this host and", false},
+		{"asked by a daemon", lab.Options{}, true, nil, nil, doctor.OK, "funid there",
+			"card 1, answered through both AF_XDP ports", true},
+		{"asked by a daemon, by address", lab.Options{}, true, nil, func(w *ward) string {
+			return w.at(1)
+		}, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"asked by the doctor", lab.Options{}, false, nil, nil, doctor.OK, "funid there",
+			"card 1, answered through its AF_XDP port", true},
+		{"asked by the doctor, by address", lab.Options{}, false, nil, func(w *ward) string {
+			return w.at(1)
+		}, doctor.OK, "funid there", "card 1, answered through its AF_XDP port", true},
+		{"asked by a daemon, by card", lab.Options{}, true, nil, func(*ward) string {
+			return "1"
+		}, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"behind a router, by card", lab.Options{Topology: lab.Router}, true, nil, func(*ward) string {
+			return "1"
+		}, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"both with the key", lab.Options{}, true, withKey, func(*ward) string {
+			return "1"
+		}, doctor.OK, "key", " on both hosts; frames are encrypted", true},
+		{"neither with a key", lab.Options{}, true, nil, func(*ward) string {
+			return "1"
+		}, doctor.OK, "key", "neither host has one", true},
+		{"this host's own card", lab.Options{}, true, nil, func(*ward) string {
+			return "0"
+		}, doctor.Fail, "peer", "this host", false},
+		{"a card that is not known", lab.Options{}, true, nil, func(*ward) string {
+			return "9"
+		}, doctor.Fail, "peer", "knows no card there", false},
+		{"behind a router", lab.Options{Topology: lab.Router}, true, nil, nil, doctor.OK, "funid there",
+			"card 1, answered through both AF_XDP ports", true},
+		{"another card's number", lab.Options{}, false, func(c *daemon.Config) {
+			c.Peers = nil
+			c.Card, c.Discover, c.Interfaces = 7, "x", []string{"fu0"}
+		}, nil, doctor.Fail, "funid there", "its funid has card 7", false},
+		{"this host's number", lab.Options{}, true, func(c *daemon.Config) {
+			c.Peers = nil
+			c.Card, c.Discover, c.Interfaces = 0, "x", []string{"fu0"}
+		}, nil, doctor.Fail, "hello", "card 0 is this host and", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.options.Hosts = 2
@@ -744,7 +784,8 @@ func TestAnsweredByFunid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: filepath.Join(t.TempDir(), "peers.yaml")}
+			o := doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1",
+				Peers: filepath.Join(t.TempDir(), "peers.yaml")}
 			if err := os.WriteFile(o.Peers, text, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -44,29 +44,40 @@ func (r *result) claim() {
 	switch r.Figure {
 	case "6.2":
 		well := func(p point) bool { return p.Y > wellUsed }
-		judge(plain.all(16, well) && cm5.all(16, well), "over 80 % of peak for M >= 16p with the original CMAM, on FUNet and on the CM-5",
+		judge(plain.all(16, well) && cm5.all(16, well),
+			"over 80 % of peak for M >= 16p with the original CMAM, on FUNet and on the CM-5",
 			fmt.Sprintf("plain %.1f %%, cm5 %.1f %% at 16p", plain.at(16), cm5.at(16)))
-		judge(plain.measured(8) && plain.at(8) <= wellUsed, "and not already at half of that", fmt.Sprintf("plain %.1f %% at 8p", plain.at(8)))
-		judge(extensions.all(4, well), "better than 80 % for M as little as 4p with the extensions", fmt.Sprintf("extensions %.1f %% at 4p", extensions.at(4)))
-		judge(extensions.measured(2) && extensions.at(2) <= wellUsed, "and not already at half of that", fmt.Sprintf("extensions %.1f %% at 2p", extensions.at(2)))
-		judge(extensions.above(plain, 0), "higher utilisation overall with the extensions", fmt.Sprintf("up to %.1f points more", extensions.ahead(plain)))
-		show("similar normalised behaviour of FUNet and the CM-5 with the original CMAM", fmt.Sprintf("at most %.1f points apart", plain.apart(cm5)))
+		judge(plain.measured(8) && plain.at(8) <= wellUsed, "and not already at half of that",
+			fmt.Sprintf("plain %.1f %% at 8p", plain.at(8)))
+		judge(extensions.all(4, well), "better than 80 % for M as little as 4p with the extensions",
+			fmt.Sprintf("extensions %.1f %% at 4p", extensions.at(4)))
+		judge(extensions.measured(2) && extensions.at(2) <= wellUsed, "and not already at half of that",
+			fmt.Sprintf("extensions %.1f %% at 2p", extensions.at(2)))
+		judge(extensions.above(plain, 0), "higher utilisation overall with the extensions",
+			fmt.Sprintf("up to %.1f points more", extensions.ahead(plain)))
+		show("similar normalised behaviour of FUNet and the CM-5 with the original CMAM",
+			fmt.Sprintf("at most %.1f points apart", plain.apart(cm5)))
 	case "6.3":
 		breaks := true
 		for _, c := range []*curve{cm5, plain, extensions} {
-			breaks = breaks && c.measured(32) && c.linear(16)-c.linear(32) > max(c.linear(8)-c.linear(16), c.linear(4)-c.linear(8))
+			breaks = breaks && c.measured(32) && c.linear(16)-c.linear(32) >
+				max(c.linear(8)-c.linear(16), c.linear(4)-c.linear(8))
 		}
 		judge(breaks, "all curves break from linear above 16 nodes, more by the doubling to 32 than by any before",
-			fmt.Sprintf("%.0f, %.0f, %.0f %% of it on 16, %.0f, %.0f, %.0f %% on 32", cm5.linear(16), plain.linear(16), extensions.linear(16),
+			fmt.Sprintf("%.0f, %.0f, %.0f %% of it on 16, %.0f, %.0f, %.0f %% on 32", cm5.linear(16), plain.linear(16),
+				extensions.linear(16),
 				cm5.linear(32), plain.linear(32), extensions.linear(32)))
 	case "6.4":
 		show("improvement in the linearity of speed-up from the increased problem size", percent(64))
 	case "6.5":
-		judge(cm5.rises() && plain.rises() && extensions.rises(), "it scales up to 64 nodes in all three cases", percent(64))
-		show("the curve of the extensions closely follows the ideal", fmt.Sprintf("%.0f %% of linear on 64 nodes", extensions.linear(64)))
+		judge(cm5.rises() && plain.rises() && extensions.rises(),
+			"it scales up to 64 nodes in all three cases", percent(64))
+		show("the curve of the extensions closely follows the ideal",
+			fmt.Sprintf("%.0f %% of linear on 64 nodes", extensions.linear(64)))
 	}
 	if r.Figure != "6.2" {
-		judge(extensions.above(plain, 2), "better normalised behaviour with the extensions, wherever there is communication",
+		judge(extensions.above(plain, 2),
+			"better normalised behaviour with the extensions, wherever there is communication",
 			fmt.Sprintf("%.1f and %.1f on 64 nodes", extensions.at(64), plain.at(64)))
 	}
 }

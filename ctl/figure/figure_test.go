@@ -31,7 +31,8 @@ import (
 // than one processor for each node at its peak (thesis 6.2.2). A run is the same again.
 func TestFigureRuns(t *testing.T) {
 	run := func() *result {
-		r, err := simulateFigure(context.Background(), "6.2", []setup{{4, 16, 16, 16, 4}, {1, 16, 16, 16, 16}}, true, apps.MultiplyAddCycles)
+		r, err := simulateFigure(context.Background(), "6.2", []setup{{4, 16, 16, 16, 4}, {1, 16, 16, 16, 16}}, true,
+			apps.MultiplyAddCycles)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,16 +105,25 @@ func TestFigureClaims(t *testing.T) {
 		cm5, plain, extensions []float64
 		want                   []string
 	}{
-		{"6.2", wide, flat(5, 90), []float64{20, 40, 80, 80.1, 85}, []float64{80, 80.1, 81, 82, 86}, []string{holds, holds, holds, holds, holds, shown}},
-		{"6.2", wide, flat(5, 90), []float64{20, 40, 80.1, 80, 85}, []float64{80.1, 80, 81, 82, 86}, []string{fails, fails, fails, fails, holds, shown}},
-		{"6.2", wide, []float64{90, 90, 90, 80, 90}, []float64{20, 40, 50, 90, 95}, []float64{70, 85, 85, 89, 96}, []string{fails, holds, holds, holds, fails, shown}},
-		{"6.2", []float64{1}, flat(1, 99), flat(1, 99), flat(1, 99), []string{fails, fails, fails, fails, fails, shown}},
-		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 7, 13, 20, 25}, []float64{4.1, 7.7, 14, 21, 26}, []string{holds, holds}},
-		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 4, 7, 13, 25}, []float64{4, 7.5, 14, 21, 25}, []string{fails, fails}},
+		{"6.2", wide, flat(5, 90), []float64{20, 40, 80, 80.1, 85}, []float64{80, 80.1, 81, 82, 86},
+			[]string{holds, holds, holds, holds, holds, shown}},
+		{"6.2", wide, flat(5, 90), []float64{20, 40, 80.1, 80, 85}, []float64{80.1, 80, 81, 82, 86},
+			[]string{fails, fails, fails, fails, holds, shown}},
+		{"6.2", wide, []float64{90, 90, 90, 80, 90}, []float64{20, 40, 50, 90, 95}, []float64{70, 85, 85, 89, 96},
+			[]string{fails, holds, holds, holds, fails, shown}},
+		{"6.2", []float64{1}, flat(1, 99), flat(1, 99), flat(1, 99),
+			[]string{fails, fails, fails, fails, fails, shown}},
+		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 7, 13, 20, 25}, []float64{4.1, 7.7, 14, 21, 26},
+			[]string{holds, holds}},
+		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 4, 7, 13, 25}, []float64{4, 7.5, 14, 21, 25},
+			[]string{fails, fails}},
 		{"6.4", nodes, flat(5, 3), flat(5, 2), flat(5, 3), []string{shown, holds}},
-		{"6.5", nodes, []float64{1, 2, 3, 4, 5}, []float64{1, 2, 3, 4, 5}, []float64{2, 3, 4, 5, 6}, []string{holds, shown, holds}},
-		{"6.5", nodes, []float64{1, 2, 3, 4, 5}, []float64{1, 2, 3, 4, 4}, []float64{2, 3, 4, 5, 6}, []string{fails, shown, holds}},
-		{"6.5", nodes[:4], []float64{1, 2, 3, 4}, []float64{1, 2, 3, 4}, []float64{2, 3, 4, 5}, []string{fails, shown, holds}},
+		{"6.5", nodes, []float64{1, 2, 3, 4, 5}, []float64{1, 2, 3, 4, 5}, []float64{2, 3, 4, 5, 6},
+			[]string{holds, shown, holds}},
+		{"6.5", nodes, []float64{1, 2, 3, 4, 5}, []float64{1, 2, 3, 4, 4}, []float64{2, 3, 4, 5, 6},
+			[]string{fails, shown, holds}},
+		{"6.5", nodes[:4], []float64{1, 2, 3, 4}, []float64{1, 2, 3, 4}, []float64{2, 3, 4, 5},
+			[]string{fails, shown, holds}},
 	} {
 		r := &result{Figure: c.figure}
 		for i, y := range [][]float64{c.cm5, c.plain, c.extensions} {
@@ -177,10 +187,13 @@ func pictureText(t *testing.T, svg []byte) string {
 // what was measured, perfect scaling, the mark of what the thesis claims (6.2.2), and every
 // claim; a claim that does not hold says so, in the table too.
 func TestFigurePicture(t *testing.T) {
-	utilisation := []string{"M/p: columns of the product", "utilisation (% of peak)", "\n2\n", "\n4\n", "\n8\n", "\n16\n", "\n32\n"}
-	speedUp := []string{"number of nodes", "speed-up (1 = peak of one processor)", "\n1\n", "\n8\n", "\n16\n", "\n32\n", "\n64\n"}
+	utilisation := []string{"M/p: columns of the product", "utilisation (% of peak)", "\n2\n", "\n4\n", "\n8\n",
+		"\n16\n", "\n32\n"}
+	speedUp := []string{"number of nodes", "speed-up (1 = peak of one processor)", "\n1\n", "\n8\n", "\n16\n",
+		"\n32\n", "\n64\n"}
 	for figure, words := range map[string][]string{
-		"6.2": append(utilisation, "claim: over 80 % of peak", "extensions: from M = 4p on", "plain CMAM: from M = 16p on"),
+		"6.2": append(utilisation, "claim: over 80 % of peak", "extensions: from M = 4p on",
+			"plain CMAM: from M = 16p on"),
 		"6.3": append(speedUp, "claim: above 16 nodes all curves leave the line", "64 × 64"),
 		"6.4": append(speedUp, "128 × 128"),
 		"6.5": append(speedUp, "256 × 256"),
@@ -323,10 +336,12 @@ func TestFigureNotDrawn(t *testing.T) {
 func TestFigureInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := simulateFigure(ctx, "6.5", figures["6.5"].runs, false, apps.MultiplyAddCycles); !errors.Is(err, context.Canceled) {
+	if _, err := simulateFigure(ctx, "6.5", figures["6.5"].runs, false, apps.MultiplyAddCycles); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0], apps.MultiplyAddCycles, func(float64) {}); !errors.Is(err, context.Canceled) {
+	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0], apps.MultiplyAddCycles, func(float64) {}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -357,7 +372,9 @@ func TestFigureClaimLines(t *testing.T) {
 // How far it has come is told while a run goes on, and never more than all of it.
 func TestFigureProgress(t *testing.T) {
 	var parts []float64
-	if _, err := simulateRun(t.Context(), 0, setup{4, 64, 64, 64, 4}, apps.MultiplyAddCycles, func(part float64) { parts = append(parts, part) }); err != nil {
+	if _, err := simulateRun(t.Context(), 0, setup{4, 64, 64, 64, 4}, apps.MultiplyAddCycles, func(part float64) {
+		parts = append(parts, part)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if len(parts) == 0 || parts[0] <= 0 || parts[len(parts)-1] > 1 || !slices.IsSorted(parts) {

@@ -87,12 +87,14 @@ func (l *labels) taken(c draw.Canvas, p *plot.Plot) (all []segment) {
 	x, y := p.Transforms(&c)
 	for _, line := range l.lines {
 		for i := range line[1:] {
-			all = append(all, segment{vg.Point{X: x(line[i].X), Y: y(line[i].Y)}, vg.Point{X: x(line[i+1].X), Y: y(line[i+1].Y)}})
+			all = append(all, segment{vg.Point{X: x(line[i].X), Y: y(line[i].Y)},
+				vg.Point{X: x(line[i+1].X), Y: y(line[i+1].Y)}})
 		}
 	}
 	for _, curve := range l.curves {
 		for _, at := range curve { // a square is a diagonal's and its own width
-			from, to := vg.Point{X: x(at.X) - glyphRadius, Y: y(at.Y) - glyphRadius}, vg.Point{X: x(at.X) + glyphRadius, Y: y(at.Y) + glyphRadius}
+			from, to := vg.Point{X: x(at.X) - glyphRadius, Y: y(at.Y) - glyphRadius},
+				vg.Point{X: x(at.X) + glyphRadius, Y: y(at.Y) + glyphRadius}
 			all = append(all, segment{from, to}, segment{vg.Point{X: from.X, Y: to.Y}, vg.Point{X: to.X, Y: from.Y}})
 		}
 	}
@@ -144,13 +146,15 @@ func (n *note) place(c draw.Canvas, p *plot.Plot, taken []segment) placed {
 // moved is the same rectangle elsewhere: along its text and across, from a point.
 func (b placed) moved(from vg.Point, along, across vg.Length) placed {
 	sin, cos := math.Sincos(b.angle)
-	b.at = vg.Point{X: from.X + along*vg.Length(cos) - across*vg.Length(sin), Y: from.Y + along*vg.Length(sin) + across*vg.Length(cos)}
+	b.at = vg.Point{X: from.X + along*vg.Length(cos) - across*vg.Length(sin),
+		Y: from.Y + along*vg.Length(sin) + across*vg.Length(cos)}
 	return b
 }
 
 // corners are those of the rectangle, one after the other.
 func (b placed) corners() [4]vg.Point {
-	return [4]vg.Point{b.moved(b.at, b.left, b.bottom).at, b.moved(b.at, b.right, b.bottom).at, b.moved(b.at, b.right, b.over).at, b.moved(b.at, b.left, b.over).at}
+	return [4]vg.Point{b.moved(b.at, b.left, b.bottom).at, b.moved(b.at, b.right, b.bottom).at,
+		b.moved(b.at, b.right, b.over).at, b.moved(b.at, b.left, b.over).at}
 }
 
 // edges are what another label may not touch: its sides and its diagonals.

@@ -30,7 +30,8 @@ func covered(r *result) (wrong []string, err error) {
 	for i, c := range r.Curves {
 		b.curve(i, c.Points)
 	}
-	c := p.DataCanvas(draw.New(vgimg.New(pictureWidth-2*pictureMargin, pictureHeight-2*pictureMargin-titleHeight-legendHeight-nameHeight-2*claimHeight)))
+	c := p.DataCanvas(draw.New(vgimg.New(pictureWidth-2*pictureMargin,
+		pictureHeight-2*pictureMargin-titleHeight-legendHeight-nameHeight-2*claimHeight)))
 	places := b.labels.places(c, p)
 	x, y := p.Transforms(&c)
 	within := func(at placed, q vg.Point) bool {
@@ -56,7 +57,8 @@ func covered(r *result) (wrong []string, err error) {
 		for j, other := range places {
 			for u := range 41 {
 				for v := range 9 {
-					q := other.moved(other.at, other.left+(other.right-other.left)*vg.Length(u)/40, other.bottom+(other.over-other.bottom)*vg.Length(v)/8).at
+					q := other.moved(other.at, other.left+(other.right-other.left)*vg.Length(u)/40,
+						other.bottom+(other.over-other.bottom)*vg.Length(v)/8).at
 					if i != j && within(at, q) {
 						wrong = append(wrong, fmt.Sprintf("%q is over %q", text, b.labels.notes[j].text))
 					}

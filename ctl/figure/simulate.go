@@ -167,7 +167,8 @@ have 8 ports, and one node each.`,
 
 // simulateFigure runs all points, each in a world of its own, on all processors: what comes
 // out does not depend on which runs when.
-func simulateFigure(ctx context.Context, figure string, runs []setup, utilisation bool, multiplyAdd int) (*result, error) {
+func simulateFigure(ctx context.Context, figure string, runs []setup, utilisation bool,
+	multiplyAdd int) (*result, error) {
 	result := &result{Figure: figure, MultiplyAdd: multiplyAdd}
 	for _, c := range machines {
 		result.Curves = append(result.Curves, curve{Name: c.name, Points: make([]point, len(runs))})
@@ -228,7 +229,8 @@ func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int, tol
 
 // run is one point on a machine. It tells which part of it is simulated, by the time that it takes
 // at the least.
-func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int, told func(part float64)) (float64, error) {
+func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int,
+	told func(part float64)) (float64, error) {
 	var r apps.ColumnsResult
 	k, err := c.cluster(p, run.nodes, queueSlots, func(process *sim.Process) error {
 		e, err := process.Endpoint(run.nodes)
@@ -236,7 +238,8 @@ func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, mul
 			return err
 		}
 		found, err := apps.MatMulColumns(e, process.Segment, process.Now,
-			apps.ColumnsOptions{N: run.n, R: run.r, M: run.m, Extensions: c.extensions, MultiplyAdd: multiplyAdd, Seed: 1})
+			apps.ColumnsOptions{N: run.n, R: run.r, M: run.m, Extensions: c.extensions,
+				MultiplyAdd: multiplyAdd, Seed: 1})
 		if e.Node() == 0 {
 			r = found
 		}
@@ -246,8 +249,10 @@ func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, mul
 		return 0, err
 	}
 	defer k.Close()
-	what := fmt.Sprintf("multiplying %d x %d by %d x %d on %d nodes (%s)", run.n, run.r, run.r, run.m, run.nodes, c.name)
-	least := float64(run.n) * float64(run.r) * float64(run.m) * float64(multiplyAdd) / float64(run.nodes) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles))
+	what := fmt.Sprintf("multiplying %d x %d by %d x %d on %d nodes (%s)", run.n, run.r, run.r, run.m,
+		run.nodes, c.name)
+	least :=
+		float64(run.n) * float64(run.r) * float64(run.m) * float64(multiplyAdd) / float64(run.nodes) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles))
 	for running(k) && ctx.Err() == nil && k.Now() < int64(limit) && k.Run(k.Now()+int64(slice), nil) {
 		told(min(float64(k.Now())/least, 1))
 	}

@@ -73,7 +73,8 @@ func TestBenchRefuses(t *testing.T) {
 	} {
 		cmd := root()
 		cmd.SetArgs(append([]string{"bench"}, strings.Split(c.args, " ")...))
-		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want an error with %q", c.args, err, c.want)
 		}
 	}
@@ -86,7 +87,8 @@ func TestBenchXfer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "bench", "xfer", "--lab", "2", "--mtu", "1500", "--rounds", "1", "--json")
+	cmd := exec.CommandContext(t.Context(), self, "bench", "xfer", "--lab", "2", "--mtu", "1500",
+		"--rounds", "1", "--json")
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
@@ -100,7 +102,8 @@ func TestBenchXfer(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	run := r.Runs[0]
-	if run["mtu"] != 1500.0 || !(run["gbit_per_s"].(float64) > 0) || !(run["raw_afxdp_gbit_per_s"].(float64) > 0) || !(run["ratio_to_raw_afxdp"].(float64) > 0) {
+	if run["mtu"] != 1500.0 || !(run["gbit_per_s"].(float64) > 0) || !(run["raw_afxdp_gbit_per_s"].(float64) > 0) ||
+		!(run["ratio_to_raw_afxdp"].(float64) > 0) {
 		t.Errorf("%v", run)
 	}
 	iperf3, measured := run["iperf3_gbit_per_s"].(float64)
@@ -117,7 +120,8 @@ func TestBenchSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "bench", "socket", "--rounds", "1", "--exchanges", "500", "--connections", "20", "--megabytes", "8", "--json")
+	cmd := exec.CommandContext(t.Context(), self, "bench", "socket", "--rounds", "1", "--exchanges", "500",
+		"--connections", "20", "--megabytes", "8", "--json")
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
@@ -128,7 +132,9 @@ func TestBenchSocket(t *testing.T) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"rtt_ratio_to_tcp", "beside_bulk_ratio_to_tcp", "bulk_ratio_to_xfer", "bulk_ratio_to_tcp", "jain_64", "tcp_jain_64", "conns_per_s_ratio", "datagrams_ratio", "rtt_p50_us", "xfer_gbit_per_s"} {
+	for _, name := range []string{"rtt_ratio_to_tcp", "beside_bulk_ratio_to_tcp", "bulk_ratio_to_xfer",
+		"bulk_ratio_to_tcp", "jain_64", "tcp_jain_64", "conns_per_s_ratio", "datagrams_ratio", "rtt_p50_us",
+		"xfer_gbit_per_s"} {
 		if v, _ := r[name].(float64); !(v > 0) {
 			t.Errorf("%s is %v", name, r[name])
 		}
@@ -155,7 +161,8 @@ func TestBenchRats(t *testing.T) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"tagged_ratio_to_am", "call_ratio_to_am", "bulk16k_ratio_to_xfer", "tagged_rtt_p50_us", "call_p50_us", "am_rtt_p50_us", "bulk16k_p50_us", "xfer16k_us"} {
+	for _, name := range []string{"tagged_ratio_to_am", "call_ratio_to_am", "bulk16k_ratio_to_xfer",
+		"tagged_rtt_p50_us", "call_p50_us", "am_rtt_p50_us", "bulk16k_p50_us", "xfer16k_us"} {
 		if v, _ := r[name].(float64); !(v > 0) {
 			t.Errorf("%s is %v", name, r[name])
 		}
@@ -180,7 +187,8 @@ func TestBenchRMA(t *testing.T) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"pingpong_p50_us", "put_1m_gbit_per_s", "xfer_1m_gbit_per_s", "put_1m_ratio_to_xfer", "get_1m_gbit_per_s", "get_1m_ratio_to_xfer", "put8_per_s", "msgs_per_s", "put8_ratio_to_rate"} {
+	for _, name := range []string{"pingpong_p50_us", "put_1m_gbit_per_s", "xfer_1m_gbit_per_s", "put_1m_ratio_to_xfer",
+		"get_1m_gbit_per_s", "get_1m_ratio_to_xfer", "put8_per_s", "msgs_per_s", "put8_ratio_to_rate"} {
 		if v, _ := r[name].(float64); !(v > 0) {
 			t.Errorf("%s is %v", name, r[name])
 		}
@@ -233,7 +241,8 @@ func TestBenchMatmul(t *testing.T) {
 	theirs := []string{"openmpi_seconds", "openmpi_single_seconds", "openmpi_utilisation", "ratio"}
 	if r["openmpi_present"] == true {
 		names = append(names, theirs...)
-	} else if note, _ := r["openmpi_note"].(string); !strings.Contains(note, "install ") || r["openmpi_seconds"] != nil {
+	} else if note, _ := r["openmpi_note"].(string); !strings.Contains(note, "install ") ||
+		r["openmpi_seconds"] != nil {
 		t.Errorf("%v", r)
 	}
 	for _, name := range names {

@@ -80,7 +80,8 @@ Ctrl-C ends it. Nodes of one host that share memory exchange frames that nobody 
 }
 
 // run captures until it is enough or the context ends.
-func (k *taking) run(ctx context.Context, socket, name string, ask capture.Request, duration time.Duration) (err error) {
+func (k *taking) run(ctx context.Context, socket, name string, ask capture.Request,
+	duration time.Duration) (err error) {
 	limited := ctx
 	if duration > 0 {
 		var cancel context.CancelFunc
@@ -96,7 +97,8 @@ func (k *taking) run(ctx context.Context, socket, name string, ask capture.Reque
 		}
 		past := ""
 		if b.Ports > 0 {
-			past = fmt.Sprintf("; frames of %s are not captured: funid-ports is of the release before", output.Count(b.Ports, "direct port"))
+			past = fmt.Sprintf("; frames of %s are not captured: funid-ports is of the release before",
+				output.Count(b.Ports, "direct port"))
 		}
 		fmt.Fprintf(os.Stderr, "capturing card %d of %s, %v%s\n", b.Card, b.Host, b.Interfaces, past)
 		return k.file.Flush()
@@ -145,6 +147,7 @@ func (k *taking) end(failed error) error {
 	for _, n := range k.counts {
 		lost += n.Lost
 	}
-	fmt.Fprintf(os.Stderr, "%s, %s lost because they were not taken in time\n", output.Count(k.frames, "frame"), output.Count(int64(lost), "frame"))
+	fmt.Fprintf(os.Stderr, "%s, %s lost because they were not taken in time\n", output.Count(k.frames, "frame"),
+		output.Count(int64(lost), "frame"))
 	return err
 }

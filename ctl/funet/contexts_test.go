@@ -12,13 +12,15 @@ import (
 // something, and by none for others.
 func TestJobsTable(t *testing.T) {
 	quiet := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 7}}
-	told := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 8}, Faults: daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 12, NoRoute: 3}, Suspended: 2}}
+	told := daemon.JobCounted{JobStatus: daemon.JobStatus{GID: 8},
+		Faults: daemon.Faults{Faults: engine.Faults{Missed: 1, Refused: 12, NoRoute: 3}, Suspended: 2}}
 	var b strings.Builder
 	if err := writeJobs(&b, []daemon.JobCounted{quiet, told}); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), "GID 8")
-	if want := ": 1 window missed, 12 accesses refused, 3 packets for nodes that there are not, 2 windows suspended by this daemon\n"; rest != want || strings.Contains(b.String(), "GID 7") {
+	if want :=
+		": 1 window missed, 12 accesses refused, 3 packets for nodes that there are not, 2 windows suspended by this daemon\n"; rest != want || strings.Contains(b.String(), "GID 7") {
 		t.Errorf("%s", b.String())
 	}
 }
@@ -38,10 +40,12 @@ func TestContextsTable(t *testing.T) {
 		t.Errorf("without remote memory:\n%s", got)
 	}
 	keyed, quiet := plain, plain
-	keyed.Remote = &engine.RemoteUse{KeySlots: 1024, KeySlotsOpen: 3, Areas: 64, AreasOpen: 2, Notifications: 256, Credit: 9, Unread: 5, Refused: engine.RemoteRefusals{KeySlot: 12, NoCredit: 4}}
+	keyed.Remote = &engine.RemoteUse{KeySlots: 1024, KeySlotsOpen: 3, Areas: 64, AreasOpen: 2, Notifications: 256,
+		Credit: 9, Unread: 5, Refused: engine.RemoteRefusals{KeySlot: 12, NoCredit: 4}}
 	quiet.Remote = &engine.RemoteUse{KeySlots: 2, Areas: 2, Notifications: 2}
 	lines := strings.Split(table(plain, keyed, quiet), "\n")
-	for i, words := range [][]string{{"key slots", "areas", "unread", "refused"}, {" - "}, {"3 of 1024", "2 of 64", "5 of 256", "key 12, credit 4"}, {"0 of 2", " 0"}} {
+	for i, words := range [][]string{{"key slots", "areas", "unread", "refused"}, {" - "},
+		{"3 of 1024", "2 of 64", "5 of 256", "key 12, credit 4"}, {"0 of 2", " 0"}} {
 		for _, w := range words {
 			if !strings.Contains(lines[i]+" ", w) {
 				t.Errorf("line %d has no %q: %q", i, w, lines[i])

@@ -103,9 +103,11 @@ An interface that has an XDP program is left alone.`,
 		},
 	})
 	f := c.Flags()
-	f.StringVar(&o.Interface, "iface", "", "interface to look at (default: that of the peer in the peers file, or funid's)")
+	f.StringVar(&o.Interface, "iface", "",
+		"interface to look at (default: that of the peer in the peers file, or funid's)")
 	f.StringVar(&o.Peers, "peers", "", "peers file that has PEER as a node")
-	f.StringVar(&o.Config, "config", "", "funid's configuration, whose key files are looked at (default "+doctor.DefaultConfig+", if it is there)")
+	f.StringVar(&o.Config, "config", "", "funid's configuration, whose key files are looked at (default "+
+		doctor.DefaultConfig+", if it is there)")
 	f.BoolVar(&o.WantHuge, "huge-pages", false, "huge pages are wanted")
 	f.BoolVar(&o.LeaveDriver, "leave-driver", false, "do not try what the driver can do")
 	f.BoolVar(&answer, "answer", false, "answer the probes of funet doctor on another host, until Ctrl-C")

@@ -32,7 +32,8 @@ func TestStdoutFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"--help", "lab up --help", "profile list", "profile show native --yaml", "profile show native --json", "sim chaos --seed 1 --nodes 2 --messages 10"} {
+	for _, args := range []string{"--help", "lab up --help", "profile list", "profile show native --yaml",
+		"profile show native --json", "sim chaos --seed 1 --nodes 2 --messages 10"} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)

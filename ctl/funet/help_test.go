@@ -40,7 +40,9 @@ func says(t *testing.T, args ...string) string {
 func completes(t *testing.T, args ...string) (words []string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(says(t, append([]string{cobra.ShellCompRequestCmd}, args...)...)), "\n")
-	for _, line := range slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, ":") || strings.HasPrefix(l, "Completion ended") }) {
+	for _, line := range slices.DeleteFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l, ":") || strings.HasPrefix(l, "Completion ended")
+	}) {
 		word, _, _ := strings.Cut(line, "\t")
 		words = append(words, word)
 	}
@@ -167,7 +169,8 @@ func TestCompletionOfValues(t *testing.T) {
 			check(t, words)
 		})
 	}
-	if words := completes(t, "sim", "chaos", "--faults", "loss,"); slices.Contains(words, "loss,loss") || !slices.Contains(words, "loss,dup") {
+	if words := completes(t, "sim", "chaos", "--faults", "loss,"); slices.Contains(words, "loss,loss") ||
+		!slices.Contains(words, "loss,dup") {
 		t.Errorf("after a comma it completes %q", words)
 	}
 	if words := completes(t, "gid", "end", ""); len(words) != 0 {

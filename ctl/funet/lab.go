@@ -77,7 +77,9 @@ func labUp() *cobra.Command {
 			if daemons {
 				least = arctic.MinMTU
 			}
-			if err := cmp.Or(program.InRange("--mtu", o.MTU, least, lab.MaxMTU), program.InRange("--queues", o.Queues, 1, lab.MaxQueues), checkDaemons(c, &made, daemons, polling, carriage)); err != nil {
+			if err := cmp.Or(program.InRange("--mtu", o.MTU, least, lab.MaxMTU),
+				program.InRange("--queues", o.Queues, 1, lab.MaxQueues),
+				checkDaemons(c, &made, daemons, polling, carriage)); err != nil {
 				return err
 			}
 			if daemons {
@@ -101,16 +103,21 @@ func labUp() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&o.Hosts, "hosts", 2, "number of hosts, 2 to 8")
-	c.Flags().StringVar(&topology, "topology", "", "pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
-	c.Flags().BoolVar(&router, "router", false, "a router between the hosts, each on a network of its own: --topology router")
+	c.Flags().StringVar(&topology, "topology", "",
+		"pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
+	c.Flags().BoolVar(&router, "router", false,
+		"a router between the hosts, each on a network of its own: --topology router")
 	c.Flags().BoolVar(&o.IPv6, "ipv6", false, "with a router: IPv6 addresses in the peers file")
-	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, fmt.Sprintf("of the links, in bytes; FUNet needs %d", arctic.MinMTU))
+	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU,
+		fmt.Sprintf("of the links, in bytes; FUNet needs %d", arctic.MinMTU))
 	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
 	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for funet run --lab")
 	c.Flags().StringVar(&made.Mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
-	c.Flags().StringVar(&made.Bind, "bind", "auto", "of the daemons: copy or zero-copy; auto takes the mode that the XDP mode was measured with")
+	c.Flags().StringVar(&made.Bind, "bind", "auto",
+		"of the daemons: copy or zero-copy; auto takes the mode that the XDP mode was measured with")
 	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
-	c.Flags().StringVar(&carriage, "carriage", cardDaemon, "of the daemons: daemon; direct: jobs may have direct ports (funet run --card); auto: where they are proven")
+	c.Flags().StringVar(&carriage, "carriage", cardDaemon,
+		"of the daemons: daemon; direct: jobs may have direct ports (funet run --card); auto: where they are proven")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
@@ -203,7 +210,8 @@ func hostRows(hosts []hostJSON) [][]string {
 	rows := [][]string{{"  host", "namespace", "interface", "MAC", "address"}}
 	for _, h := range hosts {
 		for _, i := range h.Interfaces {
-			rows = append(rows, []string{"  " + strconv.Itoa(h.Host), h.Namespace, i.Name, i.MAC, strings.TrimSpace(i.Addr + " " + i.Addr6)})
+			rows = append(rows, []string{"  " + strconv.Itoa(h.Host), h.Namespace, i.Name, i.MAC,
+				strings.TrimSpace(i.Addr + " " + i.Addr6)})
 		}
 	}
 	return rows
@@ -241,7 +249,8 @@ func labList() *cobra.Command {
 			}
 			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "daemons", "since"}}
 			for _, i := range infos {
-				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), daemonsOf(&i), i.Created.Format("2006-01-02 15:04:05")})
+				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology),
+					strconv.Itoa(i.MTU), daemonsOf(&i), i.Created.Format("2006-01-02 15:04:05")})
 			}
 			return output.Table(os.Stdout, rows...)
 		},

@@ -74,13 +74,18 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), rats.RealCommand(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(), program.Socket(), program.Forward(), program.Rats(), program.RMA(),
-		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1", manual.Pages()...))
+	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(),
+		rats.RealCommand(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(),
+		program.Socket(), program.Forward(), program.Rats(), program.RMA(),
+		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(),
+		routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(),
+		measure.RoleCommand(), measure.SelfCommand(), usage.Man("1", manual.Pages()...))
 	const commands = "commands"
 	for _, command := range c.Commands() {
 		command.GroupID = commands
 	}
-	c.AddGroup(&cobra.Group{ID: commands, Title: "Commands:"}, &cobra.Group{ID: usage.PagesGroup, Title: "Pages of the manual (funet help PAGE):"})
+	c.AddGroup(&cobra.Group{ID: commands, Title: "Commands:"},
+		&cobra.Group{ID: usage.PagesGroup, Title: "Pages of the manual (funet help PAGE):"})
 	c.SetHelpCommandGroupID(commands)
 	c.AddCommand(pageCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)

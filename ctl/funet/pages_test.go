@@ -26,7 +26,8 @@ func commandLines(text, program string) (lines [][]string) {
 				words = append(words, end)
 				break
 			}
-			if strings.HasPrefix(w, "#") || strings.HasPrefix(w, "(") || strings.HasPrefix(w, "[") || strings.Contains("| > < & ; && --", w) {
+			if strings.HasPrefix(w, "#") || strings.HasPrefix(w, "(") || strings.HasPrefix(w, "[") ||
+				strings.Contains("| > < & ; && --", w) {
 				break
 			}
 			words = append(words, strings.Trim(w, `"`))
@@ -69,7 +70,8 @@ func TestPagesShowCommandsThatAreThere(t *testing.T) {
 	if found < 100 {
 		t.Errorf("this test finds only %d commands of funet", found)
 	}
-	if accepts(root(), []string{"pingpong", "--colour"}) == nil || accepts(root(), []string{"lab", "--nothing"}) == nil {
+	if accepts(root(), []string{"pingpong", "--colour"}) == nil ||
+		accepts(root(), []string{"lab", "--nothing"}) == nil {
 		t.Error("this test takes anything")
 	}
 }

@@ -56,11 +56,13 @@ has an XDP program is left alone.`,
 				name  string
 				trial xdp.Trial
 			}{
-				{"native", p.Native}, {"native_frags", p.NativeFrags}, {"generic", p.Generic}, {"copy", p.Copy}, {"zero_copy", p.ZeroCopy},
+				{"native", p.Native}, {"native_frags", p.NativeFrags}, {"generic", p.Generic}, {"copy", p.Copy},
+				{"zero_copy", p.ZeroCopy},
 				{"need_wakeup", p.NeedWakeup}, {"multi_buffer", p.MultiBuffer}, {"busy_poll", p.BusyPoll},
 				{"jumbo", jumbo(p)},
 			}
-			r := probeResult{Interface: p.Interface, Kind: p.Kind.Name, Remark: p.Kind.Remark, Up: p.Up, MTU: p.MTU, RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
+			r := probeResult{Interface: p.Interface, Kind: p.Kind.Name, Remark: p.Kind.Remark, Up: p.Up, MTU: p.MTU,
+				RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
 			rows := [][]string{{"feature", "answer", ""}}
 			said := map[string]string{} // the first feature that has a reason
 			for _, t := range trials {
@@ -87,7 +89,8 @@ has an XDP program is left alone.`,
 			if p.Up {
 				state = "up"
 			}
-			fmt.Printf("%s: %s, %s, MTU %d bytes, %d receive and %d transmit queues\n", p.Interface, p.Kind.Name, state, p.MTU, p.RxQueues, p.TxQueues)
+			fmt.Printf("%s: %s, %s, MTU %d bytes, %d receive and %d transmit queues\n", p.Interface, p.Kind.Name, state,
+				p.MTU, p.RxQueues, p.TxQueues)
 			if p.Kind.Remark != "" {
 				fmt.Println(p.Kind.Remark)
 			}

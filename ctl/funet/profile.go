@@ -150,7 +150,8 @@ With --yaml the profile is printed as a file to start one's own from.`,
 func shownProfile(p *hwprofiles.Profile) *profileShown {
 	s := &profileShown{
 		profileEntry: profileEntry{p.Name, p.About},
-		Transactions: []profileTransaction{}, Costs: []profileCost{}, CostSource: p.Sources["costs"], Steps: []profileStep{}, StepSource: p.Sources["steps"],
+		Transactions: []profileTransaction{}, Costs: []profileCost{}, CostSource: p.Sources["costs"],
+		Steps: []profileStep{}, StepSource: p.Sources["steps"],
 	}
 	for _, f := range p.Figures() {
 		g := profileFigure{Key: f.Key, Value: json.RawMessage(f.Value), Source: f.Source, text: []string{f.Value, ""}}
@@ -167,10 +168,12 @@ func shownProfile(p *hwprofiles.Profile) *profileShown {
 		s.Transactions = append(s.Transactions, profileTransaction{n, p.Bus.Transaction(n).Nanoseconds()})
 	}
 	for _, t := range p.Steps {
-		s.Steps = append(s.Steps, profileStep{t.Name, t.Of, t.Side, t.Path, t.Unit, json.Number(t.Base.String()), json.Number(t.DataByte.String()), json.Number(t.MetadataByte.String())})
+		s.Steps = append(s.Steps, profileStep{t.Name, t.Of, t.Side, t.Path, t.Unit, json.Number(t.Base.String()),
+			json.Number(t.DataByte.String()), json.Number(t.MetadataByte.String())})
 	}
 	for _, c := range p.Costs {
-		s.Costs = append(s.Costs, profileCost{c.Call, c.Measure, c.Bytes, json.Number(c.Cycles.String()), p.CPU.Clock.Duration(c.Cycles).Nanoseconds()})
+		s.Costs = append(s.Costs, profileCost{c.Call, c.Measure, c.Bytes, json.Number(c.Cycles.String()),
+			p.CPU.Clock.Duration(c.Cycles).Nanoseconds()})
 	}
 	return s
 }
@@ -207,7 +210,8 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 	if len(s.Steps) != 0 {
 		rows = [][]string{{"step", "of", "side", "on the path", "takes", "a byte of data", "of metadata", "unit"}}
 		for _, t := range s.Steps {
-			rows = append(rows, []string{t.Step, t.Of, t.Side, t.Path, t.Base.String(), t.DataByte.String(), t.MetadataByte.String(), t.Unit})
+			rows = append(rows, []string{t.Step, t.Of, t.Side, t.Path, t.Base.String(), t.DataByte.String(),
+				t.MetadataByte.String(), t.Unit})
 		}
 		fmt.Fprintln(w)
 		said("steps: " + s.StepSource)
@@ -224,7 +228,8 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 		if c.Bytes != 0 {
 			of = fmt.Sprintf("%d bytes", c.Bytes)
 		}
-		rows = append(rows, []string{c.Call, c.Measure, c.Cycles.String(), fmt.Sprintf("%.2f us", float64(c.Time)/1e3), of})
+		rows = append(rows, []string{c.Call, c.Measure, c.Cycles.String(),
+			fmt.Sprintf("%.2f us", float64(c.Time)/1e3), of})
 	}
 	fmt.Fprintln(w)
 	said("costs: " + s.CostSource)

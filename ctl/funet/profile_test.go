@@ -71,7 +71,9 @@ func TestProfileShow(t *testing.T) {
 					break
 				}
 			}
-			if err != nil || !strings.Contains(line, " "+f.Value+" ") || !strings.HasSuffix(line, strings.Join(strings.Fields(f.Source), " ")) || f.Timed != strings.Contains(line, " ns ") {
+			if err != nil || !strings.Contains(line, " "+f.Value+" ") ||
+				!strings.HasSuffix(line, strings.Join(strings.Fields(f.Source), " ")) ||
+				f.Timed != strings.Contains(line, " ns ") {
 				t.Errorf("%s: %s is shown as %q (%v)", name, f.Key, line, err)
 			}
 		}
@@ -95,19 +97,23 @@ func TestProfileShow(t *testing.T) {
 		if err != nil || d.Decode(&doc) != nil || d.More() {
 			t.Fatalf("%s: no JSON document (%v): %s", name, err, out)
 		}
-		if doc.Name != name || len(doc.Figures) != len(p.Figures()) || len(doc.Transactions) != len(p.Bus.Bursts) || len(doc.Costs) != len(p.Costs) {
-			t.Errorf("%s: %d figures, %d transactions, %d costs", doc.Name, len(doc.Figures), len(doc.Transactions), len(doc.Costs))
+		if doc.Name != name || len(doc.Figures) != len(p.Figures()) || len(doc.Transactions) != len(p.Bus.Bursts) ||
+			len(doc.Costs) != len(p.Costs) {
+			t.Errorf("%s: %d figures, %d transactions, %d costs", doc.Name, len(doc.Figures), len(doc.Transactions),
+				len(doc.Costs))
 		}
 		for i, f := range p.Figures() {
 			g := doc.Figures[i]
-			if g.Key != f.Key || g.Source != f.Source || g.Value == nil || f.Timed != (g.Nanoseconds != nil) || f.Timed != (g.Exact != nil) ||
+			if g.Key != f.Key || g.Source != f.Source || g.Value == nil || f.Timed != (g.Nanoseconds != nil) ||
+				f.Timed != (g.Exact != nil) ||
 				f.Timed && (*g.Nanoseconds != f.Time.Nanoseconds() || *g.Exact != f.Exact) {
 				t.Errorf("%s: %s is %+v", name, f.Key, g)
 			}
 		}
 	}
 	// Figures that are no whole number of nanoseconds are marked.
-	if out, err := profileOutput(t, "show", "cm5"); err != nil || !strings.Contains(out, "about 30 ns") || !strings.Contains(out, "12.54 us") {
+	if out, err := profileOutput(t, "show", "cm5"); err != nil || !strings.Contains(out, "about 30 ns") ||
+		!strings.Contains(out, "12.54 us") {
 		t.Errorf("%v, %s", err, out)
 	}
 }
@@ -141,20 +147,24 @@ func TestProfileCheck(t *testing.T) {
 	write("  card.lines: ", "  # ")
 	var doc profileChecked
 	out, err := profileOutput(t, "check", path, "--json")
-	if err != nil || json.Unmarshal([]byte(out), &doc) != nil || !doc.Valid || doc.Name != "sbus-arctic" || len(doc.Unsourced) != 1 || doc.Unsourced[0] != "card.lines" {
+	if err != nil || json.Unmarshal([]byte(out), &doc) != nil || !doc.Valid || doc.Name != "sbus-arctic" ||
+		len(doc.Unsourced) != 1 || doc.Unsourced[0] != "card.lines" {
 		t.Errorf("%v, %s", err, out)
 	}
-	if out, err := profileOutput(t, "check", path); err != nil || !strings.HasSuffix(out, "\n  without a source: card.lines\n") {
+	if out, err := profileOutput(t, "check", path); err != nil ||
+		!strings.HasSuffix(out, "\n  without a source: card.lines\n") {
 		t.Errorf("%v, %s", err, out)
 	}
 
 	write("lines: 8", "lines: 1")
-	if out, err := profileOutput(t, "check", path); !errors.Is(err, hwprofiles.ErrInvalid) || !strings.HasPrefix(err.Error(), path+":22:10: card.lines is 1, want") || out != "" {
+	if out, err := profileOutput(t, "check", path); !errors.Is(err, hwprofiles.ErrInvalid) ||
+		!strings.HasPrefix(err.Error(), path+":22:10: card.lines is 1, want") || out != "" {
 		t.Errorf("%v, %s", err, out)
 	}
 	out, err = profileOutput(t, "check", path, "--json")
 	doc = profileChecked{}
-	if err != exitCode(1) || json.Unmarshal([]byte(out), &doc) != nil || doc.Valid || !strings.HasPrefix(doc.Error, path+":22:10: ") {
+	if err != exitCode(1) || json.Unmarshal([]byte(out), &doc) != nil || doc.Valid ||
+		!strings.HasPrefix(doc.Error, path+":22:10: ") {
 		t.Errorf("%v, %s", err, out)
 	}
 }

@@ -46,7 +46,8 @@ const (
 	cardAuto   = attach.CarriageAuto
 )
 
-var cards = map[string]launch.Cards{cardDaemon: launch.DaemonCards, cardDirect: launch.DirectCards, cardAuto: launch.AutoCards}
+var cards = map[string]launch.Cards{cardDaemon: launch.DaemonCards, cardDirect: launch.DirectCards,
+	cardAuto: launch.AutoCards}
 
 // usualRestarts is the value of --restart without a number.
 const usualRestarts = 3
@@ -95,7 +96,8 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.lab == anyLab && len(args) > 1 && args[1] == "--" {
-				return usage.Explain(c, fmt.Errorf("%q stands before \"--\": a lab is named as in --lab=%s, and the program comes after \"--\"", args[0], args[0]))
+				return usage.Explain(c,
+					fmt.Errorf("%q stands before \"--\": a lab is named as in --lab=%s, and the program comes after \"--\"", args[0], args[0]))
 			}
 			f.Program, f.Args = args[0], args[1:]
 			return f.run(c)
@@ -107,19 +109,26 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.StringVar(&f.lab, "lab", "", "run on the hosts of a lab with daemons, named as in --lab=NAME")
 	p.Lookup("lab").NoOptDefVal = anyLab
 	p.StringSliceVar(&f.Hosts, "hosts", nil, "run on these hosts, reached by ssh")
-	p.StringVar(&f.rsh, "rsh", "", "what reaches a host of --hosts instead of ssh, such as \"kubectl exec -i {} --\": words, {} is the host")
+	p.StringVar(&f.rsh, "rsh", "",
+		"what reaches a host of --hosts instead of ssh, such as \"kubectl exec -i {} --\": words, {} is the host")
 	p.StringVar(&f.Socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: any that is free)")
-	p.StringVar(&f.user, "user", "", "for root: user to run the program as (default on a lab: who called sudo, or nobody)")
-	p.StringVar(&f.card, "card", cardAuto, "whose cards the processes have: daemon; direct: each its own, on a port that the daemon gives; auto: direct where all daemons have proven ports")
+	p.StringVar(&f.user, "user", "",
+		"for root: user to run the program as (default on a lab: who called sudo, or nobody)")
+	p.StringVar(&f.card, "card", cardAuto,
+		"whose cards the processes have: daemon; direct: each its own, on a port that the daemon gives; auto: direct where all daemons have proven ports")
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
-	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
+	p.BoolVar(&f.Once, "once", false,
+		"start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
 	p.IntVar(&f.Restarts, "restart", 0, "start a node that fails again, at most N times each, as in --restart=N")
 	p.Lookup("restart").NoOptDefVal = strconv.Itoa(usualRestarts)
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
-	p.StringArrayVar(&f.env, "env", nil, "for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
-	p.DurationVar(&f.HostTimeout, "host-timeout", launch.DefaultHostTimeout, "after which a host of --hosts that is not heard is given up, with the job; 0: never")
-	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after Ctrl-C, SIGTERM or SIGHUP")
+	p.StringArrayVar(&f.env, "env", nil,
+		"for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
+	p.DurationVar(&f.HostTimeout, "host-timeout", launch.DefaultHostTimeout,
+		"after which a host of --hosts that is not heard is given up, with the job; 0: never")
+	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace,
+		"how long processes have to end after Ctrl-C, SIGTERM or SIGHUP")
 	p.StringVar(&f.made.Mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
 	return c
 }
@@ -181,13 +190,15 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	case c.Flags().Changed("rsh") && len(strings.Fields(f.rsh)) == 0:
 		return errors.New("--rsh: use a command such as \"kubectl exec -i {} --\"")
 	case f.gid < 0 || f.gid > arctic.MaxGID || f.gid == 0 && c.Flags().Changed("gid"):
-		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group), or leave it out for one that is free", f.gid, arctic.MaxGID)
+		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group), or leave it out for one that is free",
+			f.gid, arctic.MaxGID)
 	case c.Flags().Changed("xdp") && f.lab != anyLab:
 		return errors.New("--xdp is that of a lab made for the occasion; add --lab, or leave it out")
 	case !known:
 		return fmt.Errorf("--card %s: use %s, %s or %s", f.card, cardAuto, cardDirect, cardDaemon)
 	case f.HostTimeout != 0 && f.HostTimeout < launch.ShortestHostTimeout:
-		return fmt.Errorf("--host-timeout %v: use %v or longer, or 0 for never", f.HostTimeout, launch.ShortestHostTimeout)
+		return fmt.Errorf("--host-timeout %v: use %v or longer, or 0 for never", f.HostTimeout,
+			launch.ShortestHostTimeout)
 	case f.Restarts < 0 || f.Restarts > launch.MaxRestarts:
 		return fmt.Errorf("--restart=%d: use 0 to %d", f.Restarts, launch.MaxRestarts)
 	case f.Restarts > 0 && f.Once:

@@ -117,13 +117,15 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if r.Stopping {
 		state = ", being stopped"
 	}
-	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
+	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling,
+		r.Interfaces, state)
 	for _, l := range r.Links {
 		name := l.Interface
 		if l.Configured != "" {
 			name = fmt.Sprintf("%s (configured as %s)", l.Interface, l.Configured)
 		}
-		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode, l.MTU, output.Count(int64(l.Reopened), "time"))
+		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode,
+			l.MTU, output.Count(int64(l.Reopened), "time"))
 		if l.QueuesWhy != "" {
 			fmt.Fprintf(w, "  %s: %s\n", output.Count(l.Queues, "queue"), l.QueuesWhy)
 		}
@@ -131,13 +133,16 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
 		}
 		if l.Merged > 0 {
-			fmt.Fprintf(w, "  %s merged by GRO on the way in, their frames lost: `funet doctor --iface %s` names the interface\n", output.Count(int64(l.Merged), "datagram"), l.Interface)
+			fmt.Fprintf(w,
+				"  %s merged by GRO on the way in, their frames lost: `funet doctor --iface %s` names the interface\n",
+				output.Count(int64(l.Merged), "datagram"), l.Interface)
 		}
 		if l.XDPWhy != "" {
 			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
 		}
 		if n := l.Direct; n != nil && n.Stranger+n.NoPort > 0 {
-			fmt.Fprintf(w, "  %s for direct ports; dropped: %d from strangers, %d for nodes that have no port here\n", output.Count(int64(n.Handed), "frame"), n.Stranger, n.NoPort)
+			fmt.Fprintf(w, "  %s for direct ports; dropped: %d from strangers, %d for nodes that have no port here\n",
+				output.Count(int64(n.Handed), "frame"), n.Stranger, n.NoPort)
 		}
 	}
 	r.writeCarriage(w)
@@ -163,7 +168,8 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		return err
 	}
 	r.writeKeys(w)
-	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", output.Count(r.Connections, "connection"), output.Count(r.Bytes, "byte"), memory)
+	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", output.Count(r.Connections, "connection"),
+		output.Count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
 	if r.MemoryFaults > 0 {
 		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", output.Count(int64(r.MemoryFaults), "context"))
@@ -192,7 +198,8 @@ func (r *serviceStatus) writeCarriage(w io.Writer) {
 	if d == nil || d.Frames == (bpf.PortCounters{}) && d.Ports+d.Kept == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  %s of all users, %d kept by processes whose place has ended, %d that nobody has asked for since funid was replaced\n", output.Count(d.Ports, "port"), d.Kept, d.Orphaned)
+	fmt.Fprintf(w,
+		"  %s of all users, %d kept by processes whose place has ended, %d that nobody has asked for since funid was replaced\n", output.Count(d.Ports, "port"), d.Kept, d.Orphaned)
 	n := &d.Frames
 	fmt.Fprintf(w, "  frames sent: %d to hosts, %d here; dropped: %s\n", n.Sent, n.Local, reasons(n))
 }
@@ -204,8 +211,10 @@ func (r *serviceStatus) writeNotices(w io.Writer) {
 	if n == nil || *n == (daemon.NoticeCounters{}) {
 		return
 	}
-	fmt.Fprintf(w, "  ends and returns of processes: %d told to other hosts, %d did not arrive; %d heard, %d of other jobs, %d late, %d refused; %d lost; %s of processes here\n",
-		n.Sent, n.Returned, n.Heard, n.Strange, n.Late, n.Refused, n.Unheard, output.Count(int64(n.Doubtful), "question"))
+	fmt.Fprintf(w,
+		"  ends and returns of processes: %d told to other hosts, %d did not arrive; %d heard, %d of other jobs, %d late, %d refused; %d lost; %s of processes here\n",
+		n.Sent, n.Returned, n.Heard, n.Strange, n.Late, n.Refused, n.Unheard,
+		output.Count(int64(n.Doubtful), "question"))
 }
 
 // reasons says why the guard dropped frames.
@@ -217,7 +226,8 @@ func reasons(n *bpf.PortCounters) string {
 	for _, r := range []struct {
 		n    uint64
 		what string
-	}{{n.Short, "too short"}, {n.BadVersion, "no direct frames"}, {n.Forged, "in another's name"}, {n.BadLength, "of another length than they said"},
+	}{{n.Short, "too short"}, {n.BadVersion, "no direct frames"}, {n.Forged, "in another's name"},
+		{n.BadLength, "of another length than they said"},
 		{n.NoNode, "for nodes that nobody is"}, {n.TooLong, "too long"},
 		{n.NoCredit, "for hosts that send nothing"}} {
 		if r.n > 0 {
@@ -233,38 +243,45 @@ func writePorts(w io.Writer, ports []daemon.PortStatus) error {
 	if len(ports) == 0 {
 		return nil
 	}
-	rows := [][]string{{"direct port of GID", "node", "user", "process", "bytes", "frames to hosts", "here", "dropped", "shares memory with"}}
+	rows := [][]string{{"direct port of GID", "node", "user", "process", "bytes", "frames to hosts", "here", "dropped",
+		"shares memory with"}}
 	for _, p := range ports {
 		sent, here, dropped := "-", "-", "-"
 		if n := p.Frames; n != nil {
 			sent, here = fmt.Sprint(n.Sent), fmt.Sprint(n.Local)
 			dropped = reasons(n)
 		}
-		rows = append(rows, []string{fmt.Sprint(p.GID), fmt.Sprint(p.Node), output.UserName(p.UID), fmt.Sprint(p.PID), fmt.Sprint(p.Bytes), sent, here, dropped, fmt.Sprintf("%d nodes here", p.Shared)})
+		rows = append(rows, []string{fmt.Sprint(p.GID), fmt.Sprint(p.Node), output.UserName(p.UID), fmt.Sprint(p.PID),
+			fmt.Sprint(p.Bytes), sent, here, dropped, fmt.Sprintf("%d nodes here", p.Shared)})
 	}
 	return output.Table(w, rows...)
 }
 
 // writeJobs writes the jobs with what their processes have moved.
 func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
-	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here", "packets out, in", "bytes out, in", "retried", "returned", "refused"}}
+	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here", "packets out, in", "bytes out, in",
+		"retried", "returned", "refused"}}
 	for _, j := range jobs {
 		t := &j.Traffic
-		row := []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)}
+		row := []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes),
+			fmt.Sprint(j.Attached)}
 		if j.Direct { // the daemon sees no packet of it
 			rows = append(rows, append(row, "direct ports", "-", "-", "-", "-"))
 			continue
 		}
 		rows = append(rows, append(row,
-			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes), fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)))
+			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes),
+			fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)))
 	}
 	if err := output.Table(w, rows...); err != nil {
 		return err
 	}
 	for _, j := range jobs {
 		if f := &j.Faults; *f != (daemon.Faults{}) {
-			fmt.Fprintf(w, "GID %d: %s missed, %d accesses refused, %s for nodes that there are not, %s suspended by this daemon\n", j.GID,
-				output.Count(int64(f.Missed), "window"), f.Refused, output.Count(int64(f.NoRoute), "packet"), output.Count(int64(f.Suspended), "window"))
+			fmt.Fprintf(w,
+				"GID %d: %s missed, %d accesses refused, %s for nodes that there are not, %s suspended by this daemon\n", j.GID,
+				output.Count(int64(f.Missed), "window"), f.Refused, output.Count(int64(f.NoRoute), "packet"),
+				output.Count(int64(f.Suspended), "window"))
 		}
 	}
 	return nil
@@ -312,20 +329,24 @@ func (r *serviceStatus) writeKeys(w io.Writer) {
 		fmt.Fprintf(w, "and %s more\n", output.Count(r.KeysLeftOut, "key"))
 	}
 	if p := r.Peers; p != nil && (len(r.Keys) > 0 || p.Refused > 0) {
-		fmt.Fprintf(w, "frames are encrypted to %s, only authenticated to %d", output.Count(p.Sealed-p.Readable, "peer"), p.Readable)
+		fmt.Fprintf(w, "frames are encrypted to %s, only authenticated to %d",
+			output.Count(p.Sealed-p.Readable, "peer"), p.Readable)
 		if p.Refused > 0 {
 			fmt.Fprintf(w, "; %s refused for their keys: %s", output.Count(p.Refused, "peer"), p.KeyFault)
 		}
 		fmt.Fprintln(w)
 	}
 	if n := r.Counters; n != nil && n.DroppedForged+n.DroppedReplayed+n.DroppedKey > 0 {
-		fmt.Fprintf(w, "refused: %s that nobody with the key has sent, %d replayed, %s without the key or with another\n",
-			output.Count(int64(n.DroppedForged), "frame"), n.DroppedReplayed, output.Count(int64(n.DroppedKey), "greeting"))
+		fmt.Fprintf(w,
+			"refused: %s that nobody with the key has sent, %d replayed, %s without the key or with another\n",
+			output.Count(int64(n.DroppedForged), "frame"), n.DroppedReplayed,
+			output.Count(int64(n.DroppedKey), "greeting"))
 	}
 }
 
 func gidCommand() *cobra.Command {
-	c := &cobra.Command{Use: "gid", Example: "  funet gid list\n  funet gid end 7", Short: "List the groups on this host's card, or end one (administrator)"}
+	c := &cobra.Command{Use: "gid", Example: "  funet gid list\n  funet gid end 7",
+		Short: "List the groups on this host's card, or end one (administrator)"}
 	var list, end service
 	c.AddCommand(list.register(&cobra.Command{
 		Use:     "list",
@@ -366,7 +387,8 @@ type gidsShown struct{ daemon.GIDs }
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
 	for _, j := range r.GIDs.GIDs {
-		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
+		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes),
+			fmt.Sprint(j.Attached)})
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -391,7 +413,8 @@ func (r *gidEnded) WriteTable(w io.Writer) error {
 }
 
 func routeCommand() *cobra.Command {
-	c := &cobra.Command{Use: "route", Example: "  funet route list 7", Short: "List or change on which cards the nodes of a group are (administrator)"}
+	c := &cobra.Command{Use: "route", Example: "  funet route list 7",
+		Short: "List or change on which cards the nodes of a group are (administrator)"}
 	var list, set service
 	c.AddCommand(list.register(&cobra.Command{
 		Use:     "list GID",
@@ -441,7 +464,8 @@ func (r *routesShown) WriteTable(w io.Writer) error {
 }
 
 func contextCommand() *cobra.Command {
-	c := &cobra.Command{Use: "context", Example: "  funet context list\n  funet context switch --gid 7", Short: "List the contexts on this host's card, switch or move them (administrator)"}
+	c := &cobra.Command{Use: "context", Example: "  funet context list\n  funet context switch --gid 7",
+		Short: "List the contexts on this host's card, switch or move them (administrator)"}
 	var list, turn service
 	var gid int
 	change := turn.register(&cobra.Command{
@@ -529,11 +553,14 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), output.UserName(x.UID), fmt.Sprint(x.PID),
+		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node),
+			output.UserName(x.UID), fmt.Sprint(x.PID),
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
 		if u := x.Remote; u != nil {
-			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots), fmt.Sprintf("%d of %d", u.AreasOpen, u.Areas),
-				fmt.Sprintf("%d of %d", u.Unread, u.Notifications), fmt.Sprintf("%d, %d here", u.Completed, u.Operations), refusals(&u.Refused))
+			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots),
+				fmt.Sprintf("%d of %d", u.AreasOpen, u.Areas),
+				fmt.Sprintf("%d of %d", u.Unread, u.Notifications),
+				fmt.Sprintf("%d, %d here", u.Completed, u.Operations), refusals(&u.Refused))
 		} else if some {
 			rows[len(rows)-1] = append(rows[len(rows)-1], "-", "-", "-", "-", "-")
 		}
@@ -547,7 +574,8 @@ func refusals(r *engine.RemoteRefusals) string {
 	for _, c := range []struct {
 		n   uint64
 		why string
-	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.Withheld, "withheld"}, {r.Absent, "absent"}, {r.NoCredit, "credit"}, {r.Guessing, "guessing"},
+	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"},
+		{r.Withheld, "withheld"}, {r.Absent, "absent"}, {r.NoCredit, "credit"}, {r.Guessing, "guessing"},
 		{r.Rights, "rights"}, {r.Locked, "locked"}, {r.Operand, "operand"}, {r.Chain, "chain"}, {r.Busy, "busy"}} {
 		if c.n > 0 {
 			all = append(all, fmt.Sprintf("%s %d", c.why, c.n))

@@ -27,7 +27,8 @@ import (
 const shrinkTries = 1000
 
 func simCommand() *cobra.Command {
-	c := &cobra.Command{Use: "sim", Example: "  funet sim chaos --seeds 1..200\n  funet sim matmul --figure 6.2", Short: "Run the engine on simulated networks and machines, in virtual time"}
+	c := &cobra.Command{Use: "sim", Example: "  funet sim chaos --seeds 1..200\n  funet sim matmul --figure 6.2",
+		Short: "Run the engine on simulated networks and machines, in virtual time"}
 	c.AddCommand(chaosCommand(), cmam.SimCommand(), figure.Command(), ni.Command(), rats.Command())
 	return c
 }
@@ -108,9 +109,12 @@ seed's, and programs are not slowed down.`,
 	f.IntVar(&o.Messages, "messages", 20_000, "messages of each run, replies included")
 	f.StringVar(&o.faults, "faults", "all", "what goes wrong: all, none, or kinds with commas between them")
 	f.StringVar(&o.network, "network", "ethernet", "what connects the cards: ethernet, or arctic, which loses nothing")
-	f.StringVar(&o.Profile, "profile", chaos.Native, "hardware profile that the cards are timed as: a name, or a file with a / or .yaml in its name")
-	f.BoolVar(&o.Direct, "direct", false, "each process has a card of its own, on a direct port of its host, with a switch between them")
-	f.StringVar(&o.shape, "shape", "given", "who says how large a run is and what goes wrong: given (the options), or swarm (the seed)")
+	f.StringVar(&o.Profile, "profile", chaos.Native,
+		"hardware profile that the cards are timed as: a name, or a file with a / or .yaml in its name")
+	f.BoolVar(&o.Direct, "direct", false,
+		"each process has a card of its own, on a direct port of its host, with a switch between them")
+	f.StringVar(&o.shape, "shape", "given",
+		"who says how large a run is and what goes wrong: given (the options), or swarm (the seed)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the arguments of each run, and what its seed draws besides")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.StringVar(&o.trace, "trace", "", "write a trace in Chrome's JSON format to `FILE`; needs --seed")
@@ -219,14 +223,16 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 				return ctx.Err()
 			}
 			f.Smallest = small.String()
-			fmt.Fprintf(os.Stderr, "  the smallest like it: funet sim chaos %s\n  %s\n", f.Smallest, strings.Join(result.Failures, "; "))
+			fmt.Fprintf(os.Stderr, "  the smallest like it: funet sim chaos %s\n  %s\n", f.Smallest,
+				strings.Join(result.Failures, "; "))
 		}
 	}
 	if err := o.print(&r); err != nil {
 		return err
 	}
 	if r.Failed != nil {
-		return fmt.Errorf("%d of %d seeds broke a promise; the first again: funet sim chaos %s", len(r.Failed), r.Seeds, r.Failed[0].Command)
+		return fmt.Errorf("%d of %d seeds broke a promise; the first again: funet sim chaos %s", len(r.Failed), r.Seeds,
+			r.Failed[0].Command)
 	}
 	return nil
 }
@@ -255,17 +261,20 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 		}
 		what = fmt.Sprintf("%s on %v%s, faults %v", output.Count(o.Nodes, "node"), o.Network, cards, o.Faults)
 	}
-	fmt.Printf("chaos: %s, %s; %.1f million events a second and processor\n", output.Count(r.Seeds, "seed"), what, r.EventsPerSecond/1e6)
+	fmt.Printf("chaos: %s, %s; %.1f million events a second and processor\n", output.Count(r.Seeds, "seed"), what,
+		r.EventsPerSecond/1e6)
 	// The columns of the first table add up to the messages.
 	err := output.Table(os.Stdout,
 		[]string{"  messages", "= delivered", "+ reported failed", "+ both", "+ ended with a process", "+ lost"},
-		append([]string{"  " + fmt.Sprint(r.Messages)}, numbers(r.Delivered-r.Both, r.ReportedFailed-r.Both, r.Both, r.Ended, r.Lost)...))
+		append([]string{"  " + fmt.Sprint(r.Messages)},
+			numbers(r.Delivered-r.Both, r.ReportedFailed-r.Both, r.Both, r.Ended, r.Lost)...))
 	if err != nil {
 		return err
 	}
 	return output.Table(os.Stdout,
 		[]string{"  transfers among them", "duplicated", "misdelivered", "damaged", "stuck", "undecided"},
-		append([]string{"  " + fmt.Sprint(r.Transfers)}, numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck, r.Undecided)...))
+		append([]string{"  " + fmt.Sprint(r.Transfers)},
+			numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck, r.Undecided)...))
 }
 
 // numbers are the cells of some.

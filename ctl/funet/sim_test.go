@@ -42,7 +42,9 @@ func TestChaosOptions(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--shape", "bees"}, {"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--profile", "abacus"}, {"--profile", "cm5"}, {"--messages", "0"},
+		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--shape", "bees"},
+		{"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--profile", "abacus"}, {"--profile", "cm5"},
+		{"--messages", "0"},
 		{"--seeds", "1..2", "--trace", "t.json"}, {"extra"},
 	} {
 		c := root()
@@ -76,11 +78,14 @@ func TestChaosOfASwarm(t *testing.T) {
 	if again := of(strings.Fields(drawn.String())...); again != drawn {
 		t.Errorf("%v, want %v", again, drawn)
 	}
-	some := of("--shape", "swarm", "--seed", "17", "--nodes", "3", "--messages", "40", "--faults", "none", "--network", "arctic", "--profile", "tokyo")
-	if want := (chaos.Scenario{Seed: 17, Nodes: 3, Messages: 40, Network: chaos.Arctic, Profile: "tokyo", Shape: chaos.Swarm}); some != want {
+	some := of("--shape", "swarm", "--seed", "17", "--nodes", "3", "--messages", "40", "--faults", "none", "--network",
+		"arctic", "--profile", "tokyo")
+	if want := (chaos.Scenario{Seed: 17, Nodes: 3, Messages: 40, Network: chaos.Arctic, Profile: "tokyo",
+		Shape: chaos.Swarm}); some != want {
 		t.Errorf("%v, want %v", some, want)
 	}
-	if plain := of("--seed", "17"); plain != (chaos.Scenario{Seed: 17, Nodes: 16, Messages: 20_000, Faults: chaos.All, Profile: chaos.Native}) {
+	if plain := of("--seed", "17"); plain != (chaos.Scenario{Seed: 17, Nodes: 16, Messages: 20_000, Faults: chaos.All,
+		Profile: chaos.Native}) {
 		t.Errorf("without a shape the scenario is %v", plain)
 	}
 }
@@ -99,7 +104,8 @@ func TestChaosWritesTraceAndCapture(t *testing.T) {
 	dir := t.TempDir()
 	trace, capture := filepath.Join(dir, "t.json"), filepath.Join(dir, "t.pcap")
 	c := root()
-	c.SetArgs([]string{"sim", "chaos", "--seed", "3", "--nodes", "3", "--messages", "50", "--trace", trace, "--pcap", capture})
+	c.SetArgs([]string{"sim", "chaos", "--seed", "3", "--nodes", "3", "--messages", "50", "--trace", trace,
+		"--pcap", capture})
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
 	}

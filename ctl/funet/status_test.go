@@ -24,7 +24,8 @@ func TestStatusShowsPeers(t *testing.T) {
 	defer l.Close()
 	var sockets [2]string
 	for host := range sockets {
-		c := daemon.Config{Socket: filepath.Join(t.TempDir(), "s"), Card: uint16(host), Discover: "den", Interfaces: []string{"fu0"}, Attach: xdp.AttachGeneric, CPU: -1}
+		c := daemon.Config{Socket: filepath.Join(t.TempDir(), "s"), Card: uint16(host), Discover: "den",
+			Interfaces: []string{"fu0"}, Attach: xdp.AttachGeneric, CPU: -1}
 		var d *daemon.Daemon
 		if err := l.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
 			t.Fatal(err)
@@ -45,7 +46,8 @@ func TestStatusShowsPeers(t *testing.T) {
 	if err := r.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"knows 1 peer, finds those of cluster den; silent: 0\n", l.Hosts()[1].Interfaces[0].MAC.String(), "hello", " ago", " us"} {
+	for _, want := range []string{"knows 1 peer, finds those of cluster den; silent: 0\n",
+		l.Hosts()[1].Interfaces[0].MAC.String(), "hello", " ago", " us"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}
@@ -61,7 +63,8 @@ func TestStatusShowsNotices(t *testing.T) {
 	}{
 		{nil, ""},
 		{new(daemon.NoticeCounters), ""},
-		{&daemon.NoticeCounters{Sent: 9, Returned: 8, Heard: 7, Strange: 6, Late: 5, Refused: 4, Unheard: 3, Doubtful: 1},
+		{&daemon.NoticeCounters{Sent: 9, Returned: 8, Heard: 7, Strange: 6, Late: 5, Refused: 4,
+			Unheard: 3, Doubtful: 1},
 			"  ends and returns of processes: 9 told to other hosts, 8 did not arrive; 7 heard, 6 of other jobs, 5 late, 4 refused; 3 lost; 1 question of processes here\n"},
 	} {
 		var out strings.Builder

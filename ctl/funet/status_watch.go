@@ -83,7 +83,8 @@ func paint(w io.Writer, text string, onTerminal, first bool) error {
 		fmt.Fprintf(&b, "%s\n%s", time.Now().Format(time.DateTime), text)
 	} else {
 		wide, high := columns, rows
-		if size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 && size.Row > 0 {
+		if size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ); err == nil && size.Col >
+			0 && size.Row > 0 {
 			wide, high = int(size.Col), int(size.Row)
 		}
 		b.WriteString(screen(text, wide, high))

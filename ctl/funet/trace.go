@@ -83,7 +83,8 @@ A packet from another host that ends as "refused" was rejected by this host's ca
 	f.IntVar(&gid, "gid", 0, "only packets of this group (0: of all)")
 	f.IntVar(&k.most, "count", 100_000, "end after this number of records")
 	f.DurationVar(&k.duration, "duration", 0, "end after a time (0: never)")
-	f.StringSliceVar(&from, "merge", nil, "write traces of several hosts into FILE instead, with commas between their files")
+	f.StringSliceVar(&from, "merge", nil,
+		"write traces of several hosts into FILE instead, with commas between their files")
 	return c
 }
 
@@ -113,7 +114,8 @@ func (s *service) trace(ctx context.Context, k *following, name string, ask trac
 		if b.Ports > 0 {
 			others += fmt.Sprintf("; %s, past the card, cannot be traced", output.Count(b.Ports, "direct port"))
 		}
-		fmt.Fprintf(os.Stderr, "tracing one packet of %d of card %d of %s, %s now%s\n", b.Every, b.Card, b.Host, output.Count(b.Contexts, "context"), others)
+		fmt.Fprintf(os.Stderr, "tracing one packet of %d of card %d of %s, %s now%s\n", b.Every, b.Card, b.Host,
+			output.Count(b.Contexts, "context"), others)
 		return nil
 	}
 	see := func(r *engine.Trace) error {
@@ -128,7 +130,8 @@ func (s *service) trace(ctx context.Context, k *following, name string, ask trac
 	case err != nil && len(k.host.Records) == 0:
 		return err
 	case len(k.host.Records) == 0:
-		return errors.Join(context.Cause(ctx), fmt.Errorf("%w in this time: is there traffic with another host, of contexts that are yours? use a smaller --every; no file is written", errNothingTraced))
+		return errors.Join(context.Cause(ctx),
+			fmt.Errorf("%w in this time: is there traffic with another host, of contexts that are yours? use a smaller --every; no file is written", errNothingTraced))
 	}
 	t := trace.Stages(k.host.Records, lost)
 	if file != nil {
@@ -153,7 +156,8 @@ func (r *tracedShown) WriteTable(w io.Writer) error {
 	fmt.Fprintln(w, r.Summary())
 	rows := [][]string{{"stage", "packets", "p50", "p99", "max", "from when to when"}}
 	for _, s := range r.Stages {
-		rows = append(rows, []string{s.Name, fmt.Sprint(s.Packets), live.Time(s.P50), live.Time(s.P99), live.Time(s.Max), s.What})
+		rows = append(rows, []string{s.Name, fmt.Sprint(s.Packets), live.Time(s.P50), live.Time(s.P99),
+			live.Time(s.Max), s.What})
 	}
 	if err := output.Table(w, rows...); err != nil {
 		return err
@@ -205,9 +209,11 @@ type mergedShown struct{ tracedShown }
 // WriteTable writes the stages, and what is known of the clocks.
 func (r *mergedShown) WriteTable(w io.Writer) error {
 	if r.Aligned {
-		fmt.Fprintf(w, "%d packets seen at both ends; clocks aligned to within %v\n", r.Both, time.Duration(r.ClocksWithin))
+		fmt.Fprintf(w, "%d packets seen at both ends; clocks aligned to within %v\n", r.Both,
+			time.Duration(r.ClocksWithin))
 	} else {
-		fmt.Fprintf(w, "%d packets seen at both ends; clocks are NOT aligned: that takes packets in both directions\n", r.Both)
+		fmt.Fprintf(w, "%d packets seen at both ends; clocks are NOT aligned: that takes packets in both directions\n",
+			r.Both)
 	}
 	return r.tracedShown.WriteTable(w)
 }

@@ -13,8 +13,9 @@ import (
 // nothing to say.
 func TestWhy(t *testing.T) {
 	for p, want := range map[program.Place]string{
-		{XDPMode: "generic", BindMode: "copy"}:                                                     "",
-		{XDPMode: "native", BindMode: "copy", Why: "eth0: no zero-copy (operation not supported)"}: "XDP mode native, copy: eth0: no zero-copy (operation not supported)\n",
+		{XDPMode: "generic", BindMode: "copy"}: "",
+		{XDPMode: "native", BindMode: "copy",
+			Why: "eth0: no zero-copy (operation not supported)"}: "XDP mode native, copy: eth0: no zero-copy (operation not supported)\n",
 	} {
 		var out strings.Builder
 		if err := p.WriteWhy(&out); err != nil || out.String() != want {

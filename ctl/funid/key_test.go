@@ -41,16 +41,20 @@ func TestRefusesKeys(t *testing.T) {
 		{"long", "k", 33, 0o600, 0, []string{"/k has 33 bytes, want 32", "funet key new"}},
 		{"another user's", "k", 32, 0o600, 12345, []string{"/k belongs to user 12345", "chown 0"}},
 		{"not there", "none", 32, 0o600, 0, []string{"/none: no such file", "copy the file of the other hosts"}},
-		{"not handed over", "$CREDENTIALS_DIRECTORY/k", 32, 0o600, 0, []string{"$CREDENTIALS_DIRECTORY/k", "LoadCredential=k:"}},
-		{"a credential that others read", "$CREDENTIALS_DIRECTORY/k", 32, 0o444, 0, []string{"/k has mode 0444", "others may use it"}},
+		{"not handed over", "$CREDENTIALS_DIRECTORY/k", 32, 0o600, 0,
+			[]string{"$CREDENTIALS_DIRECTORY/k", "LoadCredential=k:"}},
+		{"a credential that others read", "$CREDENTIALS_DIRECTORY/k", 32, 0o444,
+			0, []string{"/k has mode 0444", "others may use it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
 			key, config := filepath.Join(folder, "k"), filepath.Join(folder, "funid.yaml")
 			peers := "peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\"}\n  - {node: 1, mac: \"02:00:00:00:00:02\"}\n"
-			err := errors.Join(os.WriteFile(key, bytes.Repeat([]byte{7}, c.length), 0o600), os.Chown(key, c.owner, -1), os.Chmod(key, c.mode),
+			err := errors.Join(os.WriteFile(key, bytes.Repeat([]byte{7}, c.length), 0o600), os.Chown(key, c.owner, -1),
+				os.Chmod(key, c.mode),
 				os.WriteFile(filepath.Join(folder, "peers.yaml"), []byte(peers), 0o644),
-				os.WriteFile(config, fmt.Appendf(nil, "card: 0\npeers: peers.yaml\ninterfaces: [lo]\nsocket: %s\nkey: %s\n", socket, c.key), 0o644))
+				os.WriteFile(config, fmt.Appendf(nil,
+					"card: 0\npeers: peers.yaml\ninterfaces: [lo]\nsocket: %s\nkey: %s\n", socket, c.key), 0o644))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +66,8 @@ func TestRefusesKeys(t *testing.T) {
 				}
 				out, err := cmd.CombinedOutput()
 				text := string(out)
-				if err == nil || !strings.HasPrefix(text, "funid: ") || strings.Count(text, "\n") != 1 || len(text) > 1000 {
+				if err == nil || !strings.HasPrefix(text, "funid: ") || strings.Count(text, "\n") != 1 ||
+					len(text) > 1000 {
 					t.Errorf("%v: %v, %q", args, err, text)
 				}
 				for _, want := range c.want {
@@ -100,8 +105,10 @@ func TestServiceWithACredential(t *testing.T) {
 	key := filepath.Join(handed, "funet.key")
 	// The access control list that systemd gives the file shows the right of its user where those
 	// of the group are.
-	err = errors.Join(err, os.Chmod(dir, 0o711), os.WriteFile(path, text, 0o700), os.Chmod(path, 0o755), os.Mkdir(handed, 0o700), os.Chmod(handed, 0o750),
-		os.Chown(handed, 0, user), os.WriteFile(key, bytes.Repeat([]byte{7}, 32), 0o600), os.Chmod(key, 0o440), os.Chown(key, 0, user))
+	err = errors.Join(err, os.Chmod(dir, 0o711), os.WriteFile(path, text, 0o700), os.Chmod(path, 0o755),
+		os.Mkdir(handed, 0o700), os.Chmod(handed, 0o750),
+		os.Chown(handed, 0, user), os.WriteFile(key, bytes.Repeat([]byte{7}, 32), 0o600), os.Chmod(key, 0o440),
+		os.Chown(key, 0, user))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +118,16 @@ func TestServiceWithACredential(t *testing.T) {
 		peers, err := l.Peers(host).Marshal()
 		run, config := filepath.Join(dir, fmt.Sprint("run", host)), filepath.Join(dir, fmt.Sprint("config", host))
 		socket := filepath.Join(run, "funid.sock")
-		err = errors.Join(err, os.Mkdir(run, 0o755), os.Chown(run, user, user), os.WriteFile(config+".peers", peers, 0o644),
-			os.WriteFile(config, fmt.Appendf(nil, "card: %d\npeers: %s.peers\nsocket: %s\nxdp: generic\nkey: $CREDENTIALS_DIRECTORY/funet.key\n", host, config, socket), 0o644))
+		err = errors.Join(err, os.Mkdir(run, 0o755), os.Chown(run, user, user),
+			os.WriteFile(config+".peers", peers, 0o644),
+			os.WriteFile(config, fmt.Appendf(nil,
+				"card: %d\npeers: %s.peers\nsocket: %s\nxdp: generic\nkey: $CREDENTIALS_DIRECTORY/funet.key\n", host,
+				config, socket), 0o644))
 		if err != nil {
 			t.Fatal(err)
 		}
-		notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, fmt.Sprint("notify", host)), Net: "unixgram"})
+		notify, err := net.ListenUnixgram("unixgram",
+			&net.UnixAddr{Name: filepath.Join(dir, fmt.Sprint("notify", host)), Net: "unixgram"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +140,8 @@ func TestServiceWithACredential(t *testing.T) {
 		c.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify.LocalAddr().String(), "CREDENTIALS_DIRECTORY="+handed)
 		c.Stderr = os.Stderr
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user},
-			AmbientCaps: []uintptr{unix.CAP_NET_RAW, unix.CAP_NET_ADMIN, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_LINUX_IMMUTABLE}}
+			AmbientCaps: []uintptr{unix.CAP_NET_RAW, unix.CAP_NET_ADMIN, unix.CAP_BPF, unix.CAP_PERFMON,
+				unix.CAP_LINUX_IMMUTABLE}}
 		if err := l.Start(host, c); err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,8 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := documents(t, text)
-	if len(all) != 3 || all[0]["kind"] != "Namespace" || all[1]["kind"] != "ConfigMap" || all[2]["kind"] != "DaemonSet" {
+	if len(all) != 3 || all[0]["kind"] != "Namespace" || all[1]["kind"] != "ConfigMap" ||
+		all[2]["kind"] != "DaemonSet" {
 		t.Fatalf("the manifests are %v", all)
 	}
 	var config struct{ Data map[string]string }
@@ -105,7 +106,8 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 		t.Error("the unit has a limit of locked memory; SYS_RESOURCE stands for none")
 	}
 	capabilities = append(capabilities, "SYS_RESOURCE")
-	if got := c.SecurityContext.Capabilities; !slices.Equal(got.Add, capabilities) || !slices.Equal(got.Drop, []string{"ALL"}) {
+	if got := c.SecurityContext.Capabilities; !slices.Equal(got.Add, capabilities) ||
+		!slices.Equal(got.Drop, []string{"ALL"}) {
 		t.Errorf("capabilities %v, want %v", got, capabilities)
 	}
 	yes, no := true, false
@@ -118,7 +120,8 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 			t.Errorf("%s is not %v", name, *is[1])
 		}
 	}
-	if !pod.HostNetwork || pod.HostPID || service["TimeoutStopSec"] != "75s" || pod.TerminationGracePeriodSeconds != 75 {
+	if !pod.HostNetwork || pod.HostPID || service["TimeoutStopSec"] != "75s" ||
+		pod.TerminationGracePeriodSeconds != 75 {
 		t.Errorf("the pod is %+v", pod)
 	}
 	mounts := map[string]bool{}
@@ -142,7 +145,8 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 		}
 	}
 	cfg, err := daemon.Load(filepath.Join(dir, filepath.Base(unitConfig)))
-	if err != nil || cfg.Peers.Encap != cluster.UDP && (cfg.Encap == nil || *cfg.Encap != cluster.UDP) || !cfg.FindCard {
+	if err != nil || cfg.Peers.Encap != cluster.UDP && (cfg.Encap == nil || *cfg.Encap != cluster.UDP) ||
+		!cfg.FindCard {
 		t.Errorf("the configuration is %+v, %v", cfg, err)
 	}
 	cfg.FindCard, cfg.Interfaces = false, []string{"eth0"}
@@ -177,7 +181,8 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
-	if !slices.Equal(entry, c.Command) || !slices.Equal(arguments, c.Args) || !strings.HasSuffix(string(recipe), "\nFROM image AS inside\nCOPY --from=programs /programs /usr/bin\n") {
+	if !slices.Equal(entry, c.Command) || !slices.Equal(arguments, c.Args) ||
+		!strings.HasSuffix(string(recipe), "\nFROM image AS inside\nCOPY --from=programs /programs /usr/bin\n") {
 		t.Errorf("the image starts %v %v, and the manifest %v %v", entry, arguments, c.Command, c.Args)
 	}
 	for _, probe := range [][]string{c.Ready.Exec.Command, c.Lives.Exec.Command} {
@@ -202,7 +207,8 @@ func TestManualKeepsLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "man8/funid-kubernetes.8"))
-	if err != nil || !strings.Contains(string(page), "\n.EX\n  kubectl label node NODE funet=true\n  funid kubernetes --image") {
+	if err != nil || !strings.Contains(string(page),
+		"\n.EX\n  kubectl label node NODE funet=true\n  funid kubernetes --image") {
 		t.Errorf("%v: %s", err, page)
 	}
 }

@@ -77,7 +77,8 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(), makePortsCommand(), usage.Man("8"))
+	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(),
+		makePortsCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
 	usage.Versioned(c)
 	p := c.Flags()
@@ -85,16 +86,19 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.BoolVar(&f.check, "check", false, "check configuration and peers file, and end")
 	p.BoolVar(&f.keep, "keep-privileges", false, "do not drop capabilities after the start")
 	p.StringVar(&f.socket, "socket", "", "path of the socket (default "+daemon.DefaultSocket+")")
-	p.IntVar(&f.card, "card", -1, "number of this host in the peers file (default: the node whose address this host has)")
+	p.IntVar(&f.card, "card", -1,
+		"number of this host in the peers file (default: the node whose address this host has)")
 	p.StringVar(&f.peers, "peers", "", "peers file")
-	p.StringSliceVar(&f.ifaces, "iface", nil, "interface to use, or several with commas (default: those of the peers file, or that with this host's address there)")
+	p.StringSliceVar(&f.ifaces, "iface", nil,
+		"interface to use, or several with commas (default: those of the peers file, or that with this host's address there)")
 	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
 	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all hosts (default: none)")
 	p.StringVar(&f.logFormat, "log-format", "", "text or json (default text, with the time if it is not for journald)")
 	p.StringVar(&f.logLevel, "log-level", "", "least level of lines: debug, info, warn or error (default info)")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
-	usage.Endings(c, map[string]string{"": "Ctrl-C and SIGTERM end it, and the jobs on its card: their processes are told."})
+	usage.Endings(c,
+		map[string]string{"": "Ctrl-C and SIGTERM end it, and the jobs on its card: their processes are told."})
 	completed.Register(c)
 	return c
 }
@@ -105,9 +109,10 @@ var completed = usage.Completed{
 	"--iface":      usage.Interfaces,
 	"--polling":    usage.Words(daemon.Adaptive.String(), daemon.Spin.String(), daemon.Sleep.String()),
 	"--log-format": usage.Words(daemon.LogText.String(), daemon.LogJSON.String()),
-	"--log-level":  usage.Words(daemon.LogDebug.String(), daemon.LogInfo.String(), daemon.LogWarn.String(), daemon.LogError.String()),
-	"--metrics":    usage.Anything,
-	"--image":      usage.Anything,
+	"--log-level": usage.Words(daemon.LogDebug.String(), daemon.LogInfo.String(), daemon.LogWarn.String(),
+		daemon.LogError.String()),
+	"--metrics": usage.Anything,
+	"--image":   usage.Anything,
 }
 
 // socketsCommand is the command that funid starts to make sockets.
@@ -151,7 +156,8 @@ func (f *flags) run(c *cobra.Command) error {
 		}
 		for _, name := range cfg.Interfaces { // it may be for another host
 			if _, err := xdp.Find(name); err != nil {
-				fmt.Fprintf(os.Stderr, "funid: interface %s is not on this host; `ip -brief link` lists those there are\n", name)
+				fmt.Fprintf(os.Stderr,
+					"funid: interface %s is not on this host; `ip -brief link` lists those there are\n", name)
 			}
 		}
 		_, err := fmt.Println("funid: the configuration is valid")

@@ -40,10 +40,13 @@ func built(t *testing.T, environment ...string) string {
 // and what to do, before it looks at anything of the host.
 func TestBuiltWithCgo(t *testing.T) {
 	peers := filepath.Join(t.TempDir(), "peers.yaml")
-	if err := os.WriteFile(peers, []byte("gid: 1\npeers: [{node: 0, mac: \"02:00:00:00:00:01\"}, {node: 1, mac: \"02:00:00:00:00:02\"}]\n"), 0o644); err != nil {
+	if err := os.WriteFile(peers,
+		[]byte("gid: 1\npeers: [{node: 0, mac: \"02:00:00:00:00:01\"}, {node: 1, mac: \"02:00:00:00:00:02\"}]\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), built(t, "CGO_ENABLED=1"), "--card", "0", "--peers", peers, "--iface", "lo").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), built(t, "CGO_ENABLED=1"), "--card", "0", "--peers", peers, "--iface",
+		"lo").CombinedOutput()
 	const want = "funid: this program was built with cgo, so it cannot drop the capabilities of all its threads; build it with `make build`, or with CGO_ENABLED=0; or start it with --keep-privileges\n"
 	if err == nil || string(out) != want {
 		t.Errorf("%v: %s", err, out)
@@ -79,8 +82,10 @@ func TestService(t *testing.T) {
 		}
 		socket := filepath.Join(dir, fmt.Sprint("socket", host))
 		peersFile := file("peers", peers)
-		config := file("config", fmt.Appendf(nil, "card: %d\npeers: %s\nsocket: %s\nxdp: generic\n", host, filepath.Base(peersFile), socket))
-		notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, fmt.Sprint("notify", host)), Net: "unixgram"})
+		config := file("config", fmt.Appendf(nil, "card: %d\npeers: %s\nsocket: %s\nxdp: generic\n", host,
+			filepath.Base(peersFile), socket))
+		notify, err := net.ListenUnixgram("unixgram",
+			&net.UnixAddr{Name: filepath.Join(dir, fmt.Sprint("notify", host)), Net: "unixgram"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +111,8 @@ func TestService(t *testing.T) {
 		}
 		// All that is left is CAP_LINUX_IMMUTABLE, number 9; a program that is executed has nothing
 		// beyond that (no new privileges), nor that.
-		for _, want := range []string{"CapInh:\t0*", "CapPrm:\t0*200", "CapEff:\t0*200", "CapBnd:\t[0-9a-f]*[014589cd][0-9a-f]{2}", "CapAmb:\t0*", "NoNewPrivs:\t1"} {
+		for _, want := range []string{"CapInh:\t0*", "CapPrm:\t0*200", "CapEff:\t0*200",
+			"CapBnd:\t[0-9a-f]*[014589cd][0-9a-f]{2}", "CapAmb:\t0*", "NoNewPrivs:\t1"} {
 			if !regexp.MustCompile("(?m)^" + want + "$").Match(status) {
 				t.Errorf("%s has capabilities, which are not as in %q:\n%s", task, want, status)
 			}
@@ -228,7 +234,8 @@ func TestRefuses(t *testing.T) {
 		}
 		return p
 	}
-	peers := write("peers.yaml", "peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\", iface: fu9}\n  - {node: 1, mac: \"02:00:00:00:00:02\", iface: fu9}\n")
+	peers := write("peers.yaml",
+		"peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\", iface: fu9}\n  - {node: 1, mac: \"02:00:00:00:00:02\", iface: fu9}\n")
 	socket := filepath.Join(dir, "sockets", "funid.sock")
 	for want, args := range map[string][]string{
 		"no such file":          {"--config", filepath.Join(dir, "none")},
@@ -258,7 +265,8 @@ func TestRefuses(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if out, err := exec.Command(path, "--check", "--card", "0", "--peers", peers, "--socket", socket).CombinedOutput(); err != nil {
+	if out, err := exec.Command(path, "--check", "--card", "0", "--peers", peers, "--socket",
+		socket).CombinedOutput(); err != nil {
 		t.Errorf("--check: %v, %s", err, out)
 	}
 	// Without privileges it says which capabilities are missing. The files are passed open,
@@ -275,7 +283,9 @@ func TestRefuses(t *testing.T) {
 	c.Path, c.Args = "/proc/self/fd/3", []string{"funid", "--peers", "/proc/self/fd/4"}
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := c.CombinedOutput()
-	if text := string(out); err == nil || !strings.HasPrefix(text, "funid: a capability is missing: CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON") || strings.Count(text, "\n") != 1 {
+	if text := string(out); err == nil || !strings.HasPrefix(text,
+		"funid: a capability is missing: CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON") ||
+		strings.Count(text, "\n") != 1 {
 		t.Errorf("as nobody: %v, %s", err, text)
 	}
 }

@@ -36,12 +36,14 @@ func TestPeerLinesAreAPeersFile(t *testing.T) {
 			t.Fatalf("%v: %s", err, text)
 		}
 		for i, h := range l.Hosts() {
-			if p := f.Peers[i]; p.MAC.String() != h.Interfaces[0].MAC.String() || p.Address != h.Interfaces[0].Addr.Addr() {
+			if p := f.Peers[i]; p.MAC.String() != h.Interfaces[0].MAC.String() ||
+				p.Address != h.Interfaces[0].Addr.Addr() {
 				t.Errorf("host %d is %+v in %s", i, p, text)
 			}
 		}
 	}
-	for name, says := range map[string]string{"": "--iface is missing", "fu9": "no such interface", "lo": "no Ethernet address"} {
+	for name, says := range map[string]string{"": "--iface is missing", "fu9": "no such interface",
+		"lo": "no Ethernet address"} {
 		err := l.Do(0, func() error { _, err := peerLine(name, 0); return err })
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("--iface %q: %v", name, err)
@@ -89,7 +91,8 @@ func TestInstalledConfiguration(t *testing.T) {
 		t.Fatalf("uncommented: %+v, %q, %v", c, peers, err)
 	}
 	d := daemon.DefaultRule()
-	if r := c.Rules[0]; r.Contexts != d.Contexts || r.Jobs != d.Jobs || r.Bytes != d.Bytes || c.Attach != 0 || c.Bind != 0 || c.Polling != 0 || c.HugePages || c.Jumbo {
+	if r := c.Rules[0]; r.Contexts != d.Contexts || r.Jobs != d.Jobs || r.Bytes != d.Bytes || c.Attach != 0 ||
+		c.Bind != 0 || c.Polling != 0 || c.HugePages || c.Jumbo {
 		t.Errorf("%+v are not the defaults", c)
 	}
 }

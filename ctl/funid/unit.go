@@ -50,7 +50,8 @@ func unitCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&program, "program", unitProgram, "where funid is")
 	c.Flags().StringVar(&config, "config", unitConfig, "its configuration file")
-	c.Flags().BoolVar(&ports, "ports", false, "the unit of the process that makes direct ports, for carriage: auto or direct")
+	c.Flags().BoolVar(&ports, "ports", false,
+		"the unit of the process that makes direct ports, for carriage: auto or direct")
 	return c
 }
 

@@ -36,7 +36,9 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 		}
 	}
 	for _, c := range cables {
-		err := spaces[c.a.space].netlink(func(nl *netlink.Handle) error { return addCable(nl, o, c, spaces[c.b.space].ns) })
+		err := spaces[c.a.space].netlink(func(nl *netlink.Handle) error {
+			return addCable(nl, o, c, spaces[c.b.space].ns)
+		})
 		if err != nil {
 			return err
 		}
@@ -57,11 +59,15 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 		}
 	}
 	if o.Topology == Router {
-		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpRouter(nl, hosts) }); err != nil {
+		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error {
+			return bringUpRouter(nl, hosts)
+		}); err != nil {
 			return err
 		}
 		for i := range hosts {
-			if err := spaces[i].netlink(func(nl *netlink.Handle) error { return addRoutes(nl, &hosts[i].Interfaces[0]) }); err != nil {
+			if err := spaces[i].netlink(func(nl *netlink.Handle) error {
+				return addRoutes(nl, &hosts[i].Interfaces[0])
+			}); err != nil {
 				return fmt.Errorf("host %d: %w", i, err)
 			}
 		}
@@ -100,7 +106,8 @@ func prepare(nl *netlink.Handle, o Options) error {
 		// The addresses are those of the plan, and the link-local ones without which no neighbour
 		// is found for others' packets (ndisc_send_ns in net/ipv6/ndisc.c). They are usable at
 		// once.
-		settings = []setting{{"accept_dad", "0"}, {"accept_ra", "0"}, {"autoconf", "0"}, {"router_solicitations", "0"}, {"disable_ipv6", "0"}}
+		settings = []setting{{"accept_dad", "0"}, {"accept_ra", "0"}, {"autoconf", "0"}, {"router_solicitations", "0"},
+			{"disable_ipv6", "0"}}
 	}
 	for _, s := range settings {
 		for _, which := range []string{"all", "default"} {
@@ -232,7 +239,8 @@ func addRoutes(nl *netlink.Handle, i *Interface) error {
 		return fmt.Errorf("find %s: %w", i.Name, err)
 	}
 	for to, via := range map[netip.Prefix]netip.Addr{all4: i.Gateway, all6: i.Gateway6} {
-		if err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: via.AsSlice()}); err != nil {
+		if err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: via.AsSlice()}); err !=
+			nil {
 			return fmt.Errorf("route %s through %s: %w", to, via, err)
 		}
 	}
@@ -248,7 +256,8 @@ func bringUpRouter(nl *netlink.Handle, hosts []Host) error {
 			return fmt.Errorf("router: find %s: %w", name, err)
 		}
 		at := h.Interfaces[0]
-		for _, a := range []netip.Prefix{netip.PrefixFrom(at.Gateway, at.Addr.Bits()), netip.PrefixFrom(at.Gateway6, at.Addr6.Bits())} {
+		for _, a := range []netip.Prefix{netip.PrefixFrom(at.Gateway, at.Addr.Bits()),
+			netip.PrefixFrom(at.Gateway6, at.Addr6.Bits())} {
 			if err := addAddress(nl, port, a); err != nil {
 				return fmt.Errorf("router: %w", err)
 			}

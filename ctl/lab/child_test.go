@@ -26,7 +26,8 @@ func TestStartIsInside(t *testing.T) {
 	}
 	for i, want := range inodes(t, l) {
 		// $$ is the shell that Start started; its process group has its number.
-		cmd := l.Command(i, "sh", "-c", "stat -L -c %i /proc/self/ns/net; ls -m /sys/class/net; cut -d' ' -f5 /proc/$$/stat; echo $$; pwd")
+		cmd := l.Command(i, "sh", "-c",
+			"stat -L -c %i /proc/self/ns/net; ls -m /sys/class/net; cut -d' ' -f5 /proc/$$/stat; echo $$; pwd")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, os.Stderr
 		if err := l.Start(i, cmd); err != nil {

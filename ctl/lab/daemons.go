@@ -62,9 +62,12 @@ func Sockets(name string) (sockets []string, err error) {
 	}
 	// The state is root's to read, the namespaces' names are everybody's.
 	if _, err := os.Lstat(filepath.Join(netnsDir, namespaces(Options{Name: name, Hosts: 1})[0])); err == nil {
-		return nil, fmt.Errorf("lab %s: %w; as root, `funet lab down %s && funet lab up %s --daemons` makes it again with them", name, ErrNoDaemons, name, name)
+		return nil,
+			fmt.Errorf("lab %s: %w; as root, `funet lab down %s && funet lab up %s --daemons` makes it again with them",
+				name, ErrNoDaemons, name, name)
 	}
-	return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name, ErrNotFound, name)
+	return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name,
+		ErrNotFound, name)
 }
 
 // Sockets returns those of the lab's daemons in the order of the hosts. Errors: ErrNotFound.
@@ -236,7 +239,8 @@ func (l *Lab) startDaemon(dir string, host int, o DaemonOptions) (*daemon, error
 	}
 	var config bytes.Buffer
 	base := strings.TrimSuffix(configPath(dir, host), ".yaml")
-	fmt.Fprintf(&config, "socket: %s\ncard: %d\npeers: %s.peers\ninterfaces: [%s]\n", socketPath(dir, host), host, base, strings.Join(names, ", "))
+	fmt.Fprintf(&config, "socket: %s\ncard: %d\npeers: %s.peers\ninterfaces: [%s]\n", socketPath(dir, host), host, base,
+		strings.Join(names, ", "))
 	for _, v := range []struct{ key, value string }{{"xdp", o.XDP}, {"bind", o.Bind}, {"polling", o.Polling}} {
 		if v.value != "" {
 			fmt.Fprintf(&config, "%s: %s\n", v.key, v.value)

@@ -163,7 +163,8 @@ func asDescribed(nl *netlink.Handle, h Host, mtu, queues int) error {
 		}
 		a := l.Attrs()
 		if a.MTU != mtu || a.NumRxQueues != queues || a.NumTxQueues != queues {
-			return fmt.Errorf("%s has MTU %d, queues %d and %d, want %d, %d", f.Name, a.MTU, a.NumRxQueues, a.NumTxQueues, mtu, queues)
+			return fmt.Errorf("%s has MTU %d, queues %d and %d, want %d, %d", f.Name, a.MTU, a.NumRxQueues,
+				a.NumTxQueues, mtu, queues)
 		}
 		if a.OperState != netlink.OperUp || a.HardwareAddr.String() != f.MAC.String() {
 			return fmt.Errorf("%s is %s with MAC %s, want up, %s", f.Name, a.OperState, a.HardwareAddr, f.MAC)
@@ -255,7 +256,9 @@ func TestDo(t *testing.T) {
 	if err := l.Do(0, func() error { runtime.Goexit(); return nil }); err == nil {
 		t.Error("no error from a function that did not return")
 	}
-	eventually(t, "the host is closed", func() bool { return errors.Is(l.Do(0, func() error { return nil }), ErrClosed) })
+	eventually(t, "the host is closed", func() bool {
+		return errors.Is(l.Do(0, func() error { return nil }), ErrClosed)
+	})
 	if err := l.Do(1, func() error { return nil }); err != nil {
 		t.Errorf("the other host: %v", err)
 	}

@@ -173,7 +173,8 @@ func heldNamespaces(t *testing.T) map[uint64]string {
 		}
 		for _, path := range paths {
 			if strings.Contains(path, "/fd/") {
-				if link, _ := os.Readlink(path); !strings.HasPrefix(link, "net:[") && !strings.HasPrefix(link, netnsDir) {
+				if link, _ := os.Readlink(path); !strings.HasPrefix(link, "net:[") &&
+					!strings.HasPrefix(link, netnsDir) {
 					continue
 				}
 			}

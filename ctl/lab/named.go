@@ -46,7 +46,8 @@ func claim(o Options) error {
 		case err == nil && s.Stage == stageUp:
 			return fmt.Errorf("%w: use it, or remove it first with 'funet lab down %s'", ErrExists, o.Name)
 		case err == nil:
-			return fmt.Errorf("%w: process %d is building it; wait for that to end or choose another name", ErrExists, s.OwnerPID)
+			return fmt.Errorf("%w: process %d is building it; wait for that to end or choose another name",
+				ErrExists, s.OwnerPID)
 		case !errors.Is(err, ErrNotFound):
 			return err
 		}
@@ -57,7 +58,8 @@ func claim(o Options) error {
 			}
 		}
 		s = &state{
-			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, IPv6: o.IPv6, MTU: o.MTU, Queues: o.Queues,
+			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, IPv6: o.IPv6, MTU: o.MTU,
+			Queues:  o.Queues,
 			Created: time.Now().Round(time.Second),
 		}
 		if err := s.own(); err != nil {
@@ -99,7 +101,8 @@ func lookUp(name string) (o Options, err error) {
 		}
 		if s.Stage != stageUp {
 			if s.stale() {
-				return fmt.Errorf("%w: whoever was %s it died; remove what is left with 'funet lab down %s'", ErrDamaged, s.Stage, name)
+				return fmt.Errorf("%w: whoever was %s it died; remove what is left with 'funet lab down %s'",
+					ErrDamaged, s.Stage, name)
 			}
 			return fmt.Errorf("%w: process %d is building it; try again when it is up", ErrBusy, s.OwnerPID)
 		}
@@ -124,7 +127,8 @@ func List() (infos []Info, err error) {
 	list := func() error {
 		states, err := readAll()
 		for _, s := range states {
-			i := Info{Name: s.Name, State: s.Stage, Hosts: s.Hosts, Topology: s.Topology, MTU: s.MTU, Queues: s.Queues, Owner: s.OwnerPID, Created: s.Created}
+			i := Info{Name: s.Name, State: s.Stage, Hosts: s.Hosts, Topology: s.Topology, MTU: s.MTU, Queues: s.Queues,
+				Owner: s.OwnerPID, Created: s.Created}
 			sockets := socketsIn(DaemonDir(s.Name))
 			switch {
 			case s.stale():

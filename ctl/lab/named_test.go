@@ -43,7 +43,8 @@ func TestNamedLife(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if i := find(t, name); i == nil || i.State != "up" || i.Owner != 0 || i.Hosts != 2 || i.Topology != Pair || i.MTU != DefaultMTU || i.Created.IsZero() {
+	if i := find(t, name); i == nil || i.State != "up" || i.Owner != 0 || i.Hosts != 2 || i.Topology != Pair ||
+		i.MTU != DefaultMTU || i.Created.IsZero() {
 		t.Errorf("List: %+v", i)
 	}
 	if removed, err := RemoveStale(); err != nil || slices.Contains(removed, name) {
@@ -61,7 +62,8 @@ func TestNamedLife(t *testing.T) {
 			t.Errorf("%s is namespace %d (%v), want %d", h.Namespace, ino, err, namespaces[i])
 		}
 	}
-	out, err := exec.Command("ip", "netns", "exec", l.Hosts()[1].Namespace, "cat", "/sys/class/net/fu0/address").Output()
+	out, err := exec.Command("ip", "netns", "exec", l.Hosts()[1].Namespace, "cat",
+		"/sys/class/net/fu0/address").Output()
 	if err != nil || string(out) != l.Hosts()[1].Interfaces[0].MAC.String()+"\n" {
 		t.Errorf("ip netns exec: %q, %v", out, err)
 	}
@@ -357,7 +359,8 @@ func TestBadStateFile(t *testing.T) {
 	leavesNothing(t)
 	name := labName("bad")
 	for _, content := range []string{
-		"", "{", "[]", `{"name": "other", "state": "up", "hosts": 2}`, `{"name": "../../tmp", "state": "up", "hosts": 2}`,
+		"", "{", "[]", `{"name": "other", "state": "up", "hosts": 2}`,
+		`{"name": "../../tmp", "state": "up", "hosts": 2}`,
 		`{"name": "` + name + `", "state": "up", "hosts": 1000000}`,
 		`{"name": "` + name + `", "state": "hovering", "hosts": 2}`,
 	} {

@@ -89,10 +89,12 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh or router", ErrOptions, o.Topology)
 	}
 	if o.IPv6 && o.Topology != Router {
-		return o, fmt.Errorf("%w: IPv6 with topology %s, want router; IPv6 is off in other labs", ErrOptions, o.Topology)
+		return o, fmt.Errorf("%w: IPv6 with topology %s, want router; IPv6 is off in other labs",
+			ErrOptions, o.Topology)
 	}
 	if o.Topology == Router && o.MTU != 0 && o.MTU < minIPv6MTU {
-		return o, fmt.Errorf("%w: MTU %d with topology router, want %d to %d: its hosts have IPv6", ErrOptions, o.MTU, minIPv6MTU, MaxMTU)
+		return o, fmt.Errorf("%w: MTU %d with topology router, want %d to %d: its hosts have IPv6", ErrOptions, o.MTU,
+			minIPv6MTU, MaxMTU)
 	}
 	if o.MTU == 0 {
 		o.MTU = DefaultMTU
@@ -127,7 +129,8 @@ func checkName(name string) error {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-')
 	}
 	if !ok || name[0] == '-' {
-		return fmt.Errorf("%w: %q, want 1 to %d letters, digits and '-', not beginning with '-'", ErrName, name, MaxName)
+		return fmt.Errorf("%w: %q, want 1 to %d letters, digits and '-', not beginning with '-'",
+			ErrName, name, MaxName)
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		hosts, cables := plan(o)
-		want := map[Topology]int{Pair: 1, Bridge: o.Hosts, Mesh: o.Hosts * (o.Hosts - 1) / 2, Router: o.Hosts}[o.Topology]
+		want := map[Topology]int{Pair: 1, Bridge: o.Hosts, Mesh: o.Hosts * (o.Hosts - 1) / 2,
+			Router: o.Hosts}[o.Topology]
 		if len(hosts) != o.Hosts || len(cables) != want {
 			t.Fatalf("%d hosts, %d cables, want %d, %d", len(hosts), len(cables), o.Hosts, want)
 		}
@@ -65,7 +66,8 @@ func TestPlan(t *testing.T) {
 						via       netip.Addr
 						all       netip.Prefix
 					}{{mine.Addr, theirs.Addr, mine.Gateway, all4}, {mine.Addr6, theirs.Addr6, mine.Gateway6, all6}} {
-						if x.at.Masked() == x.other.Masked() || !x.at.Contains(x.via) || x.via == x.at.Addr() || !x.all.Contains(x.at.Addr()) {
+						if x.at.Masked() == x.other.Masked() || !x.at.Contains(x.via) || x.via == x.at.Addr() ||
+							!x.all.Contains(x.at.Addr()) {
 							t.Fatalf("hosts %d and %d: %+v", i, j, x)
 						}
 					}
@@ -83,7 +85,8 @@ func TestPlan(t *testing.T) {
 		for _, c := range cables {
 			if o.hub() {
 				once(c.b.mac.String())
-			} else if hosts[c.a.space].to(c.b.space).Name != c.a.name || hosts[c.b.space].to(c.a.space).Name != c.b.name {
+			} else if hosts[c.a.space].to(c.b.space).Name != c.a.name ||
+				hosts[c.b.space].to(c.a.space).Name != c.b.name {
 				t.Fatalf("cable %+v has the wrong ends", c)
 			}
 		}
@@ -177,7 +180,8 @@ func TestJoin(t *testing.T) {
 		t.Error(err)
 	}
 	err := join(nil, ErrBusy, nil, ErrKill, ErrName)
-	if strings.Contains(err.Error(), "\n") || !errors.Is(err, ErrBusy) || !errors.Is(err, ErrKill) || !errors.Is(err, ErrName) {
+	if strings.Contains(err.Error(), "\n") || !errors.Is(err, ErrBusy) || !errors.Is(err, ErrKill) ||
+		!errors.Is(err, ErrName) {
 		t.Error(err)
 	}
 }

@@ -34,7 +34,8 @@ func TestRouter(t *testing.T) {
 		}
 	}
 	data, err := l.Peers(1).Marshal()
-	if err != nil || !strings.Contains(string(data), "encap: udp") || !strings.Contains(string(data), `address: "2001:2:0:1::2"`) || strings.Contains(string(data), "mac") {
+	if err != nil || !strings.Contains(string(data), "encap: udp") ||
+		!strings.Contains(string(data), `address: "2001:2:0:1::2"`) || strings.Contains(string(data), "mac") {
 		t.Errorf("peers file (%v):\n%s", err, data)
 	}
 	if err := l.DoRouter(func() error { _, err := net.InterfaceByName("fup2"); return err }); err != nil {

@@ -104,7 +104,8 @@ func ownSys() error {
 		return fmt.Errorf("mount a /sys of the namespace: %w", permission(err))
 	}
 	if err == nil {
-		if err := unix.Mount(fmt.Sprintf("/proc/thread-self/fd/%d", before), cgroups, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		if err := unix.Mount(fmt.Sprintf("/proc/thread-self/fd/%d", before), cgroups, "", unix.MS_BIND|unix.MS_REC,
+			""); err != nil {
 			return fmt.Errorf("mount the cgroups of the machine: %w", permission(err))
 		}
 	}

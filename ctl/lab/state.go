@@ -126,7 +126,8 @@ func locked(f func() error) error {
 		case err != unix.EWOULDBLOCK && err != unix.EINTR:
 			return fmt.Errorf("lock %s: %w", path, err)
 		case time.Now().After(deadline):
-			return fmt.Errorf("%w: another process has %s locked for %v; see who with 'fuser %s'", ErrBusy, path, lockDeadline, path)
+			return fmt.Errorf("%w: another process has %s locked for %v; see who with 'fuser %s'", ErrBusy, path,
+				lockDeadline, path)
 		}
 	}
 }
@@ -155,7 +156,8 @@ func read(name string) (*state, error) {
 		err = fmt.Errorf("it has state %q", s.Stage)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: cannot understand %s (%w); delete it and its namespaces in %s", ErrDamaged, statePath(name), err, netnsDir)
+		return nil, fmt.Errorf("%w: cannot understand %s (%w); delete it and its namespaces in %s", ErrDamaged,
+			statePath(name), err, netnsDir)
 	}
 	return s, nil
 }

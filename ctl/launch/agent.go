@@ -78,7 +78,8 @@ func (a *agent) carryOut(o *order) error {
 		token, err := attach.ParseToken(o.Job.Token)
 		var gid uint16
 		if err == nil {
-			gid, err = a.local.job(attach.JobRequest{GID: o.Job.GID, Direct: o.Job.Direct, Token: token, Cards: o.Job.Cards})
+			gid, err = a.local.job(attach.JobRequest{GID: o.Job.GID, Direct: o.Job.Direct, Token: token,
+				Cards: o.Job.Cards})
 		}
 		r := refusal(err)
 		r.GID = gid

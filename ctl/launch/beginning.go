@@ -27,7 +27,8 @@ func begins(mark string) string { return "funet agent " + mark + " begins" }
 // before it.
 func skipTo(lines *bufio.Scanner, mark string, before *tail) (found bool, err error) {
 	end, total := []byte(speaks(mark)), 0
-	tooMuch := fmt.Errorf("it printed more than %d bytes before its agent spoke; its login must print less where no person logs in", mostBefore)
+	tooMuch :=
+		fmt.Errorf("it printed more than %d bytes before its agent spoke; its login must print less where no person logs in", mostBefore)
 	for lines.Scan() {
 		line := lines.Bytes()
 		if bytes.HasSuffix(bytes.TrimRight(line, "\r"), end) {

@@ -38,13 +38,15 @@ func ParseEnv(list []string) (env []string, err error) {
 		value, known := os.LookupEnv(name)
 		switch {
 		case name == "" || strings.ContainsAny(name, " \t\r\n\v\f") || strings.ContainsRune(s, 0):
-			return nil, fmt.Errorf("--env %q: %w; use NAME=VALUE, or NAME for the value that it has here", s, ErrVariable)
+			return nil, fmt.Errorf("--env %q: %w; use NAME=VALUE, or NAME for the value that it has here",
+				s, ErrVariable)
 		case given:
 			env = append(env, s)
 		case known:
 			env = append(env, name+"="+value)
 		default:
-			return nil, fmt.Errorf("--env %s: %w that has a value here; give it one: --env %s=VALUE", name, ErrVariable, name)
+			return nil, fmt.Errorf("--env %s: %w that has a value here; give it one: --env %s=VALUE", name,
+				ErrVariable, name)
 		}
 	}
 	return env, nil

@@ -15,8 +15,9 @@ func TestOuterJob(t *testing.T) {
 	}
 	n := &node{Once: true, Env: []string{"PMIX_RANK=1"}}
 	env := n.environment("socket", false)
-	for v, want := range map[string]bool{"PMI_RANK=5": false, "PMIX_RANK=5": false, "PMIX_RANK=1": true, "OMPI_COMM_WORLD_RANK=5": false,
-		"SLURM_PROCID=5": false, "SLURM_NTASKS=5": true} {
+	for v, want := range map[string]bool{"PMI_RANK=5": false, "PMIX_RANK=5": false, "PMIX_RANK=1": true,
+		"OMPI_COMM_WORLD_RANK=5": false,
+		"SLURM_PROCID=5":         false, "SLURM_NTASKS=5": true} {
 		if slices.Contains(env, v) != want {
 			t.Errorf("%s is there: %v", v, !want)
 		}

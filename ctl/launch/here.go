@@ -47,7 +47,8 @@ func newHere(socket string, o *Options) (*remote, error) {
 		if errors.Is(err, ErrUser) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: starting the agent for %s: %w; %s", ErrHosts, r.name, err, cureOf(err, "free memory or processes (ulimit -u)"))
+		return nil, fmt.Errorf("%w: starting the agent for %s: %w; %s", ErrHosts, r.name, err,
+			cureOf(err, "free memory or processes (ulimit -u)"))
 	}
 	return r, nil
 }
@@ -139,7 +140,8 @@ func (u *User) startHere(c *exec.Cmd) error {
 	err = c.Start()
 	if errors.Is(err, fs.ErrPermission) {
 		path, _ := os.Executable() // "": unknown
-		return refused("starting its agent", fmt.Errorf("%w; let that user execute %s (chmod a+rx), or choose another", err, path))
+		return refused("starting its agent", fmt.Errorf("%w; let that user execute %s (chmod a+rx), or choose another",
+			err, path))
 	}
 	return err
 }

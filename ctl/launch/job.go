@@ -84,10 +84,13 @@ func cardsOf(hosts []host, profile string) ([]uint16, []attach.Info, error) {
 			return nil, nil, err
 		}
 		if other, ok := at[info.Card]; ok {
-			return nil, nil, fmt.Errorf("%w: %v and %v both have card %d; name each host once, and let all daemons use the same peers file", ErrHosts, other, h, info.Card)
+			return nil, nil,
+				fmt.Errorf("%w: %v and %v both have card %d; name each host once, and let all daemons use the same peers file", ErrHosts, other, h, info.Card)
 		}
 		if profile != "" && info.Profile != profile {
-			return nil, nil, fmt.Errorf("%w: %v runs profile %s, not %s; an administrator changes that with `funet profile set %s`", ErrHosts, h, info.Profile, profile, profile)
+			return nil, nil,
+				fmt.Errorf("%w: %v runs profile %s, not %s; an administrator changes that with `funet profile set %s`",
+					ErrHosts, h, info.Profile, profile, profile)
 		}
 		at[info.Card], cards[i], infos[i] = h, info.Card, info
 	}

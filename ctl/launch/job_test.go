@@ -32,7 +32,8 @@ func (d *desk) info() (attach.Info, error) {
 }
 
 func (d *desk) job(r attach.JobRequest) (uint16, error) {
-	d.asked = append(d.asked, attach.JobRequest{GID: r.GID, Direct: r.Direct, Token: r.Token, Cards: slices.Clone(r.Cards)})
+	d.asked = append(d.asked, attach.JobRequest{GID: r.GID, Direct: r.Direct, Token: r.Token,
+		Cards: slices.Clone(r.Cards)})
 	if d.refuse != nil {
 		return 0, d.refuse
 	}
@@ -75,7 +76,8 @@ func TestMakeJob(t *testing.T) {
 	}
 	for _, d := range []*desk{a, b, c} {
 		last := d.asked[len(d.asked)-1]
-		if d.has != 6 || !last.Token.Equal(token) || !last.Direct || !slices.Equal(last.Cards, []uint16{4, 2, 9, 4, 2}) {
+		if d.has != 6 || !last.Token.Equal(token) || !last.Direct ||
+			!slices.Equal(last.Cards, []uint16{4, 2, 9, 4, 2}) {
 			t.Errorf("%v has group %d and was asked last for %+v", d, d.has, last)
 		}
 	}
@@ -95,14 +97,18 @@ func TestMakeJobRefused(t *testing.T) {
 		want    error
 		says    string
 	}{
-		{"the GID is taken", &desk{name: "b", card: 1, taken: map[uint16]bool{7: true}}, 7, "", attach.ErrTaken, "leave out --gid"},
+		{"the GID is taken", &desk{name: "b", card: 1, taken: map[uint16]bool{7: true}}, 7, "", attach.ErrTaken,
+			"leave out --gid"},
 		{"every GID is taken", &desk{name: "b", card: 1, taken: full}, 0, "", attach.ErrTaken, "tried"},
-		{"forbidden", &desk{name: "b", card: 1, refuse: &attach.Refusal{Status: attach.ErrForbidden, Text: "no"}}, 0, "", attach.ErrForbidden, "b: no"},
+		{"forbidden", &desk{name: "b", card: 1, refuse: &attach.Refusal{Status: attach.ErrForbidden, Text: "no"}}, 0,
+			"", attach.ErrForbidden, "b: no"},
 		{"the same card twice", &desk{name: "b", card: 0}, 0, "", ErrHosts, "a and b both have card 0"},
-		{"another profile", &desk{name: "b", card: 1, profile: "sbus-arctic"}, 0, "native", ErrHosts, "funet profile set native"},
+		{"another profile", &desk{name: "b", card: 1, profile: "sbus-arctic"}, 0, "native", ErrHosts,
+			"funet profile set native"},
 	} {
 		a := &desk{name: "a", profile: "native"}
-		_, _, err := makeJob([]host{a, c.b}, 2, attach.JobRequest{GID: c.gid, Token: attach.Token{1}}, DaemonCards, c.profile)
+		_, _, err := makeJob([]host{a, c.b}, 2, attach.JobRequest{GID: c.gid, Token: attach.Token{1}},
+			DaemonCards, c.profile)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v", c.why, err)
 		}
@@ -130,12 +136,16 @@ func TestChooseCards(t *testing.T) {
 		says    string
 		err     error
 	}{
-		"both have them":          {which: AutoCards, a: proven, b: proven, direct: true, wanted: true, says: "direct ports: all hosts"},
-		"one has none":            {which: AutoCards, a: proven, b: failed, wanted: true, says: "no direct ports: b has none: no namespaces"},
-		"nobody has them":         {which: AutoCards, a: off, b: off, says: "a is not configured"},
-		"an older daemon":         {which: AutoCards, a: proven, wanted: true, says: "b is not configured"},
-		"a profile":               {which: AutoCards, a: proven, b: proven, profile: "sbus", wanted: true, says: "the card of a has profile sbus"},
-		"one refuses":             {which: AutoCards, a: proven, b: proven, refuse: refused, wanted: true, says: "b: pairs have keys"},
+		"both have them": {which: AutoCards, a: proven, b: proven, direct: true, wanted: true,
+			says: "direct ports: all hosts"},
+		"one has none": {which: AutoCards, a: proven, b: failed, wanted: true,
+			says: "no direct ports: b has none: no namespaces"},
+		"nobody has them": {which: AutoCards, a: off, b: off, says: "a is not configured"},
+		"an older daemon": {which: AutoCards, a: proven, wanted: true, says: "b is not configured"},
+		"a profile": {which: AutoCards, a: proven, b: proven, profile: "sbus", wanted: true,
+			says: "the card of a has profile sbus"},
+		"one refuses": {which: AutoCards, a: proven, b: proven, refuse: refused, wanted: true,
+			says: "b: pairs have keys"},
 		"one refuses for another": {which: AutoCards, a: proven, b: proven, refuse: attach.ErrKey, err: attach.ErrKey},
 		"the daemon's":            {which: DaemonCards, a: proven, b: proven, says: "contexts"},
 		"direct or nothing":       {which: DirectCards, a: off, b: off, refuse: refused, err: attach.ErrNoPort},
@@ -144,7 +154,8 @@ func TestChooseCards(t *testing.T) {
 		if profile == "" {
 			profile = native
 		}
-		a, b := &desk{name: "a", how: c.a, profile: profile}, &desk{name: "b", card: 1, how: c.b, direct: c.refuse, profile: profile}
+		a, b := &desk{name: "a", how: c.a, profile: profile},
+			&desk{name: "b", card: 1, how: c.b, direct: c.refuse, profile: profile}
 		gid, got, err := makeJob([]host{a, b}, 2, attach.JobRequest{Token: attach.Token{1}}, c.which, "")
 		if c.err != nil {
 			if !errors.Is(err, c.err) || a.has != 0 || b.has != 0 {
@@ -152,7 +163,8 @@ func TestChooseCards(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got.direct != c.direct || got.wanted != c.wanted || !strings.Contains(got.String(), c.says) || strings.Contains(got.String(), "\n") {
+		if err != nil || got.direct != c.direct || got.wanted != c.wanted || !strings.Contains(got.String(), c.says) ||
+			strings.Contains(got.String(), "\n") {
 			t.Errorf("%s: %+v, %q, %v", what, got, got, err)
 		}
 		for _, d := range []*desk{a, b} {

@@ -87,7 +87,8 @@ func (l *local) connect() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("%w at %s on %s; start funid, give the socket of one with --socket, or use a lab with --lab", ErrNoDaemon, l.socket, here())
+		return fmt.Errorf("%w at %s on %s; start funid, give the socket of one with --socket, or use a lab with --lab",
+			ErrNoDaemon, l.socket, here())
 	case errors.Is(err, unix.EACCES):
 		return fmt.Errorf("connecting to %s: %w; all users need access to its folder", l.socket, unix.EACCES)
 	}
@@ -131,7 +132,8 @@ func (l *local) info() (i attach.Info, err error) {
 	answer, err := l.ask(request)
 	// it ended while its socket still took connections
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
-		return i, fmt.Errorf("%w at %s on %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket, here())
+		return i,
+			fmt.Errorf("%w at %s on %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket, here())
 	}
 	if err != nil {
 		return i, err

@@ -18,7 +18,8 @@ import (
 // nothing is missing; only a line longer than longestLine is cut.
 func TestLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"\n", "a", "word ", "\n\n", strings.Repeat("x", 100), "[7] "})).Draw(t, "text"), "")
+		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"\n", "a", "word ", "\n\n",
+			strings.Repeat("x", 100), "[7] "})).Draw(t, "text"), "")
 		var got bytes.Buffer
 		w := (&output{to: &got}).node(7, true)
 		for rest := text; len(rest) > 0; {
@@ -68,7 +69,8 @@ func TestLongLine(t *testing.T) {
 				want += "[1] more\n"
 			}
 			if got.String() != want {
-				t.Errorf("%d bytes and %q came out as %d bytes in %d lines", size, end, got.Len(), strings.Count(got.String(), "\n"))
+				t.Errorf("%d bytes and %q came out as %d bytes in %d lines", size, end, got.Len(),
+					strings.Count(got.String(), "\n"))
 			}
 		}
 	}
@@ -111,7 +113,8 @@ func TestManyNodes(t *testing.T) {
 	next := make([]int, nodes)
 	for line := range strings.Lines(got.String()) {
 		var label, n, i int
-		if c, err := fmt.Sscanf(line, "[%d] node %d line %d\n", &label, &n, &i); c != 3 || err != nil || label != n || i != next[n] {
+		if c, err := fmt.Sscanf(line, "[%d] node %d line %d\n", &label, &n, &i); c != 3 || err != nil ||
+			label != n || i != next[n] {
 			t.Fatalf("line %q after %v", line, next)
 		}
 		next[n]++

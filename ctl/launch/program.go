@@ -55,7 +55,9 @@ func (l *local) program(name string) (p program, err error) {
 		right |= unix.R_OK
 	}
 	if err := unix.Access("/proc/self/fd/"+strconv.Itoa(handedOver), right); err != nil {
-		return p, fmt.Errorf("%w %s as user %s: %w; let that user execute it (chmod a+rx %s), or choose another with --user", ErrProgram, name, l.user, err, l.path)
+		return p,
+			fmt.Errorf("%w %s as user %s: %w; let that user execute it (chmod a+rx %s), or choose another with --user",
+				ErrProgram, name, l.user, err, l.path)
 	}
 	if name != own { // which needs nothing beside it
 		l.note(fmt.Sprintf("%s was handed over open: user %s may not enter its folder", name, l.user))
@@ -136,7 +138,8 @@ func notStarted(name, user string, err error) error {
 	who, cure := "", cureOf(err, "give the path of a program, as it is on the host")
 	switch {
 	case user != "" && errors.Is(err, fs.ErrPermission):
-		who, cure = " as user "+user, "let that user execute it and read it, and its interpreter if it is a script, or choose another with --user"
+		who, cure = " as user "+user,
+			"let that user execute it and read it, and its interpreter if it is a script, or choose another with --user"
 	case errors.Is(err, fs.ErrPermission):
 		cure = "make it executable"
 	}

@@ -67,8 +67,9 @@ type remote struct {
 // newHost makes a host whose agent does not run yet.
 func newHost(name string, o *Options) *remote {
 	mark := rand.Text()
-	return &remote{name: name, note: o.note, mark: mark, said: tail{mark: begins(mark)}, spoke: make(chan struct{}), answers: make(chan answer, 1),
-		fed: make(chan struct{}, 1), gone: make(chan struct{}), ended: make(chan struct{}), nodes: map[int]*node{}}
+	return &remote{name: name, note: o.note, mark: mark, said: tail{mark: begins(mark)}, spoke: make(chan struct{}),
+		answers: make(chan answer, 1),
+		fed:     make(chan struct{}, 1), gone: make(chan struct{}), ended: make(chan struct{}), nodes: map[int]*node{}}
 }
 
 // newRemote starts what reaches a host. Whether it gets there shows at the first order. Errors:
@@ -83,7 +84,8 @@ func newRemote(name string, o *Options) (*remote, error) {
 	// The terminal's Ctrl-C is for the launcher, and is passed on.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := r.open(o.HostTimeout, (*exec.Cmd).Start); err != nil {
-		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; %s", ErrHosts, words[0], name, err, cureOf(err, "install it, or leave out --hosts"))
+		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; %s", ErrHosts, words[0], name, err,
+			cureOf(err, "install it, or leave out --hosts"))
 	}
 	return r, nil
 }
@@ -123,7 +125,8 @@ func (r *remote) open(timeout time.Duration, start func(*exec.Cmd) error) (err e
 	if timeout > 0 {
 		r.giveUp = func() {
 			p.watch(timeout, r.ended, func() {
-				why := fmt.Sprintf("nothing was heard from it for %v, and it was given up; it may have died, or the network to it (--host-timeout)", timeout)
+				why :=
+					fmt.Sprintf("nothing was heard from it for %v, and it was given up; it may have died, or the network to it (--host-timeout)", timeout)
 				r.silent.Store(&why)
 				r.abandon()
 			})

@@ -92,7 +92,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, fmt.Errorf("-n %d: use 1 to %d", o.Nodes, attach.MaxNodes)
 	}
 	if o.Restarts < 0 || o.Restarts > MaxRestarts || o.Restarts > 0 && o.Once {
-		return 0, fmt.Errorf("%d restarts: use 0 to %d, and none of a program that starts the nodes itself", o.Restarts, MaxRestarts)
+		return 0, fmt.Errorf("%d restarts: use 0 to %d, and none of a program that starts the nodes itself",
+			o.Restarts, MaxRestarts)
 	}
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
@@ -147,7 +148,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		}
 		j.hosts = []host{h}
 	}
-	if err := j.start(node{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token, Program: o.Program, Args: o.Args, Env: o.Env, Restarts: o.Restarts}); err != nil {
+	if err := j.start(node{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token, Program: o.Program, Args: o.Args,
+		Env: o.Env, Restarts: o.Restarts}); err != nil {
 		return 0, err
 	}
 	if !stop() {
@@ -222,7 +224,8 @@ type end struct {
 }
 
 func newRunning(o *Options, hosts []host) *running {
-	j := &running{o: o, hosts: hosts, jobHosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1), lost: map[host]bool{}, lives: newLives(o.Nodes)}
+	j := &running{o: o, hosts: hosts, jobHosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1),
+		lost: map[host]bool{}, lives: newLives(o.Nodes)}
 	j.stdout, j.stderr = &output{to: o.Stdout, broken: j.broken}, &output{to: o.Stderr, broken: j.broken}
 	return j
 }

@@ -27,7 +27,8 @@ func TestErrorsCross(t *testing.T) {
 		if err := json.Unmarshal(b, &a); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.err(); got.Error() != "doing it: "+cause.Error() || cause.Error() != "other" && !errors.Is(got, cause) {
+		if got := a.err(); got.Error() != "doing it: "+cause.Error() ||
+			cause.Error() != "other" && !errors.Is(got, cause) {
 			t.Errorf("%v became %v", cause, got)
 		}
 	}
@@ -40,7 +41,8 @@ func TestAgentRefuses(t *testing.T) {
 		return Serve(t.Context(), strings.NewReader(in), out, io.Discard, Agent{Socket: "/nonexistent/socket"})
 	}
 	const mark = `{"mark":"here"}` + "\n"
-	for _, in := range []string{"what\n", "{}\n", "[]\n", "{\"start\":3}\n", "{\"info\":\n", "{\"info\":true}\n", mark + mark, strings.Repeat("x", 2*longestOrder)} {
+	for _, in := range []string{"what\n", "{}\n", "[]\n", "{\"start\":3}\n", "{\"info\":\n", "{\"info\":true}\n",
+		mark + mark, strings.Repeat("x", 2*longestOrder)} {
 		if err := serve(in, io.Discard); err == nil {
 			t.Errorf("%.20q was understood", in)
 		}
@@ -73,7 +75,8 @@ func TestAgentRefuses(t *testing.T) {
 		}
 	}
 	// No such order does anything, nor ends the agent.
-	harmless := mark + `{"free":true}` + "\n" + `{"signal":15}` + "\n" + `{"input":{"data":"eA=="}}` + "\n" + `{"input":{"end":true}}` + "\n"
+	harmless := mark + `{"free":true}` + "\n" + `{"signal":15}` + "\n" + `{"input":{"data":"eA=="}}` + "\n" +
+		`{"input":{"end":true}}` + "\n"
 	if err := serve(harmless, io.Discard); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +95,8 @@ func TestExitCodes(t *testing.T) {
 		s      status
 		code   int
 		failed bool
-	}{{status{}, 0, false}, {status{Code: 3}, 3, true}, {status{Signal: 9}, 137, true}, {status{Lost: "gone"}, 255, true}} {
+	}{{status{}, 0, false}, {status{Code: 3}, 3, true}, {status{Signal: 9}, 137, true},
+		{status{Lost: "gone"}, 255, true}} {
 		if c.s.exitCode() != c.code || c.s.failed() != c.failed || c.failed && c.s.String() == "" {
 			t.Errorf("%+v: code %d, failed %v, %v", c.s, c.s.exitCode(), c.s.failed(), c.s)
 		}

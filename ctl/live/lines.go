@@ -14,20 +14,27 @@ import (
 func (r *Report) head() []string {
 	s := &r.Sums
 	lines := []string{
-		fmt.Sprintf("card %d of %s, %s: profile %s, polling %s", r.Card, clean(r.Host), r.Time.Local().Format(time.TimeOnly), clean(r.Profile), clean(r.Polling)),
-		fmt.Sprintf("messages   %5s/s out %5s/s in   bytes %5s/s out %5s/s in", Short(s.MessagesSent), Short(s.MessagesReceived), Short(s.BytesSent), Short(s.BytesReceived)),
-		fmt.Sprintf("frames     %5s/s out %5s/s in   %s   acknowledgments %s/s", Short(s.FramesSent), Short(s.FramesReceived), trains(s.PacketsPerFrame), Short(s.Acknowledgments)),
-		fmt.Sprintf("retries    %5s/s frames, %s/s timeouts   returned %s/s, peers lost %s/s", Short(s.Retransmitted), Short(s.Timeouts), Short(s.Returned), Short(s.PeersLost)),
+		fmt.Sprintf("card %d of %s, %s: profile %s, polling %s", r.Card, clean(r.Host),
+			r.Time.Local().Format(time.TimeOnly), clean(r.Profile), clean(r.Polling)),
+		fmt.Sprintf("messages   %5s/s out %5s/s in   bytes %5s/s out %5s/s in", Short(s.MessagesSent),
+			Short(s.MessagesReceived), Short(s.BytesSent), Short(s.BytesReceived)),
+		fmt.Sprintf("frames     %5s/s out %5s/s in   %s   acknowledgments %s/s", Short(s.FramesSent),
+			Short(s.FramesReceived), trains(s.PacketsPerFrame), Short(s.Acknowledgments)),
+		fmt.Sprintf("retries    %5s/s frames, %s/s timeouts   returned %s/s, peers lost %s/s", Short(s.Retransmitted),
+			Short(s.Timeouts), Short(s.Returned), Short(s.PeersLost)),
 		"rejected   " + r.rejected(),
 		"round trip " + r.trips(),
-		fmt.Sprintf("memory     %sB shared, %s   connections %d, jobs %d, contexts %d", Short(float64(r.SharedBytes)), r.memory(), r.Connections, len(r.Jobs), len(r.Contexts)),
+		fmt.Sprintf("memory     %sB shared, %s   connections %d, jobs %d, contexts %d", Short(float64(r.SharedBytes)),
+			r.memory(), r.Connections, len(r.Jobs), len(r.Contexts)),
 	}
 	if d := r.Direct; d != nil {
-		lines = append(lines, fmt.Sprintf("direct     %5s/s out %5s/s in   here %s/s, dropped %s/s, refused %s/s   ports %d",
-			Short(d.Sent), Short(d.Received), Short(d.Local), Short(d.Dropped), Short(d.Refused), d.Ports))
+		lines = append(lines,
+			fmt.Sprintf("direct     %5s/s out %5s/s in   here %s/s, dropped %s/s, refused %s/s   ports %d",
+				Short(d.Sent), Short(d.Received), Short(d.Local), Short(d.Dropped), Short(d.Refused), d.Ports))
 	}
 	for _, l := range r.Interfaces {
-		text := fmt.Sprintf("interface  %s: %s, XDP %s, %s, MTU %d", clean(l.Interface), l.State, clean(l.XDPMode), clean(l.BindMode), l.MTU)
+		text := fmt.Sprintf("interface  %s: %s, XDP %s, %s, MTU %d", clean(l.Interface), l.State, clean(l.XDPMode),
+			clean(l.BindMode), l.MTU)
 		if l.Reopened > 0 {
 			text += fmt.Sprintf(", opened again %d times", l.Reopened)
 		}
@@ -65,7 +72,8 @@ func (r *Report) trips() string {
 	if p.Measured == 0 {
 		return fmt.Sprintf("of no peer yet; %d of %d greeted", p.Established, p.Known)
 	}
-	return fmt.Sprintf("median %s, p99 %s, longest %s; %d of %d peers greeted", Time(p.Median), Time(p.P99), Time(p.Longest), p.Established, p.Known)
+	return fmt.Sprintf("median %s, p99 %s, longest %s; %d of %d peers greeted", Time(p.Median), Time(p.P99),
+		Time(p.Longest), p.Established, p.Known)
 }
 
 func (r *Report) memory() string {
@@ -139,7 +147,8 @@ func wrap(text string, wide int) (lines []string) {
 	for len(words) > 0 {
 		l := words[0]
 		words = words[1:]
-		for len(words) > 0 && (len(lines) == wrapped-1 || utf8.RuneCountInString(l)+1+utf8.RuneCountInString(words[0]) <= wide) {
+		for len(words) > 0 && (len(lines) == wrapped-1 || utf8.RuneCountInString(l)+
+			1+utf8.RuneCountInString(words[0]) <= wide) {
 			l += " " + words[0]
 			words = words[1:]
 		}

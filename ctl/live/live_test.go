@@ -24,33 +24,45 @@ func name(uid uint32) string { return "user\x1b[31m" + strings.Repeat("x", int(u
 // counted is any traffic.
 func counted(t *rapid.T) engine.Traffic {
 	n := func(what string) uint64 { return rapid.OneOf(rapid.Uint64Range(0, 10), rapid.Uint64()).Draw(t, what) }
-	return engine.Traffic{Sent: n("sent"), SentBytes: n("bytes"), Received: n("received"), Retried: n("retried"), Returned: n("returned")}
+	return engine.Traffic{Sent: n("sent"), SentBytes: n("bytes"), Received: n("received"), Retried: n("retried"),
+		Returned: n("returned")}
 }
 
 // sampled is any sample.
 func sampled(t *rapid.T, at time.Time) *Sample {
 	s := new(Sample)
 	s.Traffic.Time, s.Traffic.Incarnation = at, rapid.Uint32Range(1, 2).Draw(t, "incarnation")
-	s.Traffic.Card.PacketsSent, s.Traffic.Card.TrainsSent = rapid.Uint64().Draw(t, "packets"), rapid.Uint64().Draw(t, "trains")
+	s.Traffic.Card.PacketsSent, s.Traffic.Card.TrainsSent = rapid.Uint64().Draw(t, "packets"),
+		rapid.Uint64().Draw(t, "trains")
 	s.Traffic.Card.FrameBytesSent = rapid.Uint64().Draw(t, "frame bytes")
 	text := rapid.StringMatching(`[a-zä\x1b\n\t ]{0,100}`)
 	s.Status.Host = text.Draw(t, "host")
 	for i := range rapid.IntRange(0, 40).Draw(t, "contexts") {
 		x := counted(t)
-		s.Status.Contexts = append(s.Status.Contexts, daemon.ContextStatus{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16, UID: uint32(i), PID: math.MaxInt32, Active: i%3 > 0})
-		s.Traffic.Contexts = append(s.Traffic.Contexts, daemon.ContextTraffic{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16, PID: math.MaxInt32, Traffic: x})
+		s.Status.Contexts = append(s.Status.Contexts,
+			daemon.ContextStatus{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16, UID: uint32(i),
+				PID: math.MaxInt32, Active: i%3 > 0})
+		s.Traffic.Contexts = append(s.Traffic.Contexts,
+			daemon.ContextTraffic{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16,
+				PID: math.MaxInt32, Traffic: x})
 	}
 	for i := range rapid.IntRange(0, 7).Draw(t, "jobs") {
-		s.Status.Jobs = append(s.Status.Jobs, daemon.JobCounted{JobStatus: daemon.JobStatus{GID: uint16(i), UID: uint32(i), Nodes: 65536, Attached: 2048}})
+		s.Status.Jobs = append(s.Status.Jobs,
+			daemon.JobCounted{JobStatus: daemon.JobStatus{GID: uint16(i), UID: uint32(i), Nodes: 65536,
+				Attached: 2048}})
 		s.Traffic.Jobs = append(s.Traffic.Jobs, daemon.JobTraffic{GID: uint16(i), Traffic: counted(t)})
 	}
 	for i := range rapid.IntRange(0, 50).Draw(t, "peers") {
-		s.Traffic.RoundTrips = append(s.Traffic.RoundTrips, daemon.RoundTrip{Card: uint16(i), RoundTrip: rapid.Int64Range(1, math.MaxInt64).Draw(t, "ns"), Variation: 1, InFlight: i})
+		s.Traffic.RoundTrips = append(s.Traffic.RoundTrips,
+			daemon.RoundTrip{Card: uint16(i), RoundTrip: rapid.Int64Range(1, math.MaxInt64).Draw(t, "ns"),
+				Variation: 1, InFlight: i})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "interfaces") {
-		s.Status.Links = append(s.Status.Links, daemon.LinkStatus{Interface: text.Draw(t, "interface"), State: daemon.LinkUp, Why: text.Draw(t, "why"), MTU: 65535, Reopened: math.MaxUint64})
+		s.Status.Links = append(s.Status.Links, daemon.LinkStatus{Interface: text.Draw(t, "interface"),
+			State: daemon.LinkUp, Why: text.Draw(t, "why"), MTU: 65535, Reopened: math.MaxUint64})
 	}
-	r := []daemon.Rejected{{Reason: "receive queue full", Packets: rapid.Uint64().Draw(t, "rejected")}, {Reason: text.Draw(t, "reason"), Packets: 1}}
+	r := []daemon.Rejected{{Reason: "receive queue full", Packets: rapid.Uint64().Draw(t, "rejected")},
+		{Reason: text.Draw(t, "reason"), Packets: 1}}
 	s.Traffic.Rejected, s.Traffic.RejectedThem = r, r
 	return s
 }
@@ -62,7 +74,8 @@ func TestRates(t *testing.T) {
 		now := time.Unix(1e9, 0)
 		a, b := sampled(t, now), sampled(t, now.Add(time.Second))
 		r := Between(a, b)
-		if r.Restarted != (a.Traffic.Incarnation != b.Traffic.Incarnation) || len(r.Contexts) != len(b.Status.Contexts) || len(r.Jobs) != len(b.Status.Jobs) {
+		if r.Restarted != (a.Traffic.Incarnation != b.Traffic.Incarnation) ||
+			len(r.Contexts) != len(b.Status.Contexts) || len(r.Jobs) != len(b.Status.Jobs) {
 			t.Fatalf("%+v", r)
 		}
 		for i, x := range r.Contexts {
@@ -78,11 +91,14 @@ func TestRates(t *testing.T) {
 	a, b := new(Sample), new(Sample)
 	a.Traffic.Time, b.Traffic.Time = time.Unix(1, 0), time.Unix(3, 0)
 	b.Status.Contexts = []daemon.ContextStatus{{Context: 1, GID: 2, Node: 3, PID: 4}}
-	a.Traffic.Contexts = []daemon.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4, Traffic: engine.Traffic{Sent: 100, ReceivedBytes: 7}}}
-	b.Traffic.Contexts = []daemon.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4, Traffic: engine.Traffic{Sent: 300, ReceivedBytes: 8}}}
+	a.Traffic.Contexts = []daemon.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4,
+		Traffic: engine.Traffic{Sent: 100, ReceivedBytes: 7}}}
+	b.Traffic.Contexts = []daemon.ContextTraffic{{Context: 1, GID: 2, Node: 3, PID: 4,
+		Traffic: engine.Traffic{Sent: 300, ReceivedBytes: 8}}}
 	b.Traffic.Card.PacketsSent, b.Traffic.Card.TrainsSent = 60, 20
 	r := Between(a, b)
-	if x := r.Contexts[0].Rates; x != (Rates{MessagesSent: 100, BytesReceived: 0.5}) || r.Sums.PacketsPerFrame != 3 || r.Interval != 2 {
+	if x := r.Contexts[0].Rates; x != (Rates{MessagesSent: 100, BytesReceived: 0.5}) || r.Sums.PacketsPerFrame != 3 ||
+		r.Interval != 2 {
 		t.Errorf("%+v, %+v", x, r.Sums)
 	}
 	b.Traffic.Contexts[0].PID = 5 // another process has the context
@@ -100,7 +116,8 @@ func TestScreenFits(t *testing.T) {
 		a, b := sampled(t, now), sampled(t, now.Add(time.Second))
 		wide, high := rapid.IntRange(1, 130).Draw(t, "wide"), rapid.IntRange(1, 60).Draw(t, "high")
 		table := Table(rapid.IntRange(0, int(Tables)-1).Draw(t, "table"))
-		v := view{table: table, name: name, from: rapid.IntRange(0, 60).Draw(t, "from"), notice: rapid.SampledFrom([]string{"", "no\x1banswer"}).Draw(t, "notice")}
+		v := view{table: table, name: name, from: rapid.IntRange(0, 60).Draw(t, "from"),
+			notice: rapid.SampledFrom([]string{"", "no\x1banswer"}).Draw(t, "notice")}
 		for i := range Tables {
 			v.order[i] = Order{rapid.IntRange(0, len(columns[i])-1).Draw(t, "column"), rapid.Bool().Draw(t, "reverse")}
 		}
@@ -112,7 +129,9 @@ func TestScreenFits(t *testing.T) {
 			t.Fatalf("%d lines on %d, titles in %d", len(lines), high, title)
 		}
 		for _, l := range lines {
-			if utf8.RuneCountInString(l) > wide || strings.ContainsFunc(l, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if utf8.RuneCountInString(l) > wide || strings.ContainsFunc(l, func(r rune) bool {
+				return !unicode.IsPrint(r)
+			}) {
 				t.Fatalf("%q on %d columns", l, wide)
 			}
 		}
@@ -157,7 +176,8 @@ func TestOrder(t *testing.T) {
 
 // Rule: numbers take at most 5 characters, and read back within a tenth of what they are (Short).
 func TestShort(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 1: "1", 12.34: "12.3", 999: "999", 999.7: "1.0k", 1234: "1.2k", 45.12e6: "45.1M", 999.96e3: "1.0M", 120e9: "120G"} {
+	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 1: "1", 12.34: "12.3", 999: "999", 999.7: "1.0k",
+		1234: "1.2k", 45.12e6: "45.1M", 999.96e3: "1.0M", 120e9: "120G"} {
 		if got := Short(v); got != want {
 			t.Errorf("%v is %q, want %q", v, got, want)
 		}

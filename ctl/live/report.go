@@ -112,9 +112,12 @@ type Context struct {
 // Between makes a report of two samples.
 func Between(a, b *Sample) *Report {
 	s, t := &b.Status, &b.Traffic
-	r := &Report{Time: t.Time, Interval: t.Time.Sub(a.Traffic.Time).Seconds(), Host: s.Host, Card: s.Card, Profile: s.Profile, Polling: s.Polling,
-		Restarted: a.Traffic.Incarnation != t.Incarnation, Peers: t.Peers, RoundTrips: t.RoundTrips, Interfaces: s.Links, Connections: s.Connections,
-		SharedBytes: s.Bytes, Memory: s.Memory, Locked: s.MemoryLocked, LeftOut: s.LeftOut + t.LeftOut, Jobs: []Job{}, Contexts: []Context{}, Rejections: []Rejection{}}
+	r := &Report{Time: t.Time, Interval: t.Time.Sub(a.Traffic.Time).Seconds(), Host: s.Host, Card: s.Card,
+		Profile: s.Profile, Polling: s.Polling,
+		Restarted: a.Traffic.Incarnation != t.Incarnation, Peers: t.Peers, RoundTrips: t.RoundTrips,
+		Interfaces: s.Links, Connections: s.Connections,
+		SharedBytes: s.Bytes, Memory: s.Memory, Locked: s.MemoryLocked, LeftOut: s.LeftOut + t.LeftOut, Jobs: []Job{},
+		Contexts: []Context{}, Rejections: []Rejection{}}
 	rate := func(before, after uint64) float64 {
 		if r.Restarted || after < before || r.Interval <= 0 {
 			return 0
@@ -122,14 +125,20 @@ func Between(a, b *Sample) *Report {
 		return float64(after-before) / r.Interval
 	}
 	rates := func(before, after *engine.Traffic) Rates {
-		return Rates{rate(before.Sent, after.Sent), rate(before.Received, after.Received), rate(before.SentBytes, after.SentBytes),
-			rate(before.ReceivedBytes, after.ReceivedBytes), rate(before.Retried, after.Retried), rate(before.Returned, after.Returned), rate(before.Refused, after.Refused)}
+		return Rates{rate(before.Sent, after.Sent), rate(before.Received, after.Received),
+			rate(before.SentBytes, after.SentBytes),
+			rate(before.ReceivedBytes, after.ReceivedBytes), rate(before.Retried, after.Retried),
+			rate(before.Returned, after.Returned), rate(before.Refused, after.Refused)}
 	}
 	m, n := &a.Traffic.Card, &t.Card
-	r.Sums = Sums{MessagesSent: rate(m.PacketsRetrieved, n.PacketsRetrieved), MessagesReceived: rate(m.PacketsDelivered, n.PacketsDelivered),
-		BytesSent: rate(m.FrameBytesSent, n.FrameBytesSent), BytesReceived: rate(m.FrameBytesReceived, n.FrameBytesReceived),
-		FramesSent: rate(m.FramesSent, n.FramesSent), FramesReceived: rate(m.FramesReceived, n.FramesReceived), Acknowledgments: rate(m.AcksSent, n.AcksSent),
-		Retransmitted: rate(m.Retransmitted, n.Retransmitted), Timeouts: rate(m.Timeouts, n.Timeouts), Returned: rate(m.Returned, n.Returned), PeersLost: rate(m.PeersLost, n.PeersLost)}
+	r.Sums = Sums{MessagesSent: rate(m.PacketsRetrieved, n.PacketsRetrieved),
+		MessagesReceived: rate(m.PacketsDelivered, n.PacketsDelivered),
+		BytesSent:        rate(m.FrameBytesSent, n.FrameBytesSent),
+		BytesReceived:    rate(m.FrameBytesReceived, n.FrameBytesReceived),
+		FramesSent:       rate(m.FramesSent, n.FramesSent), FramesReceived: rate(m.FramesReceived, n.FramesReceived),
+		Acknowledgments: rate(m.AcksSent, n.AcksSent),
+		Retransmitted:   rate(m.Retransmitted, n.Retransmitted), Timeouts: rate(m.Timeouts, n.Timeouts),
+		Returned: rate(m.Returned, n.Returned), PeersLost: rate(m.PeersLost, n.PeersLost)}
 	if trains := rate(m.TrainsSent, n.TrainsSent); trains > 0 {
 		r.Sums.PacketsPerFrame = rate(m.PacketsSent, n.PacketsSent) / trains
 	}
@@ -146,10 +155,12 @@ func Between(a, b *Sample) *Report {
 	}
 	r.addContexts(a, b, rates)
 	if was, is := a.Status.Direct, s.Direct; was != nil && is != nil {
-		r.Direct = &Direct{Ports: is.Ports, Sent: rate(was.Frames.Sent, is.Frames.Sent), Local: rate(was.Frames.Local, is.Frames.Local),
+		r.Direct = &Direct{Ports: is.Ports, Sent: rate(was.Frames.Sent, is.Frames.Sent),
+			Local:   rate(was.Frames.Local, is.Frames.Local),
 			Dropped: rate(was.Frames.Dropped(), is.Frames.Dropped())}
 		before, after := arrivals(a.Status.Links), arrivals(s.Links)
-		r.Direct.Received, r.Direct.Refused = rate(before.Handed, after.Handed), rate(before.Stranger+before.NoPort, after.Stranger+after.NoPort)
+		r.Direct.Received, r.Direct.Refused = rate(before.Handed, after.Handed),
+			rate(before.Stranger+before.NoPort, after.Stranger+after.NoPort)
 	}
 	return r
 }

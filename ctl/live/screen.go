@@ -43,7 +43,8 @@ func Run(ctx context.Context, ask Source, first *Sample, every time.Duration, na
 	for t := range Tables {
 		s.view.order[t] = t.Usual()
 	}
-	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithInput(os.Stdin), tea.WithOutput(os.Stdout), tea.WithFPS(20))
+	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithInput(os.Stdin),
+		tea.WithOutput(os.Stdout), tea.WithFPS(20))
 	_, err := p.Run()
 	switch {
 	case ctx.Err() != nil:

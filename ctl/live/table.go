@@ -56,8 +56,10 @@ type column struct {
 }
 
 var columns = [Tables][]column{
-	Jobs:       {{"GID", 4}, {"user", -10}, {"nodes", 5}, {"here", 4}, {"msg/s out", 9}, {"msg/s in", 9}, {"B/s out", 7}, {"B/s in", 7}, {"retry/s", 7}, {"lost/s", 6}},
-	Contexts:   {{"ctx", 4}, {"GID", 4}, {"node", 5}, {"user", -8}, {"process", 7}, {"msg/s out", 9}, {"msg/s in", 8}, {"B/s out", 7}, {"B/s in", 7}, {"retry/s", 7}, {"on", -3}},
+	Jobs: {{"GID", 4}, {"user", -10}, {"nodes", 5}, {"here", 4}, {"msg/s out", 9}, {"msg/s in", 9},
+		{"B/s out", 7}, {"B/s in", 7}, {"retry/s", 7}, {"lost/s", 6}},
+	Contexts: {{"ctx", 4}, {"GID", 4}, {"node", 5}, {"user", -8}, {"process", 7}, {"msg/s out", 9}, {"msg/s in", 8},
+		{"B/s out", 7}, {"B/s in", 7}, {"retry/s", 7}, {"on", -3}},
 	Peers:      {{"card", 5}, {"round trip", 10}, {"varies by", 10}, {"in flight", 9}},
 	Rejections: {{"reason", -42}, {"here/s", 7}, {"by peers/s", 10}, {"here", 7}, {"by peers", 8}},
 }
@@ -73,7 +75,8 @@ func (r *Report) rows(t Table, o Order, name func(uint32) string) [][]cell {
 	switch t {
 	case Jobs:
 		for _, j := range r.Jobs {
-			all = append(all, []cell{index(j.GID), word(name(j.UID)), number(float64(j.Nodes)), number(float64(j.Attached)), number(j.MessagesSent), number(j.MessagesReceived),
+			all = append(all, []cell{index(j.GID), word(name(j.UID)), number(float64(j.Nodes)),
+				number(float64(j.Attached)), number(j.MessagesSent), number(j.MessagesReceived),
 				number(j.BytesSent), number(j.BytesReceived), number(j.Retried), number(j.Returned)})
 		}
 	case Contexts:
@@ -82,17 +85,20 @@ func (r *Report) rows(t Table, o Order, name func(uint32) string) [][]cell {
 			if !x.Active {
 				on = "no"
 			}
-			all = append(all, []cell{index(x.Context), index(x.GID), index(x.Node), word(name(x.UID)), index(uint32(x.PID)), number(x.MessagesSent), number(x.MessagesReceived),
+			all = append(all, []cell{index(x.Context), index(x.GID), index(x.Node), word(name(x.UID)),
+				index(uint32(x.PID)), number(x.MessagesSent), number(x.MessagesReceived),
 				number(x.BytesSent), number(x.BytesReceived), number(x.Retried), word(on)})
 		}
 	case Peers:
 		for _, p := range r.RoundTrips {
-			all = append(all, []cell{index(p.Card), length(p.RoundTrip), length(p.Variation), number(float64(p.InFlight))})
+			all = append(all, []cell{index(p.Card), length(p.RoundTrip), length(p.Variation),
+				number(float64(p.InFlight))})
 		}
 	case Rejections:
 		for _, j := range r.Rejections {
 			if j.CardTotal+j.PeersTotal > 0 {
-				all = append(all, []cell{word(j.Reason), number(j.ByCard), number(j.ByPeers), number(float64(j.CardTotal)), number(float64(j.PeersTotal))})
+				all = append(all, []cell{word(j.Reason), number(j.ByCard), number(j.ByPeers),
+					number(float64(j.CardTotal)), number(float64(j.PeersTotal))})
 			}
 		}
 	}

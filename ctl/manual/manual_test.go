@@ -28,7 +28,8 @@ func texts(t *testing.T) map[string]string {
 		t.Fatal(paths, err)
 	}
 	all := map[string]string{}
-	for _, p := range append(paths, "../../README.md", "../../uspace/HACKING.md", "../../uspace/DESIGN.md", "../../tests/qemu/figures.md") {
+	for _, p := range append(paths, "../../README.md", "../../uspace/HACKING.md", "../../uspace/DESIGN.md",
+		"../../tests/qemu/figures.md") {
 		b, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +105,8 @@ func TestPages(t *testing.T) {
 		if !strings.HasPrefix(string(b), "# "+p.Title+"\n\n") || p.Title == "" || len(shown) < 300 {
 			t.Errorf("%s begins with %.60q, and its terminal's form with %.60q", p.Name, b, shown)
 		}
-		if roff := string(p.Roff(time.Unix(0, 0))); !strings.Contains(roff, "funet-"+p.Name+` \- `) || !strings.Contains(roff, `"Jan 1970"`) || strings.Contains(roff, "](") {
+		if roff := string(p.Roff(time.Unix(0, 0))); !strings.Contains(roff, "funet-"+p.Name+` \- `) ||
+			!strings.Contains(roff, `"Jan 1970"`) || strings.Contains(roff, "](") {
 			t.Errorf("%s in roff: %.200q", p.Name, roff)
 		}
 	}
@@ -114,7 +116,9 @@ func TestPages(t *testing.T) {
 // names the command that shows its page.
 func TestTerminal(t *testing.T) {
 	const long = "and words and words and words and words and words and words and words and words"
-	page := manual.Of("x", "# A page\n\nSee [keys](keys.md) "+long+"\nand [the labs](labs.md#a).\n\n## Part\n\n- **one**: "+long+"\n1. two\n\n       code  stays\n   as [it](../../a/b.go) is\n\n    code [x](y.md)\n")
+	page := manual.Of("x", "# A page\n\nSee [keys](keys.md) "+long+
+		"\nand [the labs](labs.md#a).\n\n## Part\n\n- **one**: "+long+
+		"\n1. two\n\n       code  stays\n   as [it](../../a/b.go) is\n\n    code [x](y.md)\n")
 	want := `A PAGE
 
 See ` + "`funet help keys`" + ` and words and words and words and words and words and

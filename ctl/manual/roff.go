@@ -27,7 +27,8 @@ func (p Page) Roff(date time.Time) []byte {
 	fmt.Fprintf(&page, ".TH \"FUNET-%s\" %q %q \"FUNet\" \"FUNet\"\n.nh\n.SH NAME\nfunet-%s \\- %s\n.SH DESCRIPTION\n",
 		strings.ToUpper(p.Name), Section, date.Format("Jan 2006"), p.Name, p.Title)
 	end := func() {
-		page.WriteString(".nf\n" + strings.TrimPrefix(escapes.Replace("\n"+strings.Trim(text.String(), "\n")), "\n") + "\n.fi\n")
+		page.WriteString(".nf\n" + strings.TrimPrefix(escapes.Replace("\n"+strings.Trim(text.String(), "\n")),
+			"\n") + "\n.fi\n")
 		text.Reset()
 	}
 	p.show(output.Width-margin, &text, func(title string) {

@@ -23,10 +23,12 @@ func calls() *cobra.Command {
 	var f flags
 	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	o.PingPong = func(ctx context.Context, l *lab.Lab) (s bench.CallsSample, err error) {
-		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}
+		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges,
+			WarmUp: bench.Warmup}}
 		r, err := program.RunNodes[program.PingPongResult](ctx, &f.Flags, l, "pingpong", p.Arguments())
 		if err == nil {
-			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
+			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode,
+				BindMode: r[0].BindMode}
 		}
 		return s, err
 	}
@@ -37,15 +39,18 @@ func calls() *cobra.Command {
 		}
 		r, err := program.RunNodes[program.RemoteResult](ctx, &f.Flags, l, program.RemoteProgram, p.Arguments())
 		if err == nil {
-			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, PerSecond: max(r[0].Rate, r[1].Rate), XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
+			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99},
+				PerSecond: max(r[0].Rate, r[1].Rate), XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
 		}
 		return s, err
 	}
 	o.Call = func(ctx context.Context, l *lab.Lab) (bench.CallsSample, error) {
-		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteCalls, Bytes: bench.PayloadBytes, Count: o.Exchanges})
+		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteCalls, Bytes: bench.PayloadBytes,
+			Count: o.Exchanges})
 	}
 	o.Goroutines = func(ctx context.Context, l *lab.Lab, n int) (bench.CallsSample, error) {
-		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteCalls, Bytes: bench.PayloadBytes, Count: o.Exchanges, Goroutines: n})
+		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteCalls, Bytes: bench.PayloadBytes,
+			Count: o.Exchanges, Goroutines: n})
 	}
 	o.Send = func(ctx context.Context, l *lab.Lab) (bench.CallsSample, error) {
 		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteSends, Bytes: 16, Count: o.Messages})
@@ -55,12 +60,14 @@ func calls() *cobra.Command {
 	}
 	o.Send1M = func(ctx context.Context, l *lab.Lab, bytes int) (bench.CallsSample, error) {
 		const size = bench.Mebibyte
-		s, err := remote(ctx, l, program.RemoteOptions{Do: program.RemoteSends, Bytes: size, Count: bytes / size, WarmUp: warmLong})
+		s, err := remote(ctx, l, program.RemoteOptions{Do: program.RemoteSends, Bytes: size, Count: bytes / size,
+			WarmUp: warmLong})
 		s.Gbit = s.PerSecond * size * 8 / 1e9
 		return s, err
 	}
 	o.Transfer = func(ctx context.Context, l *lab.Lab, bytes int) (bench.CallsSample, error) {
-		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: bench.XferBlock.Usual, Depth: bench.XferDepth.Usual}}
+		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: bench.XferBlock.Usual,
+			Depth: bench.XferDepth.Usual}}
 		s, err := goodput(ctx, &f.Flags, l, "transfer", t.Arguments())
 		return bench.CallsSample{Gbit: s.Gbit, XDPMode: s.XDPMode, BindMode: s.BindMode}, err
 	}

@@ -20,7 +20,8 @@ import (
 
 // Command is `funet bench`.
 func Command() *cobra.Command {
-	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json", Short: "Measure FUNet beside what one would use otherwise"}
+	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json",
+		Short: "Measure FUNet beside what one would use otherwise"}
 	c.AddCommand(peers(), calls(), rate(), incast(), xfer(), sockets(), keyed(), rma(), matmul())
 	return c
 }
@@ -126,7 +127,8 @@ func measuredLab(ctx context.Context, f *program.Flags) (*lab.Lab, error) {
 }
 
 // goodput runs stream or transfer on all hosts of the lab.
-func goodput(ctx context.Context, f *program.Flags, l *lab.Lab, name string, args []string) (bench.GoodputSample, error) {
+func goodput(ctx context.Context, f *program.Flags, l *lab.Lab, name string,
+	args []string) (bench.GoodputSample, error) {
 	nodes, err := program.RunNodes[program.Flow](ctx, f, l, name, args)
 	if err != nil {
 		return bench.GoodputSample{}, err

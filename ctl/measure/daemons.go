@@ -42,7 +42,8 @@ func directly(ctx context.Context, f *program.Flags, l *lab.Lab, hosts int, args
 		return bench.Sample{}, err
 	}
 	if hosts == 1 && (r[0].Shared == nil || r[0].Shared.Sent == 0) {
-		return bench.Sample{}, errors.New("two processes on one host had no shared memory; `funet status` beside `funet run` shows whether they get some")
+		return bench.Sample{},
+			errors.New("two processes on one host had no shared memory; `funet status` beside `funet run` shows whether they get some")
 	}
 	return sampleOf(r[0], nil)
 }
@@ -51,7 +52,8 @@ func directly(ctx context.Context, f *program.Flags, l *lab.Lab, hosts int, args
 // spins on another.
 func twoContexts(ctx context.Context, f *program.Flags, l *lab.Lab, exchanges int) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: "spin", Hosts: 1, More: "cpu: 1\n"}
-	o := launch.Options{Nodes: 2, Once: true, Program: "funet", Args: []string{selfName, "--exchanges", fmt.Sprint(exchanges)}}
+	o := launch.Options{Nodes: 2, Once: true, Program: "funet",
+		Args: []string{selfName, "--exchanges", fmt.Sprint(exchanges)}}
 	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 

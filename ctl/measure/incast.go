@@ -21,7 +21,8 @@ func incast() *cobra.Command {
 	o := bench.IncastOptions{Progress: os.Stderr}
 	f.Apart = true // as the receiver would have a processor to itself, and its senders not
 	o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
-		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
+		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: senders, Messages: messages,
+			Words: bench.IncastWords}}
 		return goodput(ctx, &f.Flags, l, "stream", s.Arguments())
 	}
 	c := f.onLab(&cobra.Command{

@@ -20,7 +20,8 @@ func matmul() *cobra.Command {
 	o.Funet = func(ctx context.Context, l *lab.Lab, alone bool) (bench.MatmulSample, error) {
 		here := f.Flags
 		here.Alone = alone
-		nodes, err := program.RunNodes[program.MatMulResult](ctx, &here, l, "matmul", program.MatMulOptions{Size: o.Size, Seed: 1}.Arguments())
+		nodes, err := program.RunNodes[program.MatMulResult](ctx, &here, l, "matmul",
+			program.MatMulOptions{Size: o.Size, Seed: 1}.Arguments())
 		if err != nil {
 			return bench.MatmulSample{}, err
 		}

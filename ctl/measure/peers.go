@@ -21,7 +21,8 @@ func peers() *cobra.Command {
 	var f flags
 	o := bench.Options{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	exchanges := func() []string {
-		return program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.Arguments()
+		return program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges,
+			WarmUp: bench.Warmup}}.Arguments()
 	}
 	o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 		return throughDaemons(ctx, &f.Flags, l, exchanges())
@@ -63,7 +64,8 @@ installs them.`,
 		return bench.Peers(ctx, l, o)
 	})
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips of each peer and round")
-	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+strings.Join(bench.Keys(), ", "))
+	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+
+		strings.Join(bench.Keys(), ", "))
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

@@ -20,7 +20,8 @@ func rate() *cobra.Command {
 	var f flags
 	o := bench.RateOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	o.Funet = func(ctx context.Context, l *lab.Lab, messages int) (bench.RateSample, error) {
-		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: 1, Messages: messages, Words: bench.RateWords}}
+		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: 1, Messages: messages,
+			Words: bench.RateWords}}
 		r, err := program.RunNodes[program.StreamResult](ctx, &f.Flags, l, "stream", s.Arguments())
 		if err != nil {
 			return bench.RateSample{}, err
@@ -36,7 +37,8 @@ one lab: FUNet's, and datagrams of as many bytes sent by sendmmsg(2) %d at a tim
 received by recvmmsg(2), each end spinning on a processor of its own. The two take
 turns; figures are medians over the rounds, counted where the messages arrive.`, bench.RateWords, bench.RateBatch),
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Rate(ctx, l, o) })
-	f.number(c, &o.Messages, "messages", bench.RateMessages, "FUNet's messages in a round; a tenth as many datagrams take about as long")
+	f.number(c, &o.Messages, "messages", bench.RateMessages,
+		"FUNet's messages in a round; a tenth as many datagrams take about as long")
 	f.RegisterCard(c)
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c

@@ -28,26 +28,31 @@ func keyed() *cobra.Command {
 			if err != nil {
 				return bench.RatsSample{}, err
 			}
-			return bench.RatsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}, nil
+			return bench.RatsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode,
+				BindMode: r[0].BindMode}, nil
 		}
 	}
 	o.Tags, o.Calls = by(program.RatsTags, ratsBytes, 1), by(program.RatsCalls, ratsBytes, 1)
 	o.Bulk = by(program.RatsBulk, bench.RatsBlock, 10)
 	o.PingPong = func(ctx context.Context, l *lab.Lab) (s bench.RatsSample, err error) {
-		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}
+		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges,
+			WarmUp: bench.Warmup}}
 		r, err := program.RunNodes[program.PingPongResult](ctx, &f.Flags, l, "pingpong", p.Arguments())
 		if err == nil {
-			s = bench.RatsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
+			s = bench.RatsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode,
+				BindMode: r[0].BindMode}
 		}
 		return s, err
 	}
 	o.Transfer = func(ctx context.Context, l *lab.Lab) (bench.RatsSample, error) {
-		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: max(o.Exchanges/10, 1) * bench.RatsBlock, Block: bench.RatsBlock, Depth: 1}}
+		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: max(o.Exchanges/10,
+			1) * bench.RatsBlock, Block: bench.RatsBlock, Depth: 1}}
 		s, err := goodput(ctx, &f.Flags, l, "transfer", t.Arguments())
 		if err != nil {
 			return bench.RatsSample{}, err
 		}
-		return bench.RatsSample{Sample: bench.Sample{P50: bench.RatsBlock * 8 / s.Gbit / 1e3}, XDPMode: s.XDPMode, BindMode: s.BindMode}, nil
+		return bench.RatsSample{Sample: bench.Sample{P50: bench.RatsBlock * 8 / s.Gbit / 1e3}, XDPMode: s.XDPMode,
+			BindMode: s.BindMode}, nil
 	}
 	c := f.onLab(&cobra.Command{
 		Use:   "rats",

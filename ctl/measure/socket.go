@@ -24,13 +24,15 @@ func sockets() *cobra.Command {
 	over := func(network string) func(context.Context, *lab.Lab, bench.SocketDo) (bench.SocketSample, error) {
 		return func(ctx context.Context, l *lab.Lab, do bench.SocketDo) (bench.SocketSample, error) {
 			p := map[bench.SocketDo]program.SocketOptions{
-				bench.SocketRoundTrips: {Do: program.SocketRoundTrips, Bytes: bench.PayloadBytes, Count: o.Exchanges, WarmUp: bench.Warmup},
-				bench.SocketBeside:     {Do: program.SocketBeside, Bytes: bench.PayloadBytes, Count: max(o.Exchanges/10, 1), WarmUp: bench.Warmup / 10},
-				bench.SocketBulk:       {Do: program.SocketBulk, Bytes: o.Megabytes << 20},
-				bench.SocketShares:     {Do: program.SocketStreams, Streams: bench.SocketStreams},
-				bench.SocketDatagrams:  {Do: program.SocketDatagrams, Bytes: bench.PayloadBytes},
-				bench.SocketIdle:       {Do: program.SocketIdle, Count: o.Idle},
-				bench.SocketDials:      {Do: program.SocketConnections, Count: o.Connections, WarmUp: warmConnections},
+				bench.SocketRoundTrips: {Do: program.SocketRoundTrips, Bytes: bench.PayloadBytes, Count: o.Exchanges,
+					WarmUp: bench.Warmup},
+				bench.SocketBeside: {Do: program.SocketBeside, Bytes: bench.PayloadBytes,
+					Count: max(o.Exchanges/10, 1), WarmUp: bench.Warmup / 10},
+				bench.SocketBulk:      {Do: program.SocketBulk, Bytes: o.Megabytes << 20},
+				bench.SocketShares:    {Do: program.SocketStreams, Streams: bench.SocketStreams},
+				bench.SocketDatagrams: {Do: program.SocketDatagrams, Bytes: bench.PayloadBytes},
+				bench.SocketIdle:      {Do: program.SocketIdle, Count: o.Idle},
+				bench.SocketDials:     {Do: program.SocketConnections, Count: o.Connections, WarmUp: warmConnections},
 			}[do]
 			p.Over = network
 			who := &f.Flags
@@ -42,13 +44,16 @@ func sockets() *cobra.Command {
 				return bench.SocketSample{}, err
 			}
 			client, server := r[0], r[1]
-			return bench.SocketSample{Sample: bench.Sample{P50: client.P50, P99: client.P99}, PerSecond: max(client.Rate, server.Rate), Gbit: max(client.Gbit, server.Gbit),
-				Jain: server.Jain, BytesEach: max(client.BytesEach, server.BytesEach), CPU: client.CPU + server.CPU, XDPMode: client.XDPMode, BindMode: client.BindMode}, nil
+			return bench.SocketSample{Sample: bench.Sample{P50: client.P50, P99: client.P99},
+				PerSecond: max(client.Rate, server.Rate), Gbit: max(client.Gbit, server.Gbit),
+				Jain: server.Jain, BytesEach: max(client.BytesEach, server.BytesEach), CPU: client.CPU + server.CPU,
+				XDPMode: client.XDPMode, BindMode: client.BindMode}, nil
 		}
 	}
 	o.Funet, o.TCP = over(program.OverFunet), over(program.OverTCP)
 	o.Transfer = func(ctx context.Context, l *lab.Lab, bytes int) (bench.SocketSample, error) {
-		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: bench.XferBlock.Usual, Depth: bench.XferDepth.Usual}}
+		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: bench.XferBlock.Usual,
+			Depth: bench.XferDepth.Usual}}
 		s, err := goodput(ctx, &f.Flags, l, "transfer", t.Arguments())
 		return bench.SocketSample{Gbit: s.Gbit}, err
 	}

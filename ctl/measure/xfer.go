@@ -25,7 +25,8 @@ func xfer() *cobra.Command {
 	o := bench.XferOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	var here program.Flags // of the lab of the moment
 	transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
-		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}
+		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: o.Block,
+			Depth: o.Depth}}
 		return goodput(ctx, &here, l, "transfer", t.Arguments())
 	}
 	o.Funet = transfer
@@ -72,12 +73,14 @@ const tried = 128 << 20
 
 // fastest makes the lab on which a transfer is fastest, tried three times in each way, and
 // sets the flags so that nodes use it. The caller closes it.
-func fastest(ctx context.Context, f *program.Flags, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
+func fastest(ctx context.Context, f *program.Flags,
+	transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
 	longest := f.MTU + arctic.EthernetSize
 	single := min(longest, afxdp.MaxSingle)
 	ways := []bench.XferWay{{Frame: single}, {Frame: single, Steered: true}}
 	if longest > single {
-		ways = append(ways, bench.XferWay{Frame: longest, Jumbo: true}, bench.XferWay{Frame: longest, Jumbo: true, Steered: true})
+		ways = append(ways, bench.XferWay{Frame: longest, Jumbo: true},
+			bench.XferWay{Frame: longest, Jumbo: true, Steered: true})
 	}
 	defer func() {
 		if err != nil && best != nil {

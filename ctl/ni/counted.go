@@ -60,20 +60,23 @@ type sends func(i *funi.Interface, members int, data []byte) (completions int)
 
 // alongChain sends one copy along the chain, in which each member is behind the one before.
 func alongChain(i *funi.Interface, members int, data []byte) int {
-	i.Reserve(funi.Request).SetMulticast(1, &funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true, Key: theKey, Data: data})
+	i.Reserve(funi.Request).SetMulticast(1, &funi.MulticastRequest{Chain: theChain, Members: uint16(members), Put: true,
+		Key: theKey, Data: data})
 	i.Commit(funi.Request)
 	return 1
 }
 
 // toEach writes to each member, which answers with what was there before.
 func toEach(i *funi.Interface, members int, data []byte) int {
-	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteSwap, Element: arctic.Uint64, Key: theKey,
+	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteSwap,
+		Element: arctic.Uint64, Key: theKey,
 		Bytes: len(data), Operands: data, Fetch: true}})
 }
 
 // fromMemory writes to each member what is in memory.
 func fromMemory(i *funi.Interface, members int, data []byte) int {
-	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: theKey, Ack: true}, Source: memoryBase, Length: len(data)})
+	return each(i, members, &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut,
+		Key: theKey, Ack: true}, Source: memoryBase, Length: len(data)})
 }
 
 func each(i *funi.Interface, members int, o *funi.Operation) int {
@@ -93,8 +96,10 @@ func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 		}
 	}
 	chain, writes := &of[0], &of[1]
-	return counted{ChainPackets: chain.packets, WritesPackets: writes.packets, ChainCopies: chain.copies, WritesCopies: writes.copies,
-		ChainAcknowledgments: chain.empty, WritesAcknowledgments: writes.empty, ChainNS: chain.ns, WritesNS: of[2].ns}, nil
+	return counted{ChainPackets: chain.packets, WritesPackets: writes.packets, ChainCopies: chain.copies,
+		WritesCopies:         writes.copies,
+		ChainAcknowledgments: chain.empty, WritesAcknowledgments: writes.empty, ChainNS: chain.ns,
+		WritesNS: of[2].ns}, nil
 }
 
 // send sends twice to that many members, and counts the second, when the cards know each other and
@@ -102,51 +107,52 @@ func count(p *hwprofiles.Profile, members int) (c counted, err error) {
 func send(p *hwprofiles.Profile, members int, all sends) (g group, err error) {
 	counts, left := false, members+1
 	memory := make([][]byte, members+1)
-	k, err := sim.NewPacedRemote(p, members+1, trafficSlots, funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: trafficSlots}, func(p *sim.Process) (err error) {
-		node := p.Context().Node()
-		if memory[node], err = p.Segment(memoryBase, writeBytes, funi.Keyed|funi.Source); err != nil {
-			return err
-		}
-		if node > 0 {
-			err := joins(p, node, uint16(members), memory[node])
-			left--
-			return err // its card does the rest
-		}
-		for left--; left > 0; {
-			p.Sleep(1)
-		}
-		for i := range 2 {
-			copy(memory[0], bytes.Repeat([]byte{byte(i + 1)}, writeBytes))
-			began := p.Now()
-			open := all(p.Interface(), members, memory[0])
-			there := func() bool {
-				for _, m := range memory[1:] {
-					if !bytes.Equal(m, memory[0]) {
-						return false
+	k, err := sim.NewPacedRemote(p, members+1, trafficSlots,
+		funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: trafficSlots}, func(p *sim.Process) (err error) {
+			node := p.Context().Node()
+			if memory[node], err = p.Segment(memoryBase, writeBytes, funi.Keyed|funi.Source); err != nil {
+				return err
+			}
+			if node > 0 {
+				err := joins(p, node, uint16(members), memory[node])
+				left--
+				return err // its card does the rest
+			}
+			for left--; left > 0; {
+				p.Sleep(1)
+			}
+			for i := range 2 {
+				copy(memory[0], bytes.Repeat([]byte{byte(i + 1)}, writeBytes))
+				began := p.Now()
+				open := all(p.Interface(), members, memory[0])
+				there := func() bool {
+					for _, m := range memory[1:] {
+						if !bytes.Equal(m, memory[0]) {
+							return false
+						}
+					}
+					return true
+				}
+				for g.ns = 0; open > 0; p.Sleep(1) {
+					var n funi.Notification
+					if p.Interface().NextNotification(&n) {
+						if n.Reason != arctic.ReasonNone {
+							return fmt.Errorf("%w: %v", errTraffic, n.Reason)
+						}
+						open--
+					}
+					if g.ns == 0 && there() {
+						g.ns = p.Now() - began
 					}
 				}
-				return true
-			}
-			for g.ns = 0; open > 0; p.Sleep(1) {
-				var n funi.Notification
-				if p.Interface().NextNotification(&n) {
-					if n.Reason != arctic.ReasonNone {
-						return fmt.Errorf("%w: %v", errTraffic, n.Reason)
-					}
-					open--
+				if !there() {
+					return errUnequal
 				}
-				if g.ns == 0 && there() {
-					g.ns = p.Now() - began
-				}
+				p.Sleep(patience)
+				counts = true
 			}
-			if !there() {
-				return errUnequal
-			}
-			p.Sleep(patience)
-			counts = true
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return g, err
 	}

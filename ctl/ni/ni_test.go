@@ -32,8 +32,9 @@ func report1(t *testing.T, profile string) *report {
 func TestFigures(t *testing.T) {
 	r := report1(t, "tokyo")
 	want := map[string]float64{
-		"a write of 32 bytes": 2725.3, "a write of 64 bytes, bursts behind each other": 3705.3, "a write of 64 bytes, stored in each interface": 5287.6,
-		"the bus, with the access of 4.3": 32.7,
+		"a write of 32 bytes": 2725.3, "a write of 64 bytes, bursts behind each other": 3705.3,
+		"a write of 64 bytes, stored in each interface": 5287.6,
+		"the bus, with the access of 4.3":               32.7,
 	}
 	slips := 0
 	for _, c := range r.Cells {
@@ -85,7 +86,8 @@ func TestTheTextsDecoder(t *testing.T) {
 func TestMulticast(t *testing.T) {
 	for _, c := range report1(t, "tokyo").Multicast {
 		k := c.Members
-		if c.ChainPackets != k+1 || c.WritesPackets != 2*k || c.ChainCopies != 1 || c.WritesCopies != k || c.ChainNS > c.WritesNS+1e-6 {
+		if c.ChainPackets != k+1 || c.WritesPackets != 2*k || c.ChainCopies != 1 || c.WritesCopies != k ||
+			c.ChainNS > c.WritesNS+1e-6 {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -97,9 +99,11 @@ func TestMulticast(t *testing.T) {
 func TestTimesOfMulticasts(t *testing.T) {
 	for _, profile := range []string{"tokyo", "tokyo-text"} {
 		for _, c := range report1(t, profile).Multicast {
-			for what, v := range map[string][2]float64{"chain": {float64(c.Counted.ChainNS), c.StoredNS}, "writes": {float64(c.Counted.WritesNS), c.WritesNS}} {
+			for what, v := range map[string][2]float64{"chain": {float64(c.Counted.ChainNS), c.StoredNS},
+				"writes": {float64(c.Counted.WritesNS), c.WritesNS}} {
 				if math.Abs(v[0]-v[1]) > v[1]/100 {
-					t.Errorf("%s, %s to %d members: %.0f ns as traffic, the model has %.1f", profile, what, c.Members, v[0], v[1])
+					t.Errorf("%s, %s to %d members: %.0f ns as traffic, the model has %.1f", profile, what,
+						c.Members, v[0], v[1])
 				}
 			}
 		}
@@ -112,7 +116,8 @@ func TestTimesOfMulticasts(t *testing.T) {
 func TestCountedMulticast(t *testing.T) {
 	for _, c := range report1(t, "tokyo").Multicast {
 		n := c.Counted
-		if n.ChainPackets != c.ChainPackets || n.WritesPackets != c.WritesPackets || n.ChainCopies != c.ChainCopies || n.WritesCopies != c.WritesCopies {
+		if n.ChainPackets != c.ChainPackets || n.WritesPackets != c.WritesPackets || n.ChainCopies != c.ChainCopies ||
+			n.WritesCopies != c.WritesCopies {
 			t.Errorf("to %d members: counted %+v, the model has %+v", c.Members, n, c)
 		}
 		if n.ChainAcknowledgments == 0 || n.WritesAcknowledgments == 0 {

@@ -80,7 +80,8 @@ packets, by themselves the frames without packets that acknowledge others, and t
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&profile, "profile", "tokyo", "hardware profile with bus and link: a name, or a file with a / or .yaml in its name")
+	f.StringVar(&profile, "profile", "tokyo",
+		"hardware profile with bus and link: a name, or a file with a / or .yaml in its name")
 	f.BoolVar(&explain, "explain", false, "say how each is made")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
@@ -107,23 +108,31 @@ func (m *model) report(explain bool) (*report, error) {
 		decodes = "4.2 gives the decoder 6 clocks, and the sum of 4.2 leaves them out"
 	}
 	rest := m.access(writeBytes) - m.start
-	add("4.3", "first word from memory", "ns", 700, m.start, "", fmt.Sprintf("%v cycles and a word at %v MHz", m.p.Bus.TransactionCycles, m.p.Bus.Clock))
+	add("4.3", "first word from memory", "ns", 700, m.start, "",
+		fmt.Sprintf("%v cycles and a word at %v MHz", m.p.Bus.TransactionCycles, m.p.Bus.Clock))
 	add("4.3", "the other 7 words", "ns", 280, rest, "", "a cycle for each word")
 	add("4.2", "latency of the link", "ns", 163, m.latency, decodes, "transceiver, encoder and decoder")
-	add("4.3", "32 bytes over the link", "ns", 601.6, m.serialise(writeBytes), "", "2 clocks for each doublet of 2 bytes; the clock is 18.82 ns and not 18.8")
+	add("4.3", "32 bytes over the link", "ns", 601.6, m.serialise(writeBytes), "",
+		"2 clocks for each doublet of 2 bytes; the clock is 18.82 ns and not 18.8")
 	add("4.3", "first word to memory", "ns", 700, m.start, "", "as from memory")
 	add("4.3", "the other 7 words, to memory", "ns", 280, rest, "", "as from memory")
-	add("4.3", "a write of 32 bytes", "ns", 2723, m.stored(writeBytes), "its terms add up to 2724.6, and are those of 32 bytes, not of the 64 that it says", "the sum of the terms")
-	add("4.3", "a write of 64 bytes, bursts behind each other", "ns", 0, m.cutThrough(2*writeBytes), "", "the second burst is behind the first by what the slowest part takes")
-	add("4.3", "a write of 64 bytes, stored in each interface", "ns", 0, m.stored(2*writeBytes), "", "all of it goes through each part before the next")
+	add("4.3", "a write of 32 bytes", "ns", 2723, m.stored(writeBytes),
+		"its terms add up to 2724.6, and are those of 32 bytes, not of the 64 that it says", "the sum of the terms")
+	add("4.3", "a write of 64 bytes, bursts behind each other", "ns", 0, m.cutThrough(2*writeBytes), "",
+		"the second burst is behind the first by what the slowest part takes")
+	add("4.3", "a write of 64 bytes, stored in each interface", "ns", 0, m.stored(2*writeBytes), "",
+		"all of it goes through each part before the next")
 	gigabits := codeBits / m.clock
 	add("4.1.1", "the link, raw", "Gbit/s", 1.06, gigabits, "", "20 bits of code a clock")
 	add("4.2", "the link, data", "Mbit/s", 850, 8e3*doublet/m.clock, "", "16 bits a clock")
-	add("4.1.1", "the link, data", "Mbit/s", 800, 8e3*doublet/m.clock, "4.2 says 850, which 16 bits a clock are", "16 bits a clock")
+	add("4.1.1", "the link, data", "Mbit/s", 800, 8e3*doublet/m.clock, "4.2 says 850, which 16 bits a clock are",
+		"16 bits a clock")
 	add("4.2", "the link behind the encoder, data", "Mbit/s", 425, 8e3/m.perByte, "", "16 bits in two clocks")
 	words := float64(m.burst)
-	add("4.1.2", "the bus, with 4 clocks beside the words", "Mbyte/s", 67, 1e3*words*word/((accessClocks+words)*m.next), "", "32 bytes in 12 clocks")
-	add("4.1.2", "the bus, with the access of 4.3", "Mbyte/s", 0, 1e3*words*word/m.bus(int(words)*word), "", "32 bytes in a transaction")
+	add("4.1.2", "the bus, with 4 clocks beside the words", "Mbyte/s", 67, 1e3*words*word/((accessClocks+words)*m.next),
+		"", "32 bytes in 12 clocks")
+	add("4.1.2", "the bus, with the access of 4.3", "Mbyte/s", 0, 1e3*words*word/m.bus(int(words)*word), "",
+		"32 bytes in a transaction")
 	var err error
 	if r.Measured, err = m.measure(); err != nil {
 		return nil, err
@@ -141,7 +150,8 @@ func (m *model) report(explain bool) (*report, error) {
 // WriteTable prints the report for people.
 func (r *report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "profile %s\n%-46s %8s %10s %10s %8s  %s\n", r.Profile, "", "section", "printed", "model", "diff", "unit")
+	fmt.Fprintf(&b, "profile %s\n%-46s %8s %10s %10s %8s  %s\n", r.Profile, "", "section", "printed",
+		"model", "diff", "unit")
 	for _, c := range r.Cells {
 		printed, diff := "-", "-"
 		if c.Printed != nil {
@@ -155,18 +165,24 @@ func (r *report) WriteTable(w io.Writer) error {
 			fmt.Fprintf(&b, "    slip: %s\n", c.Slip)
 		}
 	}
-	fmt.Fprintf(&b, "worst without a slip: %.2f %%\n\n%-16s %5s %9s %10s %10s %8s\n", r.Worst, "ns, as traffic", "bytes", "its entry", "model", "traffic", "diff")
+	fmt.Fprintf(&b, "worst without a slip: %.2f %%\n\n%-16s %5s %9s %10s %10s %8s\n", r.Worst, "ns, as traffic",
+		"bytes", "its entry", "model", "traffic", "diff")
 	for _, c := range r.Measured {
-		fmt.Fprintf(&b, "%-16s %5d %9s %10.2f %10d %+6.2f %%\n", c.Case, c.Bytes, c.Entry, c.ModelNS, c.EngineNS, c.Diff)
+		fmt.Fprintf(&b, "%-16s %5d %9s %10.2f %10d %+6.2f %%\n", c.Case, c.Bytes, c.Entry, c.ModelNS,
+			c.EngineNS, c.Diff)
 	}
-	fmt.Fprintf(&b, "worst: %.2f %%\n\n%-10s %28s %28s %22s\n", worst(r.Measured), "multicast", "packets, chain and writes", "sender's copies", "us until all have it")
+	fmt.Fprintf(&b, "worst: %.2f %%\n\n%-10s %28s %28s %22s\n", worst(r.Measured), "multicast",
+		"packets, chain and writes", "sender's copies", "us until all have it")
 	for _, c := range r.Multicast {
-		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, c.ChainPackets, c.WritesPackets, c.ChainCopies, c.WritesCopies, c.ChainNS/1e3, c.WritesNS/1e3)
+		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, c.ChainPackets, c.WritesPackets,
+			c.ChainCopies, c.WritesCopies, c.ChainNS/1e3, c.WritesNS/1e3)
 	}
-	fmt.Fprintf(&b, "\n%-10s %28s %28s %22s\n", "as traffic", "packets, chain and writes", "sender's copies", "us until all have it")
+	fmt.Fprintf(&b, "\n%-10s %28s %28s %22s\n", "as traffic", "packets, chain and writes", "sender's copies",
+		"us until all have it")
 	for _, c := range r.Multicast {
 		n := &c.Counted
-		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, n.ChainPackets, n.WritesPackets, n.ChainCopies, n.WritesCopies, float64(n.ChainNS)/1e3, float64(n.WritesNS)/1e3)
+		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, n.ChainPackets, n.WritesPackets,
+			n.ChainCopies, n.WritesCopies, float64(n.ChainNS)/1e3, float64(n.WritesNS)/1e3)
 	}
 	last := &r.Multicast[len(r.Multicast)-1]
 	fmt.Fprintf(&b, `The model's interfaces forward a message while they store it; the engine's forward it when it is stored (2.2.1), and the model's

@@ -77,69 +77,74 @@ func (m *model) measure() ([]measured, error) {
 	memory := [2][]byte{}
 	began, ended := int64(0), int64(-1)
 	heard := false // node 1 has opened its windows, or is done
-	k, err := sim.NewPacedRemote(m.p, 2, trafficSlots, funi.RemoteSizes{KeySlots: 2, Areas: 1, Notifications: trafficSlots}, func(p *sim.Process) error {
-		node := p.Context().Node()
-		var err error
-		if memory[node], err = p.Segment(memoryBase, memoryBytes, funi.Keyed|funi.Source); err != nil {
-			return err
-		}
-		if node == 1 {
-			for _, w := range []funi.Window{{Key: warmUpKey, Base: memoryBase, Bytes: 8, Rights: funi.RightWrite},
-				{Key: windowKey, Base: memoryBase, Bytes: memoryBytes, Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}} {
-				s := p.Interface().Reserve(funi.Request)
-				s.SetOpenWindow(&w, 0)
-				p.Interface().Commit(funi.Request)
+	k, err := sim.NewPacedRemote(m.p, 2, trafficSlots,
+		funi.RemoteSizes{KeySlots: 2, Areas: 1, Notifications: trafficSlots}, func(p *sim.Process) error {
+			node := p.Context().Node()
+			var err error
+			if memory[node], err = p.Segment(memoryBase, memoryBytes, funi.Keyed|funi.Source); err != nil {
+				return err
 			}
-			for p.Interface().Unsent(funi.Request) > 0 {
+			if node == 1 {
+				for _, w := range []funi.Window{{Key: warmUpKey, Base: memoryBase, Bytes: 8, Rights: funi.RightWrite},
+					{Key: windowKey, Base: memoryBase, Bytes: memoryBytes,
+						Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}} {
+					s := p.Interface().Reserve(funi.Request)
+					s.SetOpenWindow(&w, 0)
+					p.Interface().Commit(funi.Request)
+				}
+				for p.Interface().Unsent(funi.Request) > 0 {
+					p.Sleep(1)
+				}
+				heard = true
+				return nil // its process has no part in anything
+			}
+			for !heard {
 				p.Sleep(1)
 			}
-			heard = true
-			return nil // its process has no part in anything
-		}
-		for !heard {
-			p.Sleep(1)
-		}
-		warm := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: warmUpKey, Ack: true}}
-		if err := operate(p, &warm, nil); err != nil {
-			return err
-		}
-		for i, t := range trials() {
-			o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: t.op, Key: windowKey, Address: t.page * entryPage}, Cookie: uint32(i)}
-			there := func() bool { return ended >= 0 }
-			switch t.op {
-			case arctic.RemoteAdd:
-				o.Element, o.Bytes, o.Fetch, o.Operands = arctic.Uint64, t.bytes, true, make([]byte, t.bytes)
-			case arctic.RemoteGet:
-				o.Source, o.Length = memoryBase, t.bytes
-			default:
-				o.Source, o.Length, o.Ack = memoryBase, t.bytes, true
-				last := t.page*entryPage + uint64(t.bytes) - 1
-				memory[0][t.bytes-1] = byte(i + 1)
-				there = func() bool { return memory[1][last] == byte(i+1) }
+			warm := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut,
+				Key: warmUpKey, Ack: true}}
+			if err := operate(p, &warm, nil); err != nil {
+				return err
 			}
-			p.Sleep(int64(time.Millisecond)) // nothing of the one before is under way
-			began, ended = p.Now(), -1
-			if err := operate(p, &o, func() {
-				if ended < 0 && there() {
+			for i, t := range trials() {
+				o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: t.op, Key: windowKey,
+					Address: t.page * entryPage}, Cookie: uint32(i)}
+				there := func() bool { return ended >= 0 }
+				switch t.op {
+				case arctic.RemoteAdd:
+					o.Element, o.Bytes, o.Fetch, o.Operands = arctic.Uint64, t.bytes, true, make([]byte, t.bytes)
+				case arctic.RemoteGet:
+					o.Source, o.Length = memoryBase, t.bytes
+				default:
+					o.Source, o.Length, o.Ack = memoryBase, t.bytes, true
+					last := t.page*entryPage + uint64(t.bytes) - 1
+					memory[0][t.bytes-1] = byte(i + 1)
+					there = func() bool { return memory[1][last] == byte(i+1) }
+				}
+				p.Sleep(int64(time.Millisecond)) // nothing of the one before is under way
+				began, ended = p.Now(), -1
+				if err := operate(p, &o, func() {
+					if ended < 0 && there() {
+						ended = p.Now()
+					}
+				}); err != nil {
+					return fmt.Errorf("%s of %d bytes: %w", t.name, t.bytes, err)
+				}
+				if ended < 0 {
 					ended = p.Now()
 				}
-			}); err != nil {
-				return fmt.Errorf("%s of %d bytes: %w", t.name, t.bytes, err)
+				r := measured{Case: t.name, Bytes: t.bytes, Entry: "miss", ModelNS: t.modelNS(m, t.bytes),
+					EngineNS: ended - began}
+				if t.hit {
+					r.Entry = "hit"
+				} else {
+					r.ModelNS += m.fetch()
+				}
+				r.Diff = 100 * (float64(r.EngineNS) - r.ModelNS) / r.ModelNS
+				out = append(out, r)
 			}
-			if ended < 0 {
-				ended = p.Now()
-			}
-			r := measured{Case: t.name, Bytes: t.bytes, Entry: "miss", ModelNS: t.modelNS(m, t.bytes), EngineNS: ended - began}
-			if t.hit {
-				r.Entry = "hit"
-			} else {
-				r.ModelNS += m.fetch()
-			}
-			r.Diff = 100 * (float64(r.EngineNS) - r.ModelNS) / r.ModelNS
-			out = append(out, r)
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,8 @@ func (o *Files) Create(name string) (io.Writer, error) {
 		}
 		to = f.direct
 	default:
-		f.pending, err = renameio.NewPendingFile(place, renameio.WithTempDir(filepath.Dir(place)), renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+		f.pending, err = renameio.NewPendingFile(place, renameio.WithTempDir(filepath.Dir(place)),
+			renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
 		if err != nil {
 			return nil, fmt.Errorf("creating %s: %w", name, err)
 		}

@@ -31,7 +31,8 @@ func TestFold(t *testing.T) {
 // before it leave little room, it stays in one line. Words are not lost.
 func TestTableFoldsItsLastColumn(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 30))
-	for before, folds := range map[string]bool{"short": true, strings.Repeat("x", Width-gap-leastLast): true, strings.Repeat("x", Width-gap-leastLast+1): false} {
+	for before, folds := range map[string]bool{"short": true, strings.Repeat("x", Width-gap-leastLast): true,
+		strings.Repeat("x", Width-gap-leastLast+1): false} {
 		var b strings.Builder
 		if err := Table(&b, []string{"a", "b"}, []string{before, long}, []string{"alone"}); err != nil {
 			t.Fatal(err)

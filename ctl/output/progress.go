@@ -56,7 +56,8 @@ func Watch(w io.Writer, what string, g *Gauge) *Progress {
 		return nil
 	}
 	file, isFile := w.(*os.File)
-	p := &Progress{what: what, to: w, live: isFile && Terminal(file), gauge: g, begin: time.Now(), done: make(chan struct{}), gone: make(chan struct{})}
+	p := &Progress{what: what, to: w, live: isFile && Terminal(file), gauge: g, begin: time.Now(),
+		done: make(chan struct{}), gone: make(chan struct{})}
 	every := lines
 	if p.live {
 		every = refresh

@@ -66,7 +66,8 @@ func TestProgressOffATerminal(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		p.End()
 		p.End()
-		if got, want := b.String(), "funet: work ... 10 %, 10s, about 1m30s left\nfunet: work ... 10 %, 20s, about 3m0s left\n"; got != want {
+		if got, want := b.String(),
+			"funet: work ... 10 %, 10s, about 1m30s left\nfunet: work ... 10 %, 20s, about 3m0s left\n"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		time.Sleep(time.Minute)
@@ -80,7 +81,8 @@ func TestProgressOffATerminal(t *testing.T) {
 func TestProgressAtATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b paper
-		p := &Progress{what: "work", to: &b, live: true, gauge: newGauge(2), begin: time.Now(), done: make(chan struct{}), gone: make(chan struct{})}
+		p := &Progress{what: "work", to: &b, live: true, gauge: newGauge(2), begin: time.Now(),
+			done: make(chan struct{}), gone: make(chan struct{})}
 		go p.run(refresh)
 		p.Add(1)
 		time.Sleep(quiet - time.Nanosecond)

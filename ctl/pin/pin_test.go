@@ -50,7 +50,8 @@ func TestNoSuchProcessor(t *testing.T) {
 			continue
 		}
 		err := Check(cpu)
-		if !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "processor") || !strings.Contains(err.Error(), "nproc") {
+		if !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "processor") ||
+			!strings.Contains(err.Error(), "nproc") {
 			t.Errorf("processor %d: %v", cpu, err)
 		}
 	}

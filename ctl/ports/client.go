@@ -66,7 +66,8 @@ type returns struct {
 
 // NewClient takes a connection to a helper, which becomes its.
 func NewClient(conn *net.UnixConn) *Client {
-	c := &Client{buffer: make([]byte, attach.MaxMessage), spoken: Version, has: has{map[uint32]bool{}, map[bpf.Job]bool{}}}
+	c := &Client{buffer: make([]byte, attach.MaxMessage), spoken: Version,
+		has: has{map[uint32]bool{}, map[bpf.Job]bool{}}}
 	c.conn.Store(conn)
 	return c
 }
@@ -74,7 +75,8 @@ func NewClient(conn *net.UnixConn) *Client {
 // Return says how to reach a helper that has ended and comes back with the ports that it had, as a
 // service does. Requests wait for it then. tell hears when it has ended, and when it is back. Call
 // it before other goroutines have the Client. Nobody waits after the end of ctx.
-func (c *Client) Return(ctx context.Context, dial func(ctx context.Context) (*net.UnixConn, error), tell func(what string)) {
+func (c *Client) Return(ctx context.Context, dial func(ctx context.Context) (*net.UnixConn, error),
+	tell func(what string)) {
 	ctx, end := context.WithCancel(ctx)
 	c.returns = &returns{dial, tell, ctx, end}
 }
@@ -255,11 +257,13 @@ type Made struct {
 
 // Make makes a port as Host.Make does, on the memory of a descriptor, and places its node.
 // The helper keeps a copy of the descriptor until the port is gone.
-func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int, mode xdp.AttachMode) (Made, error) {
+func (c *Client) Make(of bpf.Port, ticket Ticket, memory int, g port.Geometry, mtu int,
+	mode xdp.AttachMode) (Made, error) {
 	if mode == xdp.AttachGeneric && c.version() < waysSince {
 		return Made{}, fmt.Errorf("making a port in generic mode: %w", ErrVersion)
 	}
-	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Account: of.Account, Ticket: ticket, Geometry: g, MTU: mtu, Generic: mode == xdp.AttachGeneric}, 1, memory)
+	a, got, err := c.ask(&request{Op: opMake, Job: of.Job, Node: of.Node, Account: of.Account, Ticket: ticket,
+		Geometry: g, MTU: mtu, Generic: mode == xdp.AttachGeneric}, 1, memory)
 	if err != nil {
 		return Made{}, err
 	}
@@ -297,14 +301,16 @@ type lineage struct {
 }
 
 // listed asks for all jobs and ports that a helper has.
-func listed(ask func(r *request, descriptors int, out ...int) (answer, []int, error)) (jobs []Job, ports []Held, l lineage, err error) {
+func listed(ask func(r *request, descriptors int, out ...int) (answer, []int, error)) (jobs []Job, ports []Held,
+	l lineage, err error) {
 	for more := true; more; {
 		a, _, err := ask(&request{Op: opHeld, From: max(len(jobs), len(ports)), Version: Version}, 0)
 		if err != nil {
 			return nil, nil, l, err
 		}
 		if a.Version < leastVersion || a.Version > Version {
-			return nil, nil, l, fmt.Errorf("%w: it speaks version %d, and this program %d and %d", ErrVersion, a.Version, leastVersion, Version)
+			return nil, nil, l, fmt.Errorf("%w: it speaks version %d, and this program %d and %d", ErrVersion,
+				a.Version, leastVersion, Version)
 		}
 		l = lineage{a.Version, a.Lineage}
 		jobs, ports, more = append(jobs, a.Jobs...), append(ports, a.Ports...), a.More

@@ -43,11 +43,13 @@ func TestFramesHaveTheirAccountsHash(t *testing.T) {
 	}
 	defer look.Close()
 	b.on(0, func() error {
-		at := netlink.QdiscAttrs{LinkIndex: b.nics[0].Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
+		at := netlink.QdiscAttrs{LinkIndex: b.nics[0].Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0),
+			Parent: netlink.HANDLE_CLSACT}
 		if err := netlink.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: at, QdiscType: "clsact"}); err != nil {
 			return err
 		}
-		return netlink.FilterAdd(&netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: at.LinkIndex, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
+		return netlink.FilterAdd(&netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: at.LinkIndex,
+			Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
 			Fd: look.FD(), Name: "look", DirectAction: true})
 	})
 	open := func(host int, node uint16, account uint32) (*afxdp.Port, uint32) {
@@ -92,7 +94,8 @@ func TestFramesHaveTheirAccountsHash(t *testing.T) {
 		got[hash] = true
 	}
 	const spread = 0x9e3779b1 // guard.c
-	if all.Err() != nil || len(got) != 2 || !got[uint32(spread*uint64(accounts[0])&0xffffffff)] || !got[uint32(spread*uint64(accounts[3])&0xffffffff)] {
+	if all.Err() != nil || len(got) != 2 || !got[uint32(spread*uint64(accounts[0])&0xffffffff)] ||
+		!got[uint32(spread*uint64(accounts[3])&0xffffffff)] {
 		t.Errorf("hashes %v, %v", got, all.Err())
 	}
 }

@@ -53,7 +53,8 @@ type kept struct {
 // NewHelper makes a helper, which tells errors that are nobody's. The host becomes its, with what a
 // helper before has left there.
 func NewHelper(h *Host, tell func(error)) *Helper {
-	s := &Helper{host: h, tell: tell, jobs: map[bpf.Job]keptJob{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{}, shared: map[Pair]*shared{}, links: map[int]int{}}
+	s := &Helper{host: h, tell: tell, jobs: map[bpf.Job]keptJob{}, ports: map[uint32]*kept{}, ended: map[uint32]*kept{},
+		shared: map[Pair]*shared{}, links: map[int]int{}}
 	if err := s.takeOver(); err != nil {
 		tell(fmt.Errorf("taking over what the process before had: %w", err))
 	}
@@ -413,7 +414,8 @@ func (s *Helper) make(r *request, got []int) (_ *kept, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.host.sw.SetPlace(r.Job, r.Node, &bpf.Place{Port: p.Outer, Link: p.Link, Longest: r.MTU + ethernet}); err != nil {
+	if err := s.host.sw.SetPlace(r.Job, r.Node, &bpf.Place{Port: p.Outer, Link: p.Link,
+		Longest: r.MTU + ethernet}); err != nil {
 		return nil, errors.Join(err, s.unmake(p))
 	}
 	k := &kept{p, s.lastID + 1, memory, r.Geometry.Bytes(), r.Ticket}

@@ -244,8 +244,9 @@ func (h *Host) newPair(mtu int, mode xdp.AttachMode) (*Port, error) {
 	}
 	h.made++
 	p := &Port{FD: -1, Link: link, mode: mode, mtu: mtu, number: h.made}
-	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf(outerName, p.number), MTU: mtu}, PeerName: p.inner(),
-		PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(h.inner.fd())}
+	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf(outerName, p.number), MTU: mtu},
+		PeerName: p.inner(),
+		PeerMTU:  uint32(mtu), PeerNamespace: netlink.NsFd(h.inner.fd())}
 	if err := h.handle.LinkAdd(pair); err != nil {
 		h.free = append(h.free, link)
 		return nil, fmt.Errorf("making its links: %w", err)
@@ -328,11 +329,14 @@ func (h *Host) guard(outer netlink.Link, mode xdp.AttachMode, instead bool) (err
 	} else {
 		if !instead {
 			err = h.handle.QdiscAdd(&netlink.GenericQdisc{QdiscType: "clsact",
-				QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
+				QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0),
+					Parent: netlink.HANDLE_CLSACT}})
 		}
 		if err == nil {
-			err = h.handle.FilterReplace(&netlink.BpfFilter{Fd: h.sw.Guard(false).FD(), Name: "funet_guard", DirectAction: true,
-				FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}})
+			err = h.handle.FilterReplace(&netlink.BpfFilter{Fd: h.sw.Guard(false).FD(), Name: "funet_guard",
+				DirectAction: true,
+				FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1,
+					Protocol: unix.ETH_P_ALL, Priority: 1}})
 		}
 	}
 	if err != nil {
@@ -380,7 +384,8 @@ func (h *Host) Gone(p *Port) (bool, error) {
 // alive reports whether somebody has a port's socket.
 func (h *Host) alive(p *Port) (taken bool, err error) {
 	err = h.inner.do(func() (err error) {
-		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.inner(), UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1, CompletionSize: 1})
+		taken, err = xdp.Taken(xdp.SocketConfig{Interface: p.inner(), UMEM: h.probe, RxSize: 1, TxSize: 1, FillSize: 1,
+			CompletionSize: 1})
 		return err
 	})
 	return taken, err

@@ -197,7 +197,8 @@ func (b *bed) make(host int, node uint16, memory *os.File) (Made, error) {
 
 // makeFor is make for an account.
 func (b *bed) makeFor(host int, node uint16, account uint32, memory *os.File) (Made, error) {
-	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node, Account: account}, Ticket{}, int(memory.Fd()), afxdp.GeometryFor(mtu), mtu, b.mode)
+	m, err := b.hosts[host].Make(bpf.Port{Job: job, Node: node, Account: account}, Ticket{}, int(memory.Fd()),
+		afxdp.GeometryFor(mtu), mtu, b.mode)
 	if err != nil {
 		return m, err
 	}
@@ -207,8 +208,10 @@ func (b *bed) makeFor(host int, node uint16, account uint32, memory *os.File) (M
 			for n := range at[:node] {
 				at[n] = -1
 			}
-			_, placing := h.Place(job, at, []bpf.Place{{NIC: uint32(b.nics[i].Attrs().Index), Longest: mtu + 14, Host: uint16(host),
-				Way: bpf.EthernetWay([6]byte(b.nics[host].Attrs().HardwareAddr), [6]byte(b.nics[i].Attrs().HardwareAddr), 0)}})
+			_, placing := h.Place(job, at,
+				[]bpf.Place{{NIC: uint32(b.nics[i].Attrs().Index), Longest: mtu + 14, Host: uint16(host),
+					Way: bpf.EthernetWay([6]byte(b.nics[host].Attrs().HardwareAddr),
+						[6]byte(b.nics[i].Attrs().HardwareAddr), 0)}})
 			err = errors.Join(err, placing)
 		}
 	}
@@ -222,7 +225,8 @@ func openCard(m Made, memory *os.File, node uint16, nodes int) (*card.Card, erro
 		return nil, err
 	}
 	c := card.Config{GID: gid, Token: token, Node: node, CPU: -1, AnyThread: true,
-		Direct: &card.Direct{Direct: afxdp.Direct{FD: m.FD, Memory: memory, Geometry: afxdp.GeometryFor(mtu), MTU: mtu}}}
+		Direct: &card.Direct{Direct: afxdp.Direct{FD: m.FD, Memory: memory,
+			Geometry: afxdp.GeometryFor(mtu), MTU: mtu}}}
 	for n := range nodes {
 		c.Peers = append(c.Peers, card.Peer{Node: uint16(n)})
 	}
@@ -382,11 +386,13 @@ func TestHelperRefuses(t *testing.T) {
 	_, ended := h.End(9)
 	_, _, gone := h.Gone(9)
 	_, _, unknown := h.ask(&request{Op: "something"}, 0)
-	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()), afxdp.GeometryFor(mtu), mtu, b.mode)
+	_, none := h.Make(bpf.Port{Job: bpf.Job{GID: 9}}, Ticket{}, int(memory(t).Fd()),
+		afxdp.GeometryFor(mtu), mtu, b.mode)
 	_, tooMany := b.make(0, 2, memory(t))
 	_, twice := h.AddJob(job, 2)
 	_, nowhere := h.Place(bpf.Job{GID: 9}, []int{-1}, nil)
-	for what, err := range map[string]error{"a port that there is not ends": ended, "or is gone": gone, "an unknown request": unknown, "no such job": none,
+	for what, err := range map[string]error{"a port that there is not ends": ended, "or is gone": gone,
+		"an unknown request": unknown, "no such job": none,
 		"no such node": tooMany, "a job twice": twice, "no such job's places": nowhere} {
 		if err == nil || errors.Is(err, ErrHelper) {
 			t.Errorf("%s: %v", what, err)
@@ -398,7 +404,8 @@ func TestHelperRefuses(t *testing.T) {
 		if err == nil {
 			attach.CloseDescriptors([]int{m.FD})
 			b.mode = xdp.AttachNative
-			if _, err := b.make(0, 0, memory(t)); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "XDP mode") {
+			if _, err := b.make(0, 0, memory(t)); !errors.Is(err, ErrFull) ||
+				!strings.Contains(err.Error(), "XDP mode") {
 				t.Errorf("ports of two modes: %v", err)
 			}
 			break

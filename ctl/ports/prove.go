@@ -102,7 +102,9 @@ func (c *Client) Prove(ctx context.Context, ifindex, mtu int, mode xdp.AttachMod
 	for _, size := range []int{bpf.FrameMin, p.Longest} {
 		for from := range trials {
 			to := len(trials) - 1 - from
-			err := c.cross(ctx, testFrame(of, from, to, size), &trials[from], &trials[to], func(frame []byte) error { return trials[from].send(frame) })
+			err := c.cross(ctx, testFrame(of, from, to, size), &trials[from], &trials[to], func(frame []byte) error {
+				return trials[from].send(frame)
+			})
 			if err != nil {
 				return p, err
 			}
@@ -127,11 +129,15 @@ func (c *Client) proveNIC(ctx context.Context, of bpf.Job, to *trial, ifindex, m
 		return false, err
 	}
 	defer func() { err = errors.Join(err, nic.Close()) }()
-	if _, err := c.Place(of, []int{-1, -1, 0}, []bpf.Place{{NIC: uint32(ifindex), Longest: mtu + ethernet, Way: bpf.EthernetWay(farAddress, farAddress, 0)}}); err != nil {
+	if _, err := c.Place(of, []int{-1, -1, 0},
+		[]bpf.Place{{NIC: uint32(ifindex), Longest: mtu + ethernet,
+			Way: bpf.EthernetWay(farAddress, farAddress, 0)}}); err != nil {
 		return false, err
 	}
 	for _, size := range []int{bpf.FrameMin, mtu + ethernet} {
-		err = c.cross(ctx, testFrame(of, farNode, firstNode, size), nil, to, func(frame []byte) error { return nic.Try(uint32(ifindex), frame) })
+		err = c.cross(ctx, testFrame(of, farNode, firstNode, size), nil, to, func(frame []byte) error {
+			return nic.Try(uint32(ifindex), frame)
+		})
 		if errors.Is(err, bpf.ErrLive) {
 			return false, nil
 		}
@@ -221,7 +227,8 @@ func (c *Client) cross(ctx context.Context, frame []byte, from, to *trial, send 
 				changed += others
 			}
 			ready := []unix.PollFd{{Fd: int32(to.port.FDs()[0]), Events: unix.POLLIN}}
-			if _, err := unix.Poll(ready, int(time.Until(again)/time.Millisecond)+1); err != nil && !errors.Is(err, unix.EINTR) {
+			if _, err := unix.Poll(ready, int(time.Until(again)/time.Millisecond)+1); err != nil &&
+				!errors.Is(err, unix.EINTR) {
 				return fmt.Errorf("waiting for a frame: %w", err)
 			}
 		}

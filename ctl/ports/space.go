@@ -58,7 +58,8 @@ func (s *space) prepare() (err error) {
 		return fmt.Errorf("%w; it takes CAP_SYS_ADMIN for a moment: run the process that makes ports as a unit of its own (funid unit --ports), or funid as root", err)
 	}
 	// Else inner ends send what IPv6 says by itself. A kernel without IPv6 has no such file.
-	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("switching IPv6 off: %w", err)
 	}
 	if s.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {

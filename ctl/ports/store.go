@@ -53,7 +53,8 @@ func OpenStore() (*Store, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		within := unix.NsecToTimeval(int64(storeWithin))
-		err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &within), unix.Connect(fd, &unix.SockaddrUnix{Name: path}))
+		err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &within),
+			unix.Connect(fd, &unix.SockaddrUnix{Name: path}))
 		if err != nil {
 			unix.Close(fd)
 		}

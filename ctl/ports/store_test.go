@@ -34,7 +34,8 @@ func TestNames(t *testing.T) {
 			t.Fatalf("%q is read as %v, not %v", n, got, want)
 		}
 		var one uint64
-		if values(n, "pair", append(to, &one)...) || values(n, "port", to...) || len(to) > 0 && values(n, "pair", to[1:]...) {
+		if values(n, "pair", append(to, &one)...) || values(n, "port", to...) ||
+			len(to) > 0 && values(n, "pair", to[1:]...) {
 			t.Fatalf("%q is read as another", n)
 		}
 	})
@@ -69,12 +70,15 @@ func TestLedger(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "records") {
 			at := rapid.SampledFrom([]int{0, 1, 2, 2047, 4095}).Draw(t, "at")
 			if at < bpf.Groups && rapid.Bool().Draw(t, "job") {
-				jobs[at] = jobRecord{Tag: rapid.Uint64().Draw(t, "tag"), GID: rapid.Uint32().Draw(t, "gid"), Nodes: rapid.Uint32().Draw(t, "nodes")}
+				jobs[at] = jobRecord{Tag: rapid.Uint64().Draw(t, "tag"), GID: rapid.Uint32().Draw(t, "gid"),
+					Nodes: rapid.Uint32().Draw(t, "nodes")}
 				r := jobs[at]
 				err = l.put(jobAt(at), &r)
 			} else {
-				r := portRecord{Tag: rapid.Uint64().Draw(t, "tag"), Bytes: rapid.Uint64().Draw(t, "bytes"), Number: rapid.Uint64().Draw(t, "number"), ID: rapid.Uint32().Draw(t, "id"),
-					Account: rapid.Uint32().Draw(t, "account"), Outer: rapid.Uint32().Draw(t, "outer"), Mode: 2, GID: 7, Node: rapid.Uint16().Draw(t, "node")}
+				r := portRecord{Tag: rapid.Uint64().Draw(t, "tag"), Bytes: rapid.Uint64().Draw(t, "bytes"),
+					Number: rapid.Uint64().Draw(t, "number"), ID: rapid.Uint32().Draw(t, "id"),
+					Account: rapid.Uint32().Draw(t, "account"), Outer: rapid.Uint32().Draw(t, "outer"), Mode: 2, GID: 7,
+					Node: rapid.Uint16().Draw(t, "node")}
 				copy(r.Ticket[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "ticket"))
 				ports[at] = r
 				err = l.put(portAt(at), &r)
@@ -118,12 +122,13 @@ func TestStoreOfNoUse(t *testing.T) {
 		return f
 	}
 	for what, held := range map[string][]string{
-		"a port alone":            {"port.1"},
-		"no map":                  {"ledger", "space"},
-		"no namespace":            {"ledger", "map.0", "map.1", "map.2", "map.3", "map.4", "map.5"},
-		"what it does not know":   {"another"},
-		"maps that are none":      {"ledger", "space", "map.0", "map.1", "map.2", "map.3", "map.4", "map.5"},
-		"a place beyond the last": {"ledger", "space", "job.ffffff", "map.0", "map.1", "map.2", "map.3", "map.4", "map.5"},
+		"a port alone":          {"port.1"},
+		"no map":                {"ledger", "space"},
+		"no namespace":          {"ledger", "map.0", "map.1", "map.2", "map.3", "map.4", "map.5"},
+		"what it does not know": {"another"},
+		"maps that are none":    {"ledger", "space", "map.0", "map.1", "map.2", "map.3", "map.4", "map.5"},
+		"a place beyond the last": {"ledger", "space", "job.ffffff", "map.0", "map.1", "map.2", "map.3",
+			"map.4", "map.5"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -95,9 +95,11 @@ func (h *Host) inherit(n string, most int, places map[bpf.Job]int) (err error) {
 		if err := h.ledger.get(portAt(int(at)), &r); err != nil {
 			return err
 		}
-		p := &Port{FD: -1, Outer: r.Outer, Link: uint32(at), of: bpf.Port{Job: bpf.Job{Tag: r.Tag, GID: r.GID}, Node: r.Node, Account: r.Account},
+		p := &Port{FD: -1, Outer: r.Outer, Link: uint32(at),
+			of:   bpf.Port{Job: bpf.Job{Tag: r.Tag, GID: r.GID}, Node: r.Node, Account: r.Account},
 			mode: xdp.AttachMode(r.Mode), number: r.Number}
-		h.left.ports = append(h.left.ports, &kept{Port: p, id: r.ID, memory: h.store.take(n), bytes: int64(r.Bytes), ticket: r.Ticket})
+		h.left.ports = append(h.left.ports, &kept{Port: p, id: r.ID, memory: h.store.take(n), bytes: int64(r.Bytes),
+			ticket: r.Ticket})
 		h.made = max(h.made, r.Number)
 		h.ports, h.mode = h.ports+1, p.mode
 	case values(n, "pair", &low, &high, &bytes):
@@ -185,7 +187,8 @@ func (s *Helper) keepPort(p *kept) error {
 	if h.store == nil {
 		return nil
 	}
-	err := h.ledger.put(portAt(int(p.Link)), &portRecord{Tag: p.of.Job.Tag, Bytes: uint64(p.bytes), Number: p.number, ID: p.id, Account: p.of.Account, Outer: p.Outer,
+	err := h.ledger.put(portAt(int(p.Link)), &portRecord{Tag: p.of.Job.Tag, Bytes: uint64(p.bytes), Number: p.number,
+		ID: p.id, Account: p.of.Account, Outer: p.Outer,
 		Mode: uint32(p.mode), GID: p.of.Job.GID, Node: p.of.Node, Ticket: p.ticket})
 	if err != nil {
 		return err

@@ -122,7 +122,8 @@ func TestFunidOfReleaseBefore(t *testing.T) {
 		}
 	}
 	a := held()
-	if len(a.Jobs) != 2 || len(a.Ports) != 1 || a.Ports[0].ID != made.ID || a.Ports[0].Of.Job.Tag != 77 || a.Ports[0].Ticket != [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16} {
+	if len(a.Jobs) != 2 || len(a.Ports) != 1 || a.Ports[0].ID != made.ID || a.Ports[0].Of.Job.Tag != 77 ||
+		a.Ports[0].Ticket != [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16} {
 		t.Errorf("it finds %+v", a)
 	}
 	ask(fmt.Sprintf(oldEnd, made.ID), 0)
@@ -175,7 +176,8 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 			case opCounters:
 				a.Counters.Forged = uint64(r.ID)
 			case opPlace:
-				if len(r.Places) != 1 || r.Places[0].NIC != 3 || r.Places[0].MAC != [6]byte{2, 0, 0, 0, 0, 1} || r.Places[0].Own != [6]byte{2, 0, 0, 0, 0, 2} {
+				if len(r.Places) != 1 || r.Places[0].NIC != 3 || r.Places[0].MAC != [6]byte{2, 0, 0, 0, 0, 1} ||
+					r.Places[0].Own != [6]byte{2, 0, 0, 0, 0, 2} {
 					a.Error = "other places: " + string(text)
 				}
 			case opAddJob, opEnd:
@@ -205,10 +207,12 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 	to, own := [6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 2}
 	_, placing := c.Place(of, []int{-1, 0}, []bpf.Place{{NIC: 3, Longest: 1514, Way: bpf.EthernetWay(to, own, 0)}})
 	making = errors.Join(making, placing)
-	if _, err := c.Place(of, []int{0}, []bpf.Place{{NIC: 3, Longest: 1514, Way: bpf.EthernetWay(to, own, 7)}}); !errors.Is(err, ErrVersion) {
+	if _, err := c.Place(of, []int{0},
+		[]bpf.Place{{NIC: 3, Longest: 1514, Way: bpf.EthernetWay(to, own, 7)}}); !errors.Is(err, ErrVersion) {
 		t.Errorf("a way with a tag: %v", err)
 	}
-	if _, err := c.Make(bpf.Port{Job: of}, Ticket{}, int(socket.Fd()), afxdp.GeometryFor(mtu), mtu, xdp.AttachGeneric); !errors.Is(err, ErrVersion) {
+	if _, err := c.Make(bpf.Port{Job: of}, Ticket{}, int(socket.Fd()), afxdp.GeometryFor(mtu), mtu,
+		xdp.AttachGeneric); !errors.Is(err, ErrVersion) {
 		t.Errorf("generic mode: %v", err)
 	}
 	if err = errors.Join(err, making); err != nil || made.ID != 5 {
@@ -237,7 +241,8 @@ func TestHelperOfReleaseBefore(t *testing.T) {
 	for _, version := range []int{0, Version + 1} {
 		mine, its := pair(t)
 		go func() { ended <- serve(its, version) }()
-		if _, _, err := NewClient(mine).Held(); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), fmt.Sprint(version)) {
+		if _, _, err := NewClient(mine).Held(); !errors.Is(err, ErrVersion) ||
+			!strings.Contains(err.Error(), fmt.Sprint(version)) {
 			t.Errorf("version %d: %v", version, err)
 		}
 		mine.Close()

@@ -55,9 +55,10 @@ func TestForwardOutlivesEMFILE(t *testing.T) {
 					}
 					return &failing{l, c.first}, err
 				}},
-				dial: map[string]func(context.Context, string) (net.Conn, error){OverTCP: func(ctx context.Context, _ string) (net.Conn, error) {
-					return new(net.Dialer).DialContext(ctx, "tcp", server.Addr().String())
-				}}})
+				dial: map[string]func(context.Context, string) (net.Conn, error){
+					OverTCP: func(ctx context.Context, _ string) (net.Conn, error) {
+						return new(net.Dialer).DialContext(ctx, "tcp", server.Addr().String())
+					}}})
 		}()
 		address := <-listening
 		if c.want == nil {

@@ -89,7 +89,8 @@ func (n *Node) describeAttached(f *Flags, o *funet.Options) error {
 // Where returns the node's place.
 func (n *Node) Where() Place {
 	if n.Own == nil {
-		return Place{Node: n.Endpoint.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode, Profile: n.with.Profile}
+		return Place{Node: n.Endpoint.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode,
+			Profile: n.with.Profile}
 	}
 	var x, b, why []string
 	for _, p := range n.Own.Ports() {
@@ -100,9 +101,11 @@ func (n *Node) Where() Place {
 		}
 	}
 	if n.Own.Direct() {
-		return Place{Node: n.Endpoint.Node(), Carrier: "direct", XDPMode: same(x), BindMode: same(b), Profile: NativeProfile, Shared: sharedOf(n.Own)}
+		return Place{Node: n.Endpoint.Node(), Carrier: "direct", XDPMode: same(x), BindMode: same(b),
+			Profile: NativeProfile, Shared: sharedOf(n.Own)}
 	}
-	return Place{Node: n.Endpoint.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Why: strings.Join(why, "; "), Profile: n.Profile.Name, Host: n.host()}
+	return Place{Node: n.Endpoint.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b),
+		Why: strings.Join(why, "; "), Profile: n.Profile.Name, Host: n.host()}
 }
 
 // placeOf returns a node's place for programs without an endpoint.

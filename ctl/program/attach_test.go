@@ -11,7 +11,8 @@ import (
 // the line says what to use: the daemon would refuse it, too. One of limits alone, and one that is
 // not here, are the daemon's to judge.
 func TestModelledProfilesNeedACardOfTheirOwn(t *testing.T) {
-	for name, refused := range map[string]bool{"hamlyn": true, "sbus-arctic": true, "cm5": true, "native": false, "no-such-profile": false} {
+	for name, refused := range map[string]bool{"hamlyn": true, "sbus-arctic": true, "cm5": true, "native": false,
+		"no-such-profile": false} {
 		var f Flags
 		c := &cobra.Command{}
 		f.Register(c)

@@ -15,18 +15,22 @@ import (
 
 // runColumns is one node.
 func (o MatMulOptions) runColumns(n *Node) (*MatMulResult, error) {
-	m, err := apps.MatMulColumns(n.Endpoint, n.Segment, n.Now, apps.ColumnsOptions{N: o.Size, R: o.Size, M: o.Size, Extensions: !o.Plain, Seed: o.Seed,
-		Progress: n.Progress})
+	m, err := apps.MatMulColumns(n.Endpoint, n.Segment, n.Now,
+		apps.ColumnsOptions{N: o.Size, R: o.Size, M: o.Size, Extensions: !o.Plain, Seed: o.Seed,
+			Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}
-	r := &MatMulResult{Nodes: n.Endpoint.Nodes(), Size: o.Size, Verified: m.Verified, Error: m.WorstError, Kernel: apps.MatMulKernel(),
-		Seconds: float64(m.Nanoseconds) / 1e9, MFLOPS: m.Flops / float64(m.Nanoseconds) * 1e3, Columns: &columnsResult{Extensions: !o.Plain}, Place: n.Where()}
+	r := &MatMulResult{Nodes: n.Endpoint.Nodes(), Size: o.Size, Verified: m.Verified, Error: m.WorstError,
+		Kernel:  apps.MatMulKernel(),
+		Seconds: float64(m.Nanoseconds) / 1e9, MFLOPS: m.Flops / float64(m.Nanoseconds) * 1e3,
+		Columns: &columnsResult{Extensions: !o.Plain}, Place: n.Where()}
 	if n.Own == nil || n.Own.CPU() == nil || n.Endpoint.Node() != 0 {
 		return r, nil
 	}
 	p := n.Profile
-	r.Columns.SpeedUp = float64(m.Cycles) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles)) / float64(m.Nanoseconds)
+	r.Columns.SpeedUp =
+		float64(m.Cycles) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles)) / float64(m.Nanoseconds)
 	r.Columns.Virtual, err = virtualSpeedUp(n, p, o)
 	return r, err
 }
@@ -49,12 +53,15 @@ func (r *MatMulResult) writeColumns(w io.Writer, verdict string) error {
 	if !r.Columns.Extensions {
 		library = "cmam_xfer_4"
 	}
-	fmt.Fprintf(w, "matrix multiply: %d x %d doubles by columns (thesis 6.2.2) with %s on %d nodes\n", r.Size, r.Size, library, r.Nodes)
+	fmt.Fprintf(w, "matrix multiply: %d x %d doubles by columns (thesis 6.2.2) with %s on %d nodes\n", r.Size, r.Size,
+		library, r.Nodes)
 	cells := [][]string{{"  result", fmt.Sprintf("%s (worst relative error %.1e)", verdict, r.Error)},
 		{"  time", fmt.Sprintf("%.4f s, %.1f MFLOP/s", r.Seconds, r.MFLOPS)}}
 	if r.Columns.SpeedUp > 0 {
-		cells = append(cells, []string{"  speed-up", fmt.Sprintf("%.2f to one processor's peak; %.2f in virtual time (%+.1f %%)", r.Columns.SpeedUp, r.Columns.Virtual,
-			100*(r.Columns.SpeedUp/r.Columns.Virtual-1))})
+		cells = append(cells, []string{"  speed-up",
+			fmt.Sprintf("%.2f to one processor's peak; %.2f in virtual time (%+.1f %%)", r.Columns.SpeedUp,
+				r.Columns.Virtual,
+				100*(r.Columns.SpeedUp/r.Columns.Virtual-1))})
 	}
 	return output.Table(w, append(cells, []string{"  XDP mode", r.Modes()})...)
 }

@@ -63,7 +63,8 @@ func (f *Flags) DirectPorts() lab.DaemonOptions {
 
 // RunDirect is RunNodes on direct ports: as many of an ordinary user's processes as there are
 // nodes, on the first hosts.
-func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts int, program string, args []string) ([]R, error) {
+func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts int, program string,
+	args []string) ([]R, error) {
 	user, err := launch.Ordinary()
 	if err != nil {
 		return nil, err
@@ -74,7 +75,8 @@ func RunDirect[R any](ctx context.Context, f *Flags, l *lab.Lab, nodes, hosts in
 	}
 	d := f.DirectPorts()
 	d.Hosts = hosts
-	printed, err := OnDaemons(ctx, l, d, launch.Options{Nodes: nodes, Cards: launch.DirectCards, User: user, Program: "funet", Args: all})
+	printed, err := OnDaemons(ctx, l, d, launch.Options{Nodes: nodes, Cards: launch.DirectCards, User: user,
+		Program: "funet", Args: all})
 	if err != nil {
 		return nil, err
 	}

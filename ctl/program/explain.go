@@ -38,7 +38,8 @@ func (n *Node) explain(err error) error {
 	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
 		if n.Own != nil {
-			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
+			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid",
+				err)
 		}
 		return fmt.Errorf("%w; start it again without --gid, which takes a free one, or ask the administrator to end the other there (`funet gid end`)", err)
 	}
@@ -80,7 +81,8 @@ func (n *Node) silentCards(err error) error {
 		}
 	}
 	if len(silent) > 0 {
-		err = fmt.Errorf("%w; hellos of funid are not answered by %s: see that funid runs there, or let `funet doctor` find out why", err, strings.Join(silent, ", "))
+		err =
+			fmt.Errorf("%w; hellos of funid are not answered by %s: see that funid runs there, or let `funet doctor` find out why", err, strings.Join(silent, ", "))
 	}
 	return err
 }

@@ -87,32 +87,43 @@ func (f *Flags) Register(c *cobra.Command) {
 	p := c.Flags()
 	f.given = p.Changed
 	p.IntVar(&f.Lab, "lab", 0, "run on a lab of this many hosts (2 to 8) made for the occasion")
-	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
+	p.StringVar(&f.topology, "topology", "",
+		"of the lab: pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
 	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
 	p.IntVar(&f.MTU, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
-	p.BoolVar(&f.Steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
+	p.BoolVar(&f.Steer, "steer", false,
+		"on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
 	p.IntVar(&f.queues, "queues", 1, fmt.Sprintf("of each interface of the lab, up to %d", lab.MaxQueues))
-	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; direct, on a lab: of this process, on a direct port; auto: a daemon's where funet run says which")
+	p.StringVar(&f.card, "card", "auto",
+		"daemon: a funid's; embedded: of this process, which takes root; direct, on a lab: of this process, on a direct port; auto: a daemon's where funet run says which")
 	p.StringVar(&f.socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
 	p.IntVar(&f.Node, "node", -1, "on a real host: number of this node")
 	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC or IP addresses")
-	p.StringVar(&f.Encap, "encap", "", "ethernet: frames to MAC addresses on one segment; udp: in UDP datagrams to IP addresses, over routers (default: as the peers file says)")
+	p.StringVar(&f.Encap, "encap", "",
+		"ethernet: frames to MAC addresses on one segment; udp: in UDP datagrams to IP addresses, over routers (default: as the peers file says)")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: that of the peers file, or 1)")
 	p.StringVar(&f.Mode, "xdp", "auto", "where the NIC program runs: auto, native or generic; on a lab auto measures")
 	p.StringVar(&f.Bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
-	p.IntVar(&f.CPU, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
+	p.IntVar(&f.CPU, "cpu", -1,
+		"processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.Slots, "slots", DefaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
-	p.BoolVar(&f.Jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6), to nodes that have it, too")
+	p.BoolVar(&f.Jumbo, "jumbo", false,
+		"frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6), to nodes that have it, too")
 	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all nodes (default: none)")
-	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
-	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
-	p.IntVar(&f.queue, "queue", -1, "the one queue of each interface that frames leave on, and are steered to where the NIC can (default: they leave on all)")
+	p.IntVar(&f.rxRing, "rx-ring", 0,
+		"slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
+	p.IntVar(&f.fillFrames, "fill-frames", 0,
+		"frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
+	p.IntVar(&f.queue, "queue", -1,
+		"the one queue of each interface that frames leave on, and are steered to where the NIC can (default: they leave on all)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
-	p.StringVar(&f.key, "key", "", "authenticate and encrypt frames with the key in this file; on all nodes the same (funet key new; default: as the peers file says)")
+	p.StringVar(&f.key, "key", "",
+		"authenticate and encrypt frames with the key in this file; on all nodes the same (funet key new; default: as the peers file says)")
 	p.BoolVar(&f.readable, "readable", false, "with a key: authenticate frames and leave them readable; on all nodes")
 	p.DurationVar(&f.Wait, "wait", DefaultWait, "how long to wait for the other nodes to start")
-	p.StringVar(&f.profile, "profile", NativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
+	p.StringVar(&f.profile, "profile", NativeProfile,
+		"hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
 	p.IntVar(&f.told, "gauge", 0, "descriptor of the memory where progress is counted")
 	p.IntSliceVar(&f.cpus, "cpus", nil, "--cpu of node 0, of node 1 and so on")
@@ -183,7 +194,8 @@ const cardDirect = "direct"
 
 // RegisterCard adds --card alone, for commands that measure on a lab.
 func (f *Flags) RegisterCard(c *cobra.Command) {
-	c.Flags().StringVar(&f.card, "card", "embedded", "embedded: the processes are root's and have cards of their own; direct: they are an ordinary user's and have direct ports")
+	c.Flags().StringVar(&f.card, "card", "embedded",
+		"embedded: the processes are root's and have cards of their own; direct: they are an ordinary user's and have direct ports")
 }
 
 // LongestDirect is the greatest MTU of a lab's link for direct ports, in bytes.
@@ -205,7 +217,8 @@ func (f *Flags) checkDirect() error {
 	switch {
 	case f.Lab == 0:
 		return errors.New("--card direct: say where the lab is: --lab N; on hosts with daemons it is `funet run --card direct`")
-	case f.Alone, f.Jumbo, f.vlan != 0, f.key != "", f.Encap != "" && f.Encap != cluster.Ethernet.String(), f.modelled():
+	case f.Alone, f.Jumbo, f.vlan != 0, f.key != "", f.Encap != "" && f.Encap != cluster.Ethernet.String(),
+		f.modelled():
 		return errors.New("--card direct: leave out --alone, --jumbo, --vlan, --key, --encap and --profile, which direct ports have not")
 	case f.MTU > LongestDirect:
 		return fmt.Errorf("--mtu %d: direct ports have up to %d on a lab", f.MTU, LongestDirect)
@@ -252,7 +265,8 @@ func (f *Flags) chosenQueue() *int {
 // without --lab.
 func (f *Flags) checkLab() error {
 	if f.Lab != 0 {
-		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.MaxHosts), InRange("--mtu", f.MTU, arctic.MinMTU, lab.MaxMTU),
+		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.MaxHosts),
+			InRange("--mtu", f.MTU, arctic.MinMTU, lab.MaxMTU),
 			InRange("--queues", max(f.queues, 1), 1, lab.MaxQueues))
 	}
 	for _, flag := range []string{"topology", "ipv6", "mtu", "steer", "queues"} {

@@ -116,7 +116,8 @@ func (f *Flags) floodLab(c *cobra.Command, o floodOptions) error {
 	if f.JSON {
 		return errors.Join(output.JSON(r), err)
 	}
-	fmt.Printf("flood: %d requests to node 1 and as many replies, %d stalls of %v on each node\n", o.messages, o.stalls, o.stall)
+	fmt.Printf("flood: %d requests to node 1 and as many replies, %d stalls of %v on each node\n", o.messages,
+		o.stalls, o.stall)
 	err = errors.Join(output.Table(os.Stdout, rows...), err)
 	for _, n := range nodes[1:] {
 		nodes[0].Host.add(n.Host)
@@ -132,11 +133,13 @@ func (o floodOptions) run(n *Node) (*floodNode, error) {
 		case <-n.ctx.Done():
 		}
 	}
-	m, err := apps.Flood(n.Endpoint, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls, Stall: int64(o.stall), Seed: o.seed, Progress: n.Progress})
+	m, err := apps.Flood(n.Endpoint, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls,
+		Stall: int64(o.stall), Seed: o.seed, Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}
-	r := &floodNode{Place: n.Where(), Delivered: m.Delivered, Lost: m.Lost, Duplicated: m.Duplicated, Damaged: m.Damaged,
+	r := &floodNode{Place: n.Where(), Delivered: m.Delivered, Lost: m.Lost, Duplicated: m.Duplicated,
+		Damaged: m.Damaged,
 		Seconds: float64(m.Nanoseconds) / 1e9, Card: n.counters()}
 	r.Level = [...]string{"reply", "request"}[min(r.Node, 1)]
 	if n.Own == nil {
@@ -155,14 +158,16 @@ func (o floodOptions) run(n *Node) (*floodNode, error) {
 	return r, nil
 }
 
-var floodHeader = []string{"  node", "level", "delivered", "lost", "twice", "damaged", "time", "ring full", "fill empty", "rejected", "retransmitted", "XDP mode"}
+var floodHeader = []string{"  node", "level", "delivered", "lost", "twice", "damaged", "time", "ring full",
+	"fill empty", "rejected", "retransmitted", "XDP mode"}
 
 func (n *floodNode) row() []string {
 	rejected, retransmitted := "-", "-"
 	if n.Card != nil {
 		rejected, retransmitted = fmt.Sprint(n.Card.RejectsReceived), fmt.Sprint(n.Card.Retransmitted)
 	}
-	return []string{fmt.Sprintf("  %d", n.Node), n.Level, fmt.Sprint(n.Delivered), fmt.Sprint(n.Lost), fmt.Sprint(n.Duplicated), fmt.Sprint(n.Damaged),
+	return []string{fmt.Sprintf("  %d", n.Node), n.Level, fmt.Sprint(n.Delivered), fmt.Sprint(n.Lost),
+		fmt.Sprint(n.Duplicated), fmt.Sprint(n.Damaged),
 		fmt.Sprintf("%.2f s", n.Seconds), fmt.Sprint(n.RingFull), fmt.Sprint(n.FillEmpty), rejected, retransmitted,
 		n.Modes()}
 }

@@ -93,7 +93,9 @@ what funet: listens on; a TCP address that others reach lets them in.`,
 					OverTCP: func(ctx context.Context, a string) (net.Conn, error) {
 						return new(net.Dialer).DialContext(ctx, "tcp", a)
 					},
-					OverFunet: func(ctx context.Context, a string) (net.Conn, error) { return s.DialContext(ctx, socket.Network, a) },
+					OverFunet: func(ctx context.Context, a string) (net.Conn, error) {
+						return s.DialContext(ctx, socket.Network, a)
+					},
 				}})
 			return errors.Join(err, s.Close(0))
 		},
@@ -140,7 +142,9 @@ func forwardAll(ctx context.Context, rules []rule, n networks) error {
 					return
 				}
 				all.Go(func() {
-					if err := forwardOne(ctx, c, func(ctx context.Context) (net.Conn, error) { return n.dial[to.network](ctx, to.address) }); err != nil && ctx.Err() == nil {
+					if err := forwardOne(ctx, c, func(ctx context.Context) (net.Conn, error) {
+						return n.dial[to.network](ctx, to.address)
+					}); err != nil && ctx.Err() == nil {
 						fmt.Fprintf(os.Stderr, "funet: a connection from %v to %v: %v\n", c.RemoteAddr(), to, err)
 					}
 				})

@@ -65,12 +65,13 @@ func TestForward(t *testing.T) {
 				}
 				return l, err
 			}},
-			dial: map[string]func(context.Context, string) (net.Conn, error){OverFunet: func(ctx context.Context, a string) (net.Conn, error) {
-				if a != "1:80" {
-					t.Errorf("dialed %s", a)
-				}
-				return new(net.Dialer).DialContext(ctx, "tcp", server.Addr().String())
-			}}})
+			dial: map[string]func(context.Context, string) (net.Conn, error){
+				OverFunet: func(ctx context.Context, a string) (net.Conn, error) {
+					if a != "1:80" {
+						t.Errorf("dialed %s", a)
+					}
+					return new(net.Dialer).DialContext(ctx, "tcp", server.Addr().String())
+				}}})
 	}()
 	address := <-listening
 	long := strings.Repeat("abc", 100_000)

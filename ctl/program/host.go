@@ -84,10 +84,12 @@ func (p Place) writeHost(w io.Writer) error {
 	if !h.Kept {
 		verdict = "the host could not keep"
 	}
-	_, err := fmt.Fprintf(w, "modelled: %s %s: %.1f %% of charges ended more than %.1f us late (p99 lateness %.1f us; largest %.1f us), and the model stood still for %.1f %% of the time\n",
+	_, err := fmt.Fprintf(w,
+		"modelled: %s %s: %.1f %% of charges ended more than %.1f us late (p99 lateness %.1f us; largest %.1f us), and the model stood still for %.1f %% of the time\n",
 		verdict, p.Profile, h.Percent, h.Limit, h.P99, h.Largest, h.StillPercent)
 	if err == nil && h.Excess > 0 {
-		_, err = fmt.Fprintf(w, "modelled: a frame takes %.1f us from host to host; %.1f us of that are longer than %s has it and could not be hidden\n", h.Wire, h.Excess, p.Profile)
+		_, err = fmt.Fprintf(w,
+			"modelled: a frame takes %.1f us from host to host; %.1f us of that are longer than %s has it and could not be hidden\n", h.Wire, h.Excess, p.Profile)
 	}
 	return err
 }

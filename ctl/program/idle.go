@@ -38,7 +38,8 @@ func (o SocketOptions) idle(ctx context.Context, f *Flags) (_ *SocketResult, err
 	if err != nil {
 		return nil, err
 	}
-	s, place, err := openSocket(ctx, f, socket.Options{Options: funet.Options{Memory: idleMemory}, Connections: o.Count})
+	s, place, err := openSocket(ctx, f, socket.Options{Options: funet.Options{Memory: idleMemory},
+		Connections: o.Count})
 	if err != nil {
 		return nil, err
 	}

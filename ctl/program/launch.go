@@ -28,7 +28,8 @@ import (
 
 // LabOptions returns the lab that the flags ask for.
 func (f *Flags) LabOptions() lab.Options {
-	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.MTU, Steer: f.Steer, Queues: f.queues}
+	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.MTU, Steer: f.Steer,
+		Queues: f.queues}
 }
 
 // RoleArgs start the hidden command of this binary that plays one end of a measurement
@@ -165,7 +166,8 @@ func (f *Flags) processor(host, hosts int) int {
 }
 
 // command prepares the process of one host.
-func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, program string, args []string) (*exec.Cmd, error) {
+func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, program string,
+	args []string) (*exec.Cmd, error) {
 	file, err := f.encapsulated(l.Peers(h.Index))
 	if err != nil {
 		return nil, err
@@ -191,8 +193,10 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, progra
 	}
 	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
 		"--peers", "/proc/self/fd/3", "--xdp", f.Mode, "--bind", f.Bind,
-		"--profile", f.profile, "--cpu", fmt.Sprint(f.processor(h.Index, len(l.Hosts()))), "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
-		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo), "--key=" + key, fmt.Sprintf("--readable=%t", f.readable)}, args...)
+		"--profile", f.profile, "--cpu", fmt.Sprint(f.processor(h.Index, len(l.Hosts()))), "--slots",
+		fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
+		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo), "--key=" + key,
+		fmt.Sprintf("--readable=%t", f.readable)}, args...)
 	for _, o := range []struct {
 		flag string
 		v    int

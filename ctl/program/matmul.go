@@ -45,7 +45,8 @@ type MatMulOptions struct {
 
 // Arguments are the flags that say the same.
 func (o MatMulOptions) Arguments() []string {
-	return []string{"--size", fmt.Sprint(o.Size), "--seed", fmt.Sprint(o.Seed), fmt.Sprintf("--columns=%t", o.Columns), fmt.Sprintf("--plain=%t", o.Plain)}
+	return []string{"--size", fmt.Sprint(o.Size), "--seed", fmt.Sprint(o.Seed), fmt.Sprintf("--columns=%t", o.Columns),
+		fmt.Sprintf("--plain=%t", o.Plain)}
 }
 
 // MatMul is `funet matmul`.
@@ -98,11 +99,13 @@ func (o MatMulOptions) run(n *Node) (*MatMulResult, error) {
 	if o.Columns || o.Plain || n.Own != nil && n.Own.CPU() != nil {
 		return o.runColumns(n)
 	}
-	m, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, apps.MatMulOptions{N: o.Size, R: o.Size, M: o.Size, Seed: o.Seed, Progress: n.Progress})
+	m, err := apps.MatMul(n.Endpoint, n.Segment, n.Now,
+		apps.MatMulOptions{N: o.Size, R: o.Size, M: o.Size, Seed: o.Seed, Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}
-	r := &MatMulResult{Nodes: n.Endpoint.Nodes(), Size: o.Size, Verified: m.Verified, Error: m.WorstError, Kernel: apps.MatMulKernel(), Place: n.Where()}
+	r := &MatMulResult{Nodes: n.Endpoint.Nodes(), Size: o.Size, Verified: m.Verified, Error: m.WorstError,
+		Kernel: apps.MatMulKernel(), Place: n.Where()}
 	if m.Nanoseconds > 0 {
 		r.Seconds = float64(m.Nanoseconds) / 1e9
 		r.MFLOPS = m.Flops / float64(m.Nanoseconds) * 1e3

@@ -151,8 +151,10 @@ func (n *Node) describeOwn(f *Flags, o *funet.Options) error {
 		return fmt.Errorf("--peers: %s: %w", f.peers, err)
 	}
 	cfg.GID = uint16(cmp.Or(f.gid, int(cfg.GID)))
-	cfg.Slots, cfg.Attach, cfg.Bind, cfg.HugePages, cfg.CPU, cfg.AnyThread = f.Slots, attach, bind, f.hugePages, f.CPU, false
-	cfg.Jumbo, cfg.VLAN, cfg.RxRing, cfg.FillFrames, cfg.Queue = f.Jumbo, uint16(f.vlan), f.rxRing, f.fillFrames, f.chosenQueue()
+	cfg.Slots, cfg.Attach, cfg.Bind, cfg.HugePages, cfg.CPU, cfg.AnyThread = f.Slots, attach, bind,
+		f.hugePages, f.CPU, false
+	cfg.Jumbo, cfg.VLAN, cfg.RxRing, cfg.FillFrames, cfg.Queue = f.Jumbo, uint16(f.vlan), f.rxRing,
+		f.fillFrames, f.chosenQueue()
 	cfg.Profile, cfg.Readable, cfg.Tune = f.machine, f.readable, func(c *engine.Config) { c.ConnectTimeout = f.Wait }
 	cfg.Tell = func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) }
 	o.Card = &cfg

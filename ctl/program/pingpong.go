@@ -90,6 +90,7 @@ func (r *PingPongResult) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "ping-pong: 4-word request and 4-word reply, %d exchanges, every one verified\n", r.Exchanges)
 	return output.Table(w,
 		[]string{"  round trip", "p50", "p99", "min", "max"},
-		[]string{"", fmt.Sprintf("%.2f us", r.P50), fmt.Sprintf("%.2f us", r.P99), fmt.Sprintf("%.2f us", r.Min), fmt.Sprintf("%.2f us", r.Max)},
+		[]string{"", fmt.Sprintf("%.2f us", r.P50), fmt.Sprintf("%.2f us", r.P99), fmt.Sprintf("%.2f us", r.Min),
+			fmt.Sprintf("%.2f us", r.Max)},
 		[]string{"  XDP mode", r.Modes()})
 }

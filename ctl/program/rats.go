@@ -66,7 +66,8 @@ type RatsOptions struct {
 
 // Arguments are the flags that say the same.
 func (o RatsOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp)}
+	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up",
+		fmt.Sprint(o.WarmUp)}
 }
 
 // Rats is the hidden command that measure starts on a lab.
@@ -137,7 +138,8 @@ type ratsNode struct {
 
 // open opens the process's place and runs.
 func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err error) {
-	do := map[string]func(*ratsNode, *hdrhistogram.Histogram) error{RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}[o.Do]
+	do := map[string]func(*ratsNode, *hdrhistogram.Histogram) error{
+		RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}[o.Do]
 	if do == nil {
 		return nil, fmt.Errorf("--do %s: use %s, %s or %s", o.Do, RatsTags, RatsCalls, RatsBulk)
 	}
@@ -173,7 +175,8 @@ func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err err
 	if n.Own != nil {
 		e.Pace(n.Own.CPU())
 	}
-	node := &ratsNode{RatsOptions: o, drive: driven(ctx, carrier), now: carrier.Now, m: m, peer: uint16(1 - place.Node), first: place.Node == 0, wait: f.Wait}
+	node := &ratsNode{RatsOptions: o, drive: driven(ctx, carrier), now: carrier.Now, m: m, peer: uint16(1 - place.Node),
+		first: place.Node == 0, wait: f.Wait}
 	if err := do(node, h); err != nil {
 		return nil, err
 	}
@@ -344,7 +347,8 @@ func (n *ratsNode) tags(h *hdrhistogram.Histogram) error {
 		return errors.Join(err, failed)
 	}, func(i uint32) error {
 		var g rats.Tag
-		if err := n.until(func() (ok bool) { g, ok = target.GetTag(); return ok || w.Err() != nil }); err != nil || w.Err() != nil {
+		if err := n.until(func() (ok bool) { g, ok = target.GetTag(); return ok || w.Err() != nil }); err != nil ||
+			w.Err() != nil {
 			return errors.Join(err, w.Err())
 		}
 		return check(g.Tag, i)

@@ -49,7 +49,10 @@ func RatsInVirtualTime(p *hwprofiles.Profile, o RatsOptions) (*PingPongResult, e
 		if err != nil {
 			return err
 		}
-		n := &ratsNode{RatsOptions: o, drive: func() error { process.Drive(); return nil }, now: process.Now, m: m, peer: uint16(1 - node), first: node == 0, wait: time.Second}
+		n := &ratsNode{RatsOptions: o, drive: func() error {
+			process.Drive()
+			return nil
+		}, now: process.Now, m: m, peer: uint16(1 - node), first: node == 0, wait: time.Second}
 		return n.tags(h)
 	})
 	if err != nil {

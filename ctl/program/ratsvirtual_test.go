@@ -44,7 +44,8 @@ func TestRoundTripFollowsFromSteps(t *testing.T) {
 		if r.Min < steps-0.01 || r.P50 > steps+2*look/1000+0.01 {
 			t.Errorf("%v bytes: p50 %v us, shortest %v; the steps add up to %v", bytes, r.P50, r.Min, steps)
 		}
-		if again, err := RatsInVirtualTime(p, RatsOptions{Bytes: int(bytes), Count: 500, WarmUp: 50}); err != nil || *again != *r {
+		if again, err := RatsInVirtualTime(p, RatsOptions{Bytes: int(bytes), Count: 500, WarmUp: 50}); err != nil ||
+			*again != *r {
 			t.Errorf("%v bytes: %+v, and then %+v: %v", bytes, r, again, err)
 		}
 	}
@@ -58,11 +59,14 @@ func TestStepsOnAndOffThePath(t *testing.T) {
 		of, side, name, path string
 		ns                   float64 // that one more of its unit takes
 	}{
-		{"direct", "sender", "send packet", "on", 25}, {"direct", "switch", "switch", "on", 25}, {"direct", "receiver", "link to interface", "on", 25},
+		{"direct", "sender", "send packet", "on", 25}, {"direct", "switch", "switch", "on", 25},
+		{"direct", "receiver", "link to interface", "on", 25},
 		// which somebody waits for where a notification is asked for
 		{"direct", "receiver", "notify host", "off", 25},
-		{"tagged-direct", "sender", "sendmsg", "on", 1.27 * 1000 / 120}, {"tagged", "receiver", "get_tag", "on", 1.27 * 1000 / 120},
-		{"direct", "sender", "notify host", "off", 0}, {"tagged-direct", "sender", "sendmsg", "off", 0}, {"tagged", "receiver", "get_tag", "off", 0},
+		{"tagged-direct", "sender", "sendmsg", "on", 1.27 * 1000 / 120},
+		{"tagged", "receiver", "get_tag", "on", 1.27 * 1000 / 120},
+		{"direct", "sender", "notify host", "off", 0}, {"tagged-direct", "sender", "sendmsg", "off", 0},
+		{"tagged", "receiver", "get_tag", "off", 0},
 	} {
 		const more = 20
 		got := roundTrip(t, func(s hwprofiles.Step) hwprofiles.Share {
@@ -73,7 +77,8 @@ func TestStepsOnAndOffThePath(t *testing.T) {
 		})
 		// a look at each end
 		if diff := got - base - 2*more*x.ns/1000; diff < -0.09 || diff > 0.09 {
-			t.Errorf("%s of %s, %s: the round trip takes %v us instead of %v, want %v more", x.name, x.of, x.side, got, base, 2*more*x.ns/1000)
+			t.Errorf("%s of %s, %s: the round trip takes %v us instead of %v, want %v more", x.name, x.of, x.side, got,
+				base, 2*more*x.ns/1000)
 		}
 	}
 }
@@ -120,7 +125,8 @@ func TestVirtualTimeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := RatsInVirtualTime(p, RatsOptions{Bytes: rats.MaxTagged + 1, Count: 1}); !errors.Is(err, rats.ErrTooLong) {
+	if _, err := RatsInVirtualTime(p, RatsOptions{Bytes: rats.MaxTagged + 1, Count: 1}); !errors.Is(err,
+		rats.ErrTooLong) {
 		t.Errorf("a tagged write that is too long: %v", err)
 	}
 	p.Steps = p.Steps[:len(p.Steps)-10]

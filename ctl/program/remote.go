@@ -64,7 +64,8 @@ func (o RemoteOptions) most() int {
 
 // Arguments are the flags that say the same.
 func (o RemoteOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp), "--goroutines", fmt.Sprint(o.Goroutines)}
+	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up",
+		fmt.Sprint(o.WarmUp), "--goroutines", fmt.Sprint(o.Goroutines)}
 }
 
 // Remote is the hidden command that measure starts on a lab.
@@ -76,7 +77,8 @@ func Remote() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, o.most()), InRange("--count", o.Count, 1, math.MaxInt32),
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, o.most()),
+				InRange("--count", o.Count, 1, math.MaxInt32),
 				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--goroutines", o.Goroutines, 1, 1024))
 			if err != nil {
 				return err
@@ -105,7 +107,8 @@ func Remote() *cobra.Command {
 // run is one node.
 func (o RemoteOptions) run(n *Node) (*RemoteResult, error) {
 	r := &RemoteResult{Place: n.Where()}
-	do := map[string]func(*Node, *RemoteResult) error{RemoteCalls: o.calls, RemoteSends: o.sends, RemoteRequests: o.requests}[o.Do]
+	do := map[string]func(*Node, *RemoteResult) error{
+		RemoteCalls: o.calls, RemoteSends: o.sends, RemoteRequests: o.requests}[o.Do]
 	if do == nil {
 		return nil, fmt.Errorf("--do %s: use %s, %s or %s", o.Do, RemoteCalls, RemoteSends, RemoteRequests)
 	}

@@ -94,7 +94,8 @@ type RMAOptions struct {
 
 // Arguments are the flags that say the same.
 func (o RMAOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--block", fmt.Sprint(o.Block), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp)}
+	return []string{"--do", o.Do, "--block", fmt.Sprint(o.Block), "--count", fmt.Sprint(o.Count), "--warm-up",
+		fmt.Sprint(o.WarmUp)}
 }
 
 // RMA is the hidden command that measure starts on a lab.
@@ -106,7 +107,8 @@ func RMA() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--block", o.Block, 1<<10, 1<<24), InRange("--count", o.Count, 2, math.MaxInt32), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
+			err := cmp.Or(f.Check(), InRange("--block", o.Block, 1<<10, 1<<24),
+				InRange("--count", o.Count, 2, math.MaxInt32), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
 			if err != nil {
 				return err
 			}
@@ -119,7 +121,8 @@ func RMA() *cobra.Command {
 	}
 	f.Register(c)
 	p := c.Flags()
-	p.StringVar(&o.Do, "do", RMAPut, strings.Join([]string{RMAPut, RMANotify, RMARate, RMABulk, RMAGet, RMAAdd, RMASwap, RMAGets}, ", "))
+	p.StringVar(&o.Do, "do", RMAPut, strings.Join([]string{RMAPut, RMANotify, RMARate, RMABulk, RMAGet, RMAAdd, RMASwap,
+		RMAGets}, ", "))
 	p.IntVar(&o.Block, "block", 1<<20, "bytes of a block")
 	p.IntVar(&o.Count, "count", 200_000, "round trips, writes or blocks to measure")
 	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
@@ -139,10 +142,14 @@ type rmaNode struct {
 
 // open opens the process's place and runs.
 func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
-	do := map[string]func(*rmaNode, *RMAResult) error{RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate, RMABulk: (*rmaNode).bulk,
-		RMAGet: (*rmaNode).operations, RMAAdd: (*rmaNode).operations, RMASwap: (*rmaNode).operations, RMAGets: (*rmaNode).gets}[o.Do]
+	do := map[string]func(*rmaNode, *RMAResult) error{
+		RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate,
+		RMABulk: (*rmaNode).bulk,
+		RMAGet:  (*rmaNode).operations, RMAAdd: (*rmaNode).operations, RMASwap: (*rmaNode).operations,
+		RMAGets: (*rmaNode).gets}[o.Do]
 	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s, %s or %s", o.Do, RMAPut, RMANotify, RMARate, RMABulk, RMAGet, RMAAdd, RMASwap, RMAGets)
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s, %s or %s", o.Do, RMAPut, RMANotify, RMARate,
+			RMABulk, RMAGet, RMAAdd, RMASwap, RMAGets)
 	}
 	n := &Node{ctx: ctx}
 	var fo funet.Options
@@ -159,7 +166,8 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	if place.Node > 1 {
 		return r, nil
 	}
-	node := &rmaNode{RMAOptions: o, ctx: ctx, carrier: carrier, iface: carrier.Interface(), peer: uint16(1 - place.Node), first: place.Node == 0}
+	node := &rmaNode{RMAOptions: o, ctx: ctx, carrier: carrier, iface: carrier.Interface(),
+		peer: uint16(1 - place.Node), first: place.Node == 0}
 	if node.memory, err = carrier.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
 		return nil, err
 	}
@@ -225,7 +233,8 @@ func (n *rmaNode) meet(end time.Time) error {
 	n.iface.Watch(true)
 	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
 	if err == nil {
-		w := funi.Window{Key: rmaWindow, Base: rmaBase, Bytes: uint32(len(n.memory)), Rights: funi.RightRead | funi.RightAtomic}
+		w := funi.Window{Key: rmaWindow, Base: rmaBase, Bytes: uint32(len(n.memory)),
+			Rights: funi.RightRead | funi.RightAtomic}
 		err = n.commit(func(s *funi.Slot) { s.SetOpenWindow(&w, 0) })
 	}
 	for a := uint16(0); err == nil && a <= rmaDepth; a++ {
@@ -361,7 +370,8 @@ func stamp(b []byte, i int) {
 }
 
 func stamped(b []byte, i int) bool {
-	return binary.NativeEndian.Uint64(b) == uint64(i+1) && binary.NativeEndian.Uint64(b[len(b)-rmaBytes:]) == uint64(i+1)
+	return binary.NativeEndian.Uint64(b) == uint64(i+1) &&
+		binary.NativeEndian.Uint64(b[len(b)-rmaBytes:]) == uint64(i+1)
 }
 
 // bulk writes blocks, rmaDepth at once; the memory of one is used again when that one is done.
@@ -411,7 +421,8 @@ func (n *rmaNode) bulk(r *RMAResult) error {
 		at := uint32(rmaBlocks + place*n.Block)
 		busy[place] = true
 		under++
-		p := funi.Put{Offset: at, Source: rmaBase + at, Length: n.Block, Area: uint16(1 + place), Counted: true, Metadata: []uint32{uint32(i)}}
+		p := funi.Put{Offset: at, Source: rmaBase + at, Length: n.Block, Area: uint16(1 + place), Counted: true,
+			Metadata: []uint32{uint32(i)}}
 		if err := n.put(&p); err != nil {
 			return err
 		}
@@ -439,11 +450,13 @@ func (n *rmaNode) operations(r *RMAResult) error {
 	}
 	h := hdrhistogram.New(1, int64(10*time.Second), 3)
 	var b [rmaBytes]byte
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: rmaWindow, Address: rmaTable, Element: arctic.Uint64, Bytes: rmaBytes, Operands: b[:], Fetch: true}}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: rmaWindow, Address: rmaTable, Element: arctic.Uint64,
+		Bytes: rmaBytes, Operands: b[:], Fetch: true}}
 	step := uint64(1) // by which the word grows
 	switch n.Do {
 	case RMAGet:
-		o = funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow, Address: rmaTable}, Length: rmaBytes}
+		o = funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow,
+			Address: rmaTable}, Length: rmaBytes}
 		step = 0
 	case RMAAdd:
 		o.Operation = arctic.RemoteAdd
@@ -506,7 +519,8 @@ func (n *rmaNode) gets(r *RMAResult) error {
 		at := uint32(rmaBlocks + i%rmaDepth*n.Block)
 		clear(n.block(i)[:rmaBytes])
 		clear(n.block(i)[n.Block-rmaBytes:])
-		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow, Address: uint64(at)}, Source: rmaBase + at, Length: n.Block, Cookie: uint32(i)}
+		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow,
+			Address: uint64(at)}, Source: rmaBase + at, Length: n.Block, Cookie: uint32(i)}
 		return n.commit(func(s *funi.Slot) { s.SetOperation(n.peer, &o) })
 	}
 	begin := time.Now()
@@ -549,6 +563,7 @@ func (n *rmaNode) gets(r *RMAResult) error {
 
 // WriteTable prints the result for people.
 func (r *RMAResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us; blocks: %.2f Gbit/s; writes: %.2f million/s\n", r.P50, r.P99, r.Goodput, r.Rate/1e6)
+	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us; blocks: %.2f Gbit/s; writes: %.2f million/s\n",
+		r.P50, r.P99, r.Goodput, r.Rate/1e6)
 	return err
 }

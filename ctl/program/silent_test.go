@@ -43,7 +43,8 @@ func TestSilentCards(t *testing.T) {
 	}{
 		{daemon.HelloStatus{}, nil},
 		{daemon.HelloStatus{Faults: []string{"b, card 1, has frames of version 4, this host of version 3; run the same"}}, []string{"funid: b, card 1, has frames of version 4"}},
-		{daemon.HelloStatus{Peers: []daemon.PeerStatus{{Card: 1, Address: "02:00:00:00:00:01", HeardAgo: 9, Unanswered: 2}, {Card: 2, HeardAgo: 1}, {Card: 3, Address: "x", HeardAgo: -1}}},
+		{daemon.HelloStatus{Peers: []daemon.PeerStatus{{Card: 1, Address: "02:00:00:00:00:01", HeardAgo: 9,
+			Unanswered: 2}, {Card: 2, HeardAgo: 1}, {Card: 3, Address: "x", HeardAgo: -1}}},
 			[]string{"not answered by card 1 at 02:00:00:00:00:01, card 3 at x: see that funid runs there"}},
 	} {
 		err := (&Node{Carrier: well{}, socket: tells(t, c.h)}).explain(silent)
@@ -56,7 +57,8 @@ func TestSilentCards(t *testing.T) {
 			}
 		}
 	}
-	if err := (&Node{Carrier: well{}, socket: filepath.Join(t.TempDir(), "none")}).explain(silent); err.Error() != silent.Error() {
+	if err := (&Node{Carrier: well{}, socket: filepath.Join(t.TempDir(), "none")}).explain(silent); err.Error() !=
+		silent.Error() {
 		t.Error(err)
 	}
 }

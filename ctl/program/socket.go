@@ -87,7 +87,8 @@ type SocketOptions struct {
 
 // Arguments are the flags that say the same.
 func (o SocketOptions) Arguments() []string {
-	return []string{"--do", o.Do, "--over", o.Over, "--bytes", fmt.Sprint(max(o.Bytes, 1)), "--count", fmt.Sprint(max(o.Count, 1)),
+	return []string{"--do", o.Do, "--over", o.Over, "--bytes", fmt.Sprint(max(o.Bytes, 1)), "--count",
+		fmt.Sprint(max(o.Count, 1)),
 		"--warm-up", fmt.Sprint(o.WarmUp), "--streams", fmt.Sprint(max(o.Streams, 1))}
 }
 
@@ -100,7 +101,8 @@ func Socket() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, math.MaxInt64), InRange("--count", o.Count, 1, math.MaxInt32),
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, math.MaxInt64),
+				InRange("--count", o.Count, 1, math.MaxInt32),
 				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--streams", o.Streams, 1, 1024))
 			if err != nil {
 				return err
@@ -114,7 +116,8 @@ func Socket() *cobra.Command {
 	}
 	f.Register(c)
 	p := c.Flags()
-	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+", "+SocketConnections+", "+SocketDatagrams+" or "+SocketIdle)
+	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+
+		", "+SocketConnections+", "+SocketDatagrams+" or "+SocketIdle)
 	p.StringVar(&o.Over, "over", OverFunet, OverFunet+" or "+OverTCP)
 	p.IntVar(&o.Bytes, "bytes", 64, "of each message, or all")
 	p.IntVar(&o.Count, "count", 10_000, "round trips or connections to measure")
@@ -138,14 +141,18 @@ type network struct {
 
 // run is one node.
 func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err error) {
-	do := map[string]func(context.Context, *network, *SocketResult) error{SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
+	do := map[string]func(context.Context, *network, *SocketResult) error{
+		SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
 		SocketStreams: o.streams, SocketConnections: o.connections, SocketDatagrams: o.datagrams}[o.Do]
 	if do == nil && o.Do != SocketIdle {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside, SocketBulk, SocketStreams, SocketConnections, SocketDatagrams, SocketIdle)
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside,
+			SocketBulk, SocketStreams, SocketConnections, SocketDatagrams, SocketIdle)
 	}
 	if o.Do == SocketIdle {
 		if o.Over != OverFunet {
-			return nil, fmt.Errorf("--do %s --over %s: use --over %s; what TCP needs is the kernel's, and not seen here", o.Do, o.Over, OverFunet)
+			return nil,
+				fmt.Errorf("--do %s --over %s: use --over %s; what TCP needs is the kernel's, and not seen here", o.Do,
+					o.Over, OverFunet)
 		}
 		return o.idle(ctx, f)
 	}
@@ -250,19 +257,22 @@ func overTCP(f *Flags) (*network, error) {
 			return net.ListenPacket("udp", net.JoinHostPort(file.Peers[0].Address.String(), "0"))
 		},
 		to:    net.UDPAddrFromAddrPort(netip.AddrPortFrom(file.Peers[1].Address, socketPort)),
-		close: func() error { return nil }, wait: f.Wait, place: Place{Node: f.Node, Carrier: OverTCP, Profile: NativeProfile},
+		close: func() error { return nil }, wait: f.Wait,
+		place: Place{Node: f.Node, Carrier: OverTCP, Profile: NativeProfile},
 	}, nil
 }
 
 // client is node 0. The first connection says when it has done: it ends.
-func (o SocketOptions) client(ctx context.Context, n *network, r *SocketResult, do func(context.Context, *network, *SocketResult) error) error {
+func (o SocketOptions) client(ctx context.Context, n *network, r *SocketResult,
+	do func(context.Context, *network, *SocketResult) error) error {
 	var first net.Conn
 	for until := time.Now().Add(n.wait); ; {
 		var err error
 		if first, err = n.dial(ctx); err == nil {
 			break
 		}
-		early := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ETIMEDOUT)
+		early := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) ||
+			errors.Is(err, syscall.ETIMEDOUT)
 		if !early || time.Now().After(until) || ctx.Err() != nil {
 			return err
 		}
@@ -626,6 +636,8 @@ func (o SocketOptions) datagrams(ctx context.Context, n *network, r *SocketResul
 
 // WriteTable prints the result for people.
 func (r *SocketResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us; connections: %.0f a second; %.2f Gbit/s, Jain's index %.3f\n", r.P50, r.P99, r.Rate, r.Gbit, r.Jain)
+	_, err := fmt.Fprintf(w,
+		"round trips: p50 %.2f us, p99 %.2f us; connections: %.0f a second; %.2f Gbit/s, Jain's index %.3f\n", r.P50,
+		r.P99, r.Rate, r.Gbit, r.Jain)
 	return err
 }

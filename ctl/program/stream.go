@@ -30,7 +30,8 @@ type StreamOptions struct{ apps.StreamOptions }
 
 // Arguments are the flags that say the same.
 func (o StreamOptions) Arguments() []string {
-	return []string{"--senders", fmt.Sprint(o.Senders), "--messages", fmt.Sprint(o.Messages), "--words", fmt.Sprint(o.Words)}
+	return []string{"--senders", fmt.Sprint(o.Senders), "--messages", fmt.Sprint(o.Messages), "--words",
+		fmt.Sprint(o.Words)}
 }
 
 // Stream is `funet stream`.
@@ -67,7 +68,8 @@ func (o StreamOptions) check(nodes int) error {
 	if nodes == 0 {
 		nodes = cluster.MaxNodes
 	}
-	return cmp.Or(InRange("--messages", o.Messages, 1, math.MaxInt32), InRange("--words", o.Words, 1, am.MaxWords), InRange("--senders", o.Senders, 1, max(nodes-1, 1)))
+	return cmp.Or(InRange("--messages", o.Messages, 1, math.MaxInt32), InRange("--words", o.Words, 1, am.MaxWords),
+		InRange("--senders", o.Senders, 1, max(nodes-1, 1)))
 }
 
 // run is one node.
@@ -88,7 +90,8 @@ func (o StreamOptions) run(n *Node) (*StreamResult, error) {
 
 // WriteTable prints the result for people.
 func (r *StreamResult) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "stream: %d messages of %d words from %d nodes, every one verified\n", r.Messages, r.Words, r.Senders)
+	fmt.Fprintf(w, "stream: %d messages of %d words from %d nodes, every one verified\n", r.Messages,
+		r.Words, r.Senders)
 	return output.Table(w,
 		[]string{"  rate", fmt.Sprintf("%.2f million messages/s", r.Rate/1e6)},
 		[]string{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},

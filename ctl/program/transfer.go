@@ -74,7 +74,8 @@ func (o TransferOptions) check() error {
 	case o.Bytes < o.Block || o.Bytes%o.Block != 0:
 		return fmt.Errorf("--bytes %d: use a multiple of --block, which is %d", o.Bytes, o.Block)
 	case o.Depth < 1 || o.Depth > apps.MaxTransferDepth || o.Depth*o.Block > apps.MaxTransferMemory:
-		return fmt.Errorf("--depth %d: use 1 to %d", o.Depth, min(apps.MaxTransferDepth, apps.MaxTransferMemory/o.Block))
+		return fmt.Errorf("--depth %d: use 1 to %d", o.Depth,
+			min(apps.MaxTransferDepth, apps.MaxTransferMemory/o.Block))
 	}
 	return nil
 }
@@ -86,7 +87,8 @@ func (o TransferOptions) run(n *Node) (*transferResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &transferResult{Block: o.Block, Depth: o.Depth, Frame: n.frameSize(), Flow: Flow{Place: n.Where(), Card: n.counters()}}
+	r := &transferResult{Block: o.Block, Depth: o.Depth, Frame: n.frameSize(),
+		Flow: Flow{Place: n.Where(), Card: n.counters()}}
 	if m.Nanoseconds > 0 {
 		r.Bytes, r.Seconds = m.Bytes, float64(m.Nanoseconds)/1e9
 		r.Goodput = float64(m.Bytes) * 8 / float64(m.Nanoseconds)
@@ -96,7 +98,8 @@ func (o TransferOptions) run(n *Node) (*transferResult, error) {
 
 // WriteTable prints the result for people.
 func (r *transferResult) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "transfer: %d bytes from memory to memory in blocks of %d, %d at once, every one checked\n", r.Bytes, r.Block, r.Depth)
+	fmt.Fprintf(w, "transfer: %d bytes from memory to memory in blocks of %d, %d at once, every one checked\n", r.Bytes,
+		r.Block, r.Depth)
 	rows := [][]string{
 		{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},
 		{"  time", fmt.Sprintf("%.3f s", r.Seconds)},

@@ -50,7 +50,8 @@ func (x *machine) us(of, mode string, d, metadata float64) float64 {
 }
 
 func (x *machine) instructions(of, mode string, d, metadata float64) float64 {
-	return x.take(x.m.software(of, mode, "sender", "on", d, metadata)) + x.take(x.m.software(of, mode, "receiver", "on", d, metadata))
+	return x.take(x.m.software(of, mode, "sender", "on", d, metadata)) +
+		x.take(x.m.software(of, mode, "receiver", "on", d, metadata))
 }
 
 // dma is the cards' cycles for n packets of 512 bytes.
@@ -80,34 +81,42 @@ func (m *model) claims() (*claimsReport, error) {
 	add("4.1", "the same by DMA", "2.3", x.datagramDMA, "us", "")
 	add("4.1", "of its round trip", "4.4", 2*x.datagram, "us", "the paper rounds before it doubles")
 	add("4.1", "the same by DMA", "4.6", 2*x.datagramDMA, "us", "the paper rounds before it doubles")
-	add("4.1", "instructions to send 64 bytes", "215", x.instructions("datagram", "direct", 64, 12), "instructions", "m and d of Table 2 are bytes")
+	add("4.1", "instructions to send 64 bytes", "215", x.instructions("datagram", "direct", 64, 12), "instructions",
+		"m and d of Table 2 are bytes")
 	add("4.1", "the same by DMA", "188", x.instructions("datagram", "dma", 64, 12), "instructions", "")
-	add("4.1", "more for a packet of 32 bytes", "12", x.instructions("datagram", "direct", 32, 12)-x.instructions("datagram", "direct", 16, 12), "instructions", "")
+	add("4.1", "more for a packet of 32 bytes", "12",
+		x.instructions("datagram", "direct", 32, 12)-x.instructions("datagram", "direct", 16, 12), "instructions", "")
 	if m.has("direct") && m.has("dma") {
 		c, err := m.direct(16)
 		x.direct16, x.dma512 = x.take(c.all(), err)*us, x.dma(1)*us
 		round := x.dma512 + x.taggedDMA + x.direct16 + x.tagged
 		add("4.2", "application to application, 16 bytes with a tag", "8.8", x.direct16+x.tagged, "us", "")
-		add("4.2", "a datagram of 512 bytes and an acknowledgment of 16", "42.2", round, "us", "with what tagged writes cost; simple datagrams cost more")
+		add("4.2", "a datagram of 512 bytes and an acknowledgment of 16", "42.2", round, "us",
+			"with what tagged writes cost; simple datagrams cost more")
 		add("4.2", "bandwidth of that", "12.1", 512/round, "10^6 byte/s", "")
 		s := steps{m: m, of: "dma", d: 512}
 		sender, _, err := m.dma(512, 1)
 		with := x.take(sender, err) + s.one("sender", "off", "notify host")
 		add("4.2", "pipelined messages of 512 bytes", "27.0", 512/(with*us), "10^6 byte/s",
 			fmt.Sprintf("the sender's cycles with a notice give this, and without %.1f; the paper does not say what its figure is", 512/(sender*us)))
-		add("4.2", "transfers of 4 Kbyte", "49.2", 4096/(x.dma(8)*us), "10^6 byte/s", "the cards alone; 1.1 us of software would give the paper's figure")
-		add("4.2", "transfers of 1 Mbyte", "67.8", 1/(x.dma(2048)*us)*1e6, "2^20 byte/s", "in units of 2^20, as the others are not")
+		add("4.2", "transfers of 4 Kbyte", "49.2", 4096/(x.dma(8)*us), "10^6 byte/s",
+			"the cards alone; 1.1 us of software would give the paper's figure")
+		add("4.2", "transfers of 1 Mbyte", "67.8", 1/(x.dma(2048)*us)*1e6, "2^20 byte/s",
+			"in units of 2^20, as the others are not")
 		even := (x.instructions("tagged", "dma", 0, 0) - x.instructions("tagged", "direct", 0, 0)) /
 			(x.instructions("tagged", "direct", 1, 0) - x.instructions("tagged", "direct", 0, 0))
-		add("4.2", "DMA breaks even from", "30", even, "byte", "of tagged writes by instructions; of simple datagrams 28")
+		add("4.2", "DMA breaks even from", "30", even, "byte",
+			"of tagged writes by instructions; of simple datagrams 28")
 		x.wrong = errors.Join(x.wrong, s.wrong)
 	}
 	if m.has("statemachine") {
 		add("4.2", "state machines at best", "46", x.take(m.best(0, true)), "cycles", "an input")
 		add("4.2", "their bandwidth", "71.1", 512/(m.bus(512)*us), "10^6 byte/s", "the bus alone")
-		add("4.2", "with packets of 64 bytes", "41.3", 64/(x.take(m.best(64, false))*us), "10^6 byte/s", "without the switch, which packets that follow each other overlap")
+		add("4.2", "with packets of 64 bytes", "41.3", 64/(x.take(m.best(64, false))*us), "10^6 byte/s",
+			"without the switch, which packets that follow each other overlap")
 		add("4.2", "with packets of 512 bytes", "65.2", 512/(x.take(m.best(512, false))*us), "10^6 byte/s", "likewise")
-		add("4.2", "application to application, 16 bytes with a tag", "3.0", x.take(m.best(16, true))*us+x.tagged, "us", "")
+		add("4.2", "application to application, 16 bytes with a tag", "3.0",
+			x.take(m.best(16, true))*us+x.tagged, "us", "")
 	}
 	return r, x.wrong
 }
@@ -119,11 +128,13 @@ func (r *claimsReport) WriteTable(w io.Writer) error {
 		if c.Holds {
 			holds = "yes"
 		}
-		lines = append(lines, []string{c.Section, c.Says, c.text, strconv.FormatFloat(c.Model, 'f', 2, 64), c.Unit, holds, c.Note})
+		lines = append(lines, []string{c.Section, c.Says, c.text, strconv.FormatFloat(c.Model, 'f', 2, 64),
+			c.Unit, holds, c.Note})
 	}
 	if err := output.Table(w, lines...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nprofile %s: %d of %s hold, to one of the last digit that is printed\n", r.Profile, r.Hold, output.Count(len(r.Claims), "claim"))
+	_, err := fmt.Fprintf(w, "\nprofile %s: %d of %s hold, to one of the last digit that is printed\n", r.Profile,
+		r.Hold, output.Count(len(r.Claims), "claim"))
 	return err
 }

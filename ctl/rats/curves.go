@@ -118,12 +118,16 @@ func (x *machine) bandwidth() panel {
 	p := panel{Title: "Bandwidth against size", Unit: "10^6 byte/s", doubles: true, Curves: []curve{
 		x.over("transfers by DMA, the cards alone", sizes(16, mostBytes, 0), transfer),
 		x.over("a datagram by DMA and an answer of 16 bytes, with the library", sizes(16, mostPacket, 0), round),
-		x.over("messages by direct I/O, the cards alone", sizes(4, mostDirect, 0), func(d float64) float64 { return 1000 * d / x.cardsDirect(d) }),
+		x.over("messages by direct I/O, the cards alone", sizes(4, mostDirect, 0), func(d float64) float64 {
+			return 1000 * d / x.cardsDirect(d)
+		}),
 	}}
 	p.Marks = []mark{
 		{Says: "a datagram of 512 bytes and an answer", Bytes: 512, Printed: 12.1, Model: round(512)},
-		{Says: "transfers of 4 Kbyte", Bytes: 4096, Printed: 49.2, Model: transfer(4096), Note: "the cards alone; 1.1 us of software would give the paper's figure"},
-		{Says: "transfers of 1 Mbyte", Bytes: mostBytes, Printed: 67.8 * (1 << 20) / 1e6, Model: transfer(mostBytes), Note: "printed as 67.8, which is in units of 2^20"},
+		{Says: "transfers of 4 Kbyte", Bytes: 4096, Printed: 49.2, Model: transfer(4096),
+			Note: "the cards alone; 1.1 us of software would give the paper's figure"},
+		{Says: "transfers of 1 Mbyte", Bytes: mostBytes, Printed: 67.8 * (1 << 20) / 1e6, Model: transfer(mostBytes),
+			Note: "printed as 67.8, which is in units of 2^20"},
 	}
 	return p
 }
@@ -141,13 +145,16 @@ func (x *machine) latency() panel {
 // projection is the bandwidth of state machines, by the size of packets that follow each other.
 func (x *machine) projection() panel {
 	value := func(d float64) float64 { return 1000 * d / (x.take(x.m.best(d, false)) * x.m.cycle) }
-	return panel{Title: "Bandwidth of state machines against packet size", Unit: "10^6 byte/s", doubles: true, Curves: []curve{
-		x.over("packets behind each other", sizes(8, mostPacket, 0), value),
-		x.over("the bus alone", []float64{8, mostPacket}, func(float64) float64 { return 1000 * mostPacket / (x.m.bus(mostPacket) * x.m.cycle) }),
-	}, Marks: []mark{
-		{Says: "packets of 64 bytes", Bytes: 64, Printed: 41.3, Model: value(64)},
-		{Says: "packets of 512 bytes", Bytes: 512, Printed: 65.2, Model: value(512)},
-	}}
+	return panel{Title: "Bandwidth of state machines against packet size", Unit: "10^6 byte/s", doubles: true,
+		Curves: []curve{
+			x.over("packets behind each other", sizes(8, mostPacket, 0), value),
+			x.over("the bus alone", []float64{8, mostPacket}, func(float64) float64 {
+				return 1000 * mostPacket / (x.m.bus(mostPacket) * x.m.cycle)
+			}),
+		}, Marks: []mark{
+			{Says: "packets of 64 bytes", Bytes: 64, Printed: 41.3, Model: value(64)},
+			{Says: "packets of 512 bytes", Bytes: 512, Printed: 65.2, Model: value(512)},
+		}}
 }
 
 // instructionsBySize is the library's instructions on the path of both sides of a tagged write.

@@ -50,7 +50,8 @@ func TestCurvesAgree(t *testing.T) {
 	}
 	for i, p := range r.Panels[1].Curves[0].Points {
 		if dma := r.Panels[1].Curves[1].Points[i]; dma.Bytes != p.Bytes || dma.Value <= p.Value {
-			t.Errorf("%v bytes take %.2f us by direct I/O, and %v bytes %.2f by DMA", p.Bytes, p.Value, dma.Bytes, dma.Value)
+			t.Errorf("%v bytes take %.2f us by direct I/O, and %v bytes %.2f by DMA", p.Bytes, p.Value,
+				dma.Bytes, dma.Value)
 		}
 	}
 	for i, p := range r.Panels[2].Curves[0].Points {
@@ -100,7 +101,8 @@ func TestPicture(t *testing.T) {
 
 // Rule: --plot stands alone, and only makes pictures that it can.
 func TestPlotRefused(t *testing.T) {
-	for _, args := range [][]string{{"--plot", "f.svg", "--table", "1"}, {"--plot", "f.svg", "--claims"}, {"--plot", "f.svg", "--explain"}, {"--plot", "f.jpg"}, {"--plot", "no-such-folder/f.svg"}} {
+	for _, args := range [][]string{{"--plot", "f.svg", "--table", "1"}, {"--plot", "f.svg", "--claims"},
+		{"--plot", "f.svg", "--explain"}, {"--plot", "f.jpg"}, {"--plot", "no-such-folder/f.svg"}} {
 		c := Command()
 		c.SilenceErrors, c.SilenceUsage = true, true
 		c.SetArgs(args)

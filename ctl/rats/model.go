@@ -92,7 +92,8 @@ func (c card) all() float64 { return c.sender + c.link + c.receiver + c.notify }
 // direct is a message of one packet that the host writes to the card (Table 3).
 func (m *model) direct(d float64) (card, error) {
 	s := steps{m: m, of: "direct", d: d}
-	c := card{s.one("sender", "on", "send packet"), s.one("switch", "on", "switch"), s.arrive() + m.bus(d), s.one("receiver", "off", "notify host")}
+	c := card{s.one("sender", "on", "send packet"), s.one("switch", "on", "switch"), s.arrive() + m.bus(d),
+		s.one("receiver", "off", "notify host")}
 	return c, s.wrong
 }
 
@@ -102,7 +103,8 @@ func (m *model) dma(d, n float64) (sender float64, c card, err error) {
 	s := steps{m: m, of: "dma", d: d}
 	last := s.one("sender", "on", "send packet")
 	sender = s.one("sender", "on", "start data to card") + n*m.bus(d) + last
-	c = card{sender, s.one("switch", "on", "switch"), s.arrive() + s.one("receiver", "on", "interface to host") + m.bus(d), s.one("receiver", "on", "notify host")}
+	c = card{sender, s.one("switch", "on", "switch"), s.arrive() + s.one("receiver", "on", "interface to host") +
+		m.bus(d), s.one("receiver", "on", "notify host")}
 	return sender, c, s.wrong
 }
 

@@ -28,7 +28,8 @@ const (
 
 // Colours and dashes that can be told apart whatever eyes see (Okabe and Ito), also in grey.
 var (
-	inks   = []color.Color{color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff}}
+	inks = []color.Color{color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+		color.RGBA{0x00, 0x9e, 0x73, 0xff}}
 	dashes = [][]vg.Length{nil, {7, 3}, {2, 2}}
 	grid   = color.RGBA{0xde, 0xde, 0xde, 0xff}
 )
@@ -43,7 +44,8 @@ func (r *curvesReport) draw(c draw.Canvas) error {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, pictureMargin, -pictureMargin, pictureMargin, -pictureMargin)
-	c.FillText(heading(15), vg.Point{X: c.Center().X, Y: c.Max.Y}, fmt.Sprintf("What the paper on Hamlyn concludes, out of the steps of profile %s", r.Profile))
+	c.FillText(heading(15), vg.Point{X: c.Center().X, Y: c.Max.Y},
+		fmt.Sprintf("What the paper on Hamlyn concludes, out of the steps of profile %s", r.Profile))
 	c.Max.Y -= titleHeight
 	most := 0
 	for _, p := range r.Panels {
@@ -75,7 +77,8 @@ func (p *panel) draw(c draw.Canvas, curves int) error {
 	lines.Vertical.Color, lines.Horizontal.Color = grid, grid
 	w.Add(lines)
 	legend := plot.NewLegend()
-	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding, legend.TextStyle.Font = true, true, 24, 3, figure.Sans(9)
+	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding, legend.TextStyle.Font = true, true, 24,
+		3, figure.Sans(9)
 	for i, v := range p.Curves {
 		xy := plotter.XYs{}
 		for _, q := range v.Points {

@@ -93,7 +93,8 @@ func TestTrafficTakesWhatStepsAddUpTo(t *testing.T) {
 			if (c.Traffic != nil) != (table >= 3) {
 				t.Errorf("table %d: %s has traffic %v", table, c.Case, c.Traffic)
 			} else if c.Traffic != nil && math.Abs(*c.TrafficDiff) > 1 {
-				t.Errorf("table %d: %s takes %v %s by steps, and %v when it is sent", table, c.Case, c.Model, c.Unit, *c.Traffic)
+				t.Errorf("table %d: %s takes %v %s by steps, and %v when it is sent", table, c.Case, c.Model,
+					c.Unit, *c.Traffic)
 			}
 		}
 	}

@@ -86,7 +86,8 @@ func (r *realResult) beside(p *hwprofiles.Profile, o program.RatsOptions) error 
 // WriteTable prints the result for people.
 func (r *realResult) WriteTable(w io.Writer) error {
 	lines := [][]string{{"tagged writes of", "p50", "p99", "virtual time", "to virtual"},
-		{fmt.Sprintf("%d bytes, there and back", r.Bytes), fmt.Sprintf("%.2f us", r.P50), fmt.Sprintf("%.2f us", r.P99), "", ""}}
+		{fmt.Sprintf("%d bytes, there and back", r.Bytes), fmt.Sprintf("%.2f us", r.P50),
+			fmt.Sprintf("%.2f us", r.P99), "", ""}}
 	if r.Virtual != nil {
 		lines[1][3], lines[1][4] = fmt.Sprintf("%.2f us", *r.Virtual), fmt.Sprintf("%+.1f %%", *r.Diff)
 	}

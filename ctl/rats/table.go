@@ -134,10 +134,12 @@ against DMA, and where the paper prints a figure on one of them; and prints thei
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&profile, "profile", "hamlyn", "hardware profile with the steps: a name, or a file with a / or .yaml in its name")
+	f.StringVar(&profile, "profile", "hamlyn",
+		"hardware profile with the steps: a name, or a file with a / or .yaml in its name")
 	f.IntVar(&table, "table", 0, "table of the paper, 1 to 5")
 	f.BoolVar(&all, "claims", false, "what the text concludes, beside what the steps say")
-	f.StringArrayVar(&plots, "plot", nil, "draw curves of bandwidth, time and instructions by size into `FILE`.svg or .png; may be repeated")
+	f.StringArrayVar(&plots, "plot", nil,
+		"draw curves of bandwidth, time and instructions by size into `FILE`.svg or .png; may be repeated")
 	f.BoolVar(&explain, "explain", false, "print the steps, too")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
@@ -222,7 +224,8 @@ func (m *model) table(number int, explain bool) (*report, error) {
 		}
 	}
 	if explain {
-		of := map[int][]string{1: {"host", "tagged", "tagged-direct", "tagged-dma"}, 2: {"host", "datagram", "datagram-direct", "datagram-dma"}, 3: {"direct"}, 4: {"dma"}, 5: {"dma"}}[number]
+		of := map[int][]string{1: {"host", "tagged", "tagged-direct", "tagged-dma"},
+			2: {"host", "datagram", "datagram-direct", "datagram-dma"}, 3: {"direct"}, 4: {"dma"}, 5: {"dma"}}[number]
 		for _, s := range m.p.Steps {
 			if slices.Contains(of, s.Of) {
 				is := fmt.Sprintf("%v", s.Base)
@@ -234,11 +237,13 @@ func (m *model) table(number int, explain bool) (*report, error) {
 						is += fmt.Sprintf(" + %v %s", per.v, per.what)
 					}
 				}
-				r.Steps = append(r.Steps, step{s.Of, s.Side, s.Name, s.Path, is + " " + strings.ReplaceAll(s.Unit, "_", " ")})
+				r.Steps = append(r.Steps, step{s.Of, s.Side, s.Name, s.Path,
+					is + " " + strings.ReplaceAll(s.Unit, "_", " ")})
 			}
 		}
 		if number >= 3 {
-			r.Steps = append(r.Steps, step{"bus", "both", "over GSC+", "on", fmt.Sprintf("%.4f d cycles below 32 bytes, %.4f d from there", m.bus(16)/16, m.bus(512)/512)})
+			r.Steps = append(r.Steps, step{"bus", "both", "over GSC+", "on",
+				fmt.Sprintf("%.4f d cycles below 32 bytes, %.4f d from there", m.bus(16)/16, m.bus(512)/512)})
 		}
 	}
 	return r, nil
@@ -316,12 +321,14 @@ func (r *report) WriteTable(w io.Writer) error {
 		if c.Traffic != nil {
 			traffic, diff = fmt.Sprintf(format, *c.Traffic), fmt.Sprintf("%+.2f", *c.TrafficDiff)
 		}
-		lines = append(lines, []string{c.Case, c.Unit, c.text, fmt.Sprintf(format, c.Model), fmt.Sprintf("%+.2f", c.Diff), traffic, diff, c.Slip})
+		lines = append(lines, []string{c.Case, c.Unit, c.text, fmt.Sprintf(format, c.Model),
+			fmt.Sprintf("%+.2f", c.Diff), traffic, diff, c.Slip})
 	}
 	if err := output.Table(w, lines...); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nworst, slips left out: %.2f %% of a count, %.2f %% of a time; traffic %.2f %% from the steps\n", r.Worst, r.WorstUs, r.WorstTraffic)
+	fmt.Fprintf(w, "\nworst, slips left out: %.2f %% of a count, %.2f %% of a time; traffic %.2f %% from the steps\n",
+		r.Worst, r.WorstUs, r.WorstTraffic)
 	if len(r.Steps) == 0 {
 		return nil
 	}

@@ -49,7 +49,8 @@ func Make(parent, prefix string) (*Folder, error) {
 			return &Folder{path, lock}, nil
 		}
 	}
-	return nil, fmt.Errorf("making a folder for temporary files in %s: another process removed it %d times", parent, attempts)
+	return nil, fmt.Errorf("making a folder for temporary files in %s: another process removed it %d times",
+		parent, attempts)
 }
 
 // Path is the folder's.

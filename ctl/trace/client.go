@@ -27,7 +27,8 @@ var ErrEnough = errors.New("enough")
 // packets that are under way, or see returns ErrEnough: neither is an error. begin is called first.
 // It returns how many records were lost. Errors besides: attach.ErrNoDaemon, attach.ErrLost,
 // ErrMalformed, and those of a refusal and of begin and see.
-func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*engine.Trace) error) (lost uint64, err error) {
+func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error,
+	see func(*engine.Trace) error) (lost uint64, err error) {
 	failed := func(err error) error { return fmt.Errorf("tracing at %s: %w", socket, err) }
 	c, err := attach.Converse(ctx, socket, attach.KindTrace, patience)
 	if err != nil {

@@ -33,8 +33,9 @@ func Merge(hosts []Host) (*Table, error) {
 			return nil, fmt.Errorf("two traces of card %d: %w", h.Begin.Card, ErrMalformed)
 		}
 		if cards[h.Begin.Card] = true; h.Begin.Every != hosts[0].Begin.Every {
-			return nil, fmt.Errorf("card %d traced one packet of %d, and card %d one of %d, which are others: trace them with the same --every: %w",
-				hosts[0].Begin.Card, hosts[0].Begin.Every, h.Begin.Card, h.Begin.Every, ErrMalformed)
+			return nil,
+				fmt.Errorf("card %d traced one packet of %d, and card %d one of %d, which are others: trace them with the same --every: %w",
+					hosts[0].Begin.Card, hosts[0].Begin.Every, h.Begin.Card, h.Begin.Every, ErrMalformed)
 		}
 		all = append(all, h.Records...)
 	}

@@ -157,7 +157,8 @@ func (w *fileWriter) event(e *event) {
 // host writes a host's events.
 func (w *fileWriter) host(h *Host) {
 	pid := int(h.Begin.Card) + 1 // Perfetto takes process 0 for the idle one
-	w.event(&event{Name: "process_name", Phase: "M", PID: pid, Args: map[string]string{"name": fmt.Sprintf("card %d of %s", h.Begin.Card, h.Begin.Host)}})
+	w.event(&event{Name: "process_name", Phase: "M", PID: pid,
+		Args: map[string]string{"name": fmt.Sprintf("card %d of %s", h.Begin.Card, h.Begin.Host)}})
 	begin := h.Begin
 	begin.Clock += h.Shift
 	w.event(&event{Name: nameBegin, Phase: "i", Cat: category, Scope: "p", PID: pid, Args: begin})
@@ -220,19 +221,22 @@ func (w *fileWriter) packet(h *Host, r *engine.Trace, pid, tid int) {
 	}
 	slice := func(name string, from, to int64, args any) {
 		d := micros(to - from)
-		w.event(&event{Name: name, Phase: "X", Cat: category, PID: pid, TID: tid, TS: micros(from - w.base), Dur: &d, Args: args})
+		w.event(&event{Name: name, Phase: "X", Cat: category, PID: pid, TID: tid, TS: micros(from - w.base),
+			Dur: &d, Args: args})
 	}
 	from, to := h.span(r)
 	if r.Arrived > 0 {
 		slice(fmt.Sprintf("%s from node %d: %v", nameThere, r.Source, r.End), from, to, args)
-		w.event(&event{Name: nameSent, Phase: "f", Cat: category, PID: pid, TID: tid, TS: micros(from - w.base), ID: flow(r), Bind: "e"})
+		w.event(&event{Name: nameSent, Phase: "f", Cat: category, PID: pid, TID: tid, TS: micros(from - w.base),
+			ID: flow(r), Bind: "e"})
 		return
 	}
 	slice(fmt.Sprintf("%s to node %d: %v", nameSent, r.Destination, r.End), from, to, args)
 	for _, s := range []struct {
 		name     string
 		from, to int64
-	}{{"queue", r.Seen, r.Retrieved}, {"dispatch", r.Retrieved, r.Dispatched}, {"port", r.Dispatched, r.Sent}, {"tries", r.Sent, r.SentLast}} {
+	}{{"queue", r.Seen, r.Retrieved}, {"dispatch", r.Retrieved, r.Dispatched}, {"port", r.Dispatched, r.Sent},
+		{"tries", r.Sent, r.SentLast}} {
 		if s.from > 0 && s.to > s.from {
 			slice(s.name, h.at(s.from), h.at(s.to), nil)
 		}
@@ -241,10 +245,12 @@ func (w *fileWriter) packet(h *Host, r *engine.Trace, pid, tid int) {
 		if r.Answered >= r.SentLast {
 			slice("answer", h.at(r.SentLast), h.at(r.Answered), nil)
 		}
-		w.event(&event{Name: nameSent, Phase: "s", Cat: category, PID: pid, TID: tid, TS: micros(h.at(r.Sent) - w.base), ID: flow(r)})
+		w.event(&event{Name: nameSent, Phase: "s", Cat: category, PID: pid, TID: tid,
+			TS: micros(h.at(r.Sent) - w.base), ID: flow(r)})
 	}
 	if r.Rejected > 0 && r.Rejected <= max(r.Answered, r.SentLast) {
-		w.event(&event{Name: "rejected: " + r.Reason.String(), Phase: "i", Cat: category, Scope: "t", PID: pid, TID: tid, TS: micros(h.at(r.Rejected) - w.base)})
+		w.event(&event{Name: "rejected: " + r.Reason.String(), Phase: "i", Cat: category, Scope: "t", PID: pid,
+			TID: tid, TS: micros(h.at(r.Rejected) - w.base)})
 	}
 }
 
@@ -267,7 +273,8 @@ func Read(in io.Reader) ([]Host, error) {
 	if err := json.NewDecoder(limited).Decode(&file); err != nil {
 		var syntax *json.SyntaxError
 		var typed *json.UnmarshalTypeError
-		if errors.As(err, &syntax) || errors.As(err, &typed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.As(err, &syntax) || errors.As(err, &typed) || errors.Is(err, io.EOF) ||
+			errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		return nil, err
@@ -292,7 +299,8 @@ func Read(in io.Reader) ([]Host, error) {
 		if err := json.Unmarshal(e.Args, &r); err != nil || byPID[e.PID] == 0 {
 			return nil, fmt.Errorf("a packet: %w", ErrMalformed)
 		}
-		for _, t := range []int64{r.Seen, r.Retrieved, r.Dispatched, r.Sent, r.SentLast, r.Rejected, r.Answered, r.Arrived} {
+		for _, t := range []int64{r.Seen, r.Retrieved, r.Dispatched, r.Sent, r.SentLast, r.Rejected,
+			r.Answered, r.Arrived} {
 			if t < 0 || t > 1<<60 {
 				return nil, fmt.Errorf("a packet with the time %d: %w", t, ErrMalformed)
 			}

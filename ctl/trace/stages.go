@@ -41,8 +41,12 @@ var stages = []struct {
 	of         func(*engine.Trace) (from, to int64)
 }{
 	{"queue", "slot seen, until it is retrieved", func(r *engine.Trace) (int64, int64) { return r.Seen, r.Retrieved }},
-	{"dispatch", "retrieved, until it is in a train", func(r *engine.Trace) (int64, int64) { return r.Retrieved, r.Dispatched }},
-	{"port", "in a train, until the port has its frame", func(r *engine.Trace) (int64, int64) { return r.Dispatched, r.Sent }},
+	{"dispatch", "retrieved, until it is in a train", func(r *engine.Trace) (int64, int64) {
+		return r.Retrieved, r.Dispatched
+	}},
+	{"port", "in a train, until the port has its frame", func(r *engine.Trace) (int64, int64) {
+		return r.Dispatched, r.Sent
+	}},
 	{"retry", "sent first, until sent for the last time", func(r *engine.Trace) (int64, int64) {
 		if r.Resent == 0 {
 			return 0, 0

@@ -20,14 +20,17 @@ import (
 
 // sentBy is any record of a sender.
 func sentBy(t *rapid.T, card uint16, sequence uint32) engine.Trace {
-	r := engine.Trace{FromCard: card, ToCard: 1 - card, Session: 7, Sequence: sequence, Context: rapid.Uint32Range(0, 3).Draw(t, "context"), GID: 9, Source: card, Destination: 1 - card,
-		Level: arctic.Level(rapid.IntRange(0, 1).Draw(t, "level")), Index: rapid.Uint8Range(0, 63).Draw(t, "index"), Bytes: 100}
+	r := engine.Trace{FromCard: card, ToCard: 1 - card, Session: 7, Sequence: sequence,
+		Context: rapid.Uint32Range(0, 3).Draw(t, "context"), GID: 9, Source: card, Destination: 1 - card,
+		Level: arctic.Level(rapid.IntRange(0, 1).Draw(t, "level")),
+		Index: rapid.Uint8Range(0, 63).Draw(t, "index"), Bytes: 100}
 	at := rapid.Int64Range(1, 50_000).Draw(t, "seen")
 	for _, to := range []*int64{&r.Seen, &r.Retrieved, &r.Dispatched, &r.Sent, &r.SentLast} {
 		*to = at
 		at += rapid.Int64Range(0, 2000).Draw(t, "stage")
 	}
-	switch r.End = rapid.SampledFrom([]engine.End{engine.Unfinished, engine.Acknowledged, engine.Returned}).Draw(t, "end"); r.End {
+	switch r.End = rapid.SampledFrom([]engine.End{engine.Unfinished, engine.Acknowledged, engine.Returned}).Draw(t,
+		"end"); r.End {
 	case engine.Unfinished:
 		if rapid.Bool().Draw(t, "unsent") {
 			r.Sent, r.SentLast = 0, 0
@@ -46,10 +49,12 @@ func sentBy(t *rapid.T, card uint16, sequence uint32) engine.Trace {
 
 // hostOf is any host.
 func hostOf(t *rapid.T, card uint16) Host {
-	h := Host{Begin: Begin{Info: attach.Info{Host: "host\"<>", Card: card}, Every: 3, Clock: 1_800_000_000_000_000_000, Contexts: 4}}
+	h := Host{Begin: Begin{Info: attach.Info{Host: "host\"<>", Card: card}, Every: 3,
+		Clock: 1_800_000_000_000_000_000, Contexts: 4}}
 	for i := range rapid.IntRange(1, 60).Draw(t, "records") {
 		if rapid.Bool().Draw(t, "arrival") {
-			h.Records = append(h.Records, engine.Trace{End: engine.Delivered, FromCard: 1 - card, ToCard: card, Session: 7, Sequence: uint32(i), Context: 2, Arrived: rapid.Int64Range(1, 60_000).Draw(t, "arrived")})
+			h.Records = append(h.Records, engine.Trace{End: engine.Delivered, FromCard: 1 - card, ToCard: card,
+				Session: 7, Sequence: uint32(i), Context: 2, Arrived: rapid.Int64Range(1, 60_000).Draw(t, "arrived")})
 		} else {
 			h.Records = append(h.Records, sentBy(t, card, uint32(i)))
 		}
@@ -172,7 +177,8 @@ func TestClocksAreAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		apart, wire := rapid.Int64Range(-1e12, 1e12).Draw(t, "apart"), rapid.Int64Range(1, 1e6).Draw(t, "wire")
 		oneWay := rapid.Bool().Draw(t, "one way")
-		hosts := []Host{{Begin: Begin{Info: attach.Info{Card: 0}, Every: 1, Clock: 2e18}}, {Begin: Begin{Info: attach.Info{Card: 1}, Every: 1, Clock: 2e18 + apart}}}
+		hosts := []Host{{Begin: Begin{Info: attach.Info{Card: 0}, Every: 1, Clock: 2e18}},
+			{Begin: Begin{Info: attach.Info{Card: 1}, Every: 1, Clock: 2e18 + apart}}}
 		n := rapid.IntRange(1, 20).Draw(t, "packets")
 		for i := range n {
 			for from := range uint16(2) {
@@ -182,9 +188,11 @@ func TestClocksAreAligned(t *testing.T) {
 				at := int64(2e12) + rapid.Int64Range(1, 1e9).Draw(t, "at") // since 2e18
 				own, other := &hosts[from], &hosts[1-from]
 				there := at + wire
-				r := engine.Trace{End: engine.Acknowledged, FromCard: from, ToCard: 1 - from, Sequence: uint32(i), Session: 1}
+				r := engine.Trace{End: engine.Acknowledged, FromCard: from, ToCard: 1 - from,
+					Sequence: uint32(i), Session: 1}
 				r.Seen, r.Retrieved, r.Dispatched, r.Sent, r.SentLast, r.Answered = at, at, at, at, at, there+wire
-				arrival := engine.Trace{End: engine.Delivered, FromCard: from, ToCard: 1 - from, Sequence: uint32(i), Session: 1, Arrived: there}
+				arrival := engine.Trace{End: engine.Delivered, FromCard: from, ToCard: 1 - from, Sequence: uint32(i),
+					Session: 1, Arrived: there}
 				own.Records, other.Records = append(own.Records, r), append(other.Records, arrival)
 			}
 		}
@@ -203,7 +211,8 @@ func TestClocksAreAligned(t *testing.T) {
 			}
 			return
 		}
-		if off := hosts[1].Shift + apart; off < -1 || off > 1 || table.ClocksWithin < wire-1 || table.ClocksWithin > wire+1 {
+		if off := hosts[1].Shift + apart; off < -1 || off > 1 || table.ClocksWithin < wire-1 ||
+			table.ClocksWithin > wire+1 {
 			t.Fatalf("%d off, %+v", off, table)
 		}
 		found := 0
@@ -230,9 +239,12 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	begin := `{"name":"trace","ph":"i","cat":"funet","pid":1,"args":{"every":1}}`
-	for _, file := range []string{"", "x", "[]", "{}", `{"traceEvents":5}`, `{"traceEvents":[]}`, `{"traceEvents":[{"name":"trace","ph":"i","cat":"funet","args":{"every":0}}]}`,
-		`{"traceEvents":[` + begin + "," + begin + `]}`, `{"traceEvents":[` + begin + `,{"ph":"X","cat":"funet","pid":2,"args":{}}]}`,
-		`{"traceEvents":[` + begin + `,{"ph":"X","cat":"funet","pid":1,"args":{"end":"lost"}}]}`, `{"traceEvents":[` + begin + `,{"ph":"X","cat":"funet","pid":1,"args":{"end":"held","sent_ns":-1}}]}`} {
+	for _, file := range []string{"", "x", "[]", "{}", `{"traceEvents":5}`, `{"traceEvents":[]}`,
+		`{"traceEvents":[{"name":"trace","ph":"i","cat":"funet","args":{"every":0}}]}`,
+		`{"traceEvents":[` + begin + "," + begin + `]}`, `{"traceEvents":[` + begin +
+			`,{"ph":"X","cat":"funet","pid":2,"args":{}}]}`,
+		`{"traceEvents":[` + begin + `,{"ph":"X","cat":"funet","pid":1,"args":{"end":"lost"}}]}`,
+		`{"traceEvents":[` + begin + `,{"ph":"X","cat":"funet","pid":1,"args":{"end":"held","sent_ns":-1}}]}`} {
 		if hosts, err := Read(strings.NewReader(file)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %+v, %v", file, hosts, err)
 		}
@@ -241,8 +253,10 @@ func TestRefused(t *testing.T) {
 
 // Rule: the longest batch fits into a message (batch.go).
 func TestBatchFits(t *testing.T) {
-	r := engine.Trace{End: engine.Acknowledged, Reason: math.MaxUint8, Level: 1, Retried: 255, Resent: 255, Index: 255, Bytes: math.MaxUint16, GID: math.MaxUint16, Source: math.MaxUint16, Destination: math.MaxUint16,
-		FromCard: math.MaxUint16, ToCard: math.MaxUint16, Session: math.MaxUint16, Sequence: math.MaxUint32, Context: math.MaxUint32}
+	r := engine.Trace{End: engine.Acknowledged, Reason: math.MaxUint8, Level: 1, Retried: 255, Resent: 255, Index: 255,
+		Bytes: math.MaxUint16, GID: math.MaxUint16, Source: math.MaxUint16, Destination: math.MaxUint16,
+		FromCard: math.MaxUint16, ToCard: math.MaxUint16, Session: math.MaxUint16, Sequence: math.MaxUint32,
+		Context: math.MaxUint32}
 	for _, at := range []*int64{&r.Seen, &r.Retrieved, &r.Dispatched, &r.Sent, &r.SentLast, &r.Rejected, &r.Answered} {
 		*at = 1 << 61
 	}
@@ -264,17 +278,21 @@ func TestBatchFits(t *testing.T) {
 func TestStages(t *testing.T) {
 	var all []engine.Trace
 	for i := range int64(100) {
-		all = append(all, engine.Trace{End: engine.Acknowledged, Seen: 10, Retrieved: 10 + i, Dispatched: 1000, Sent: 1000, SentLast: 1000, Answered: 2000 + i})
+		all = append(all, engine.Trace{End: engine.Acknowledged, Seen: 10, Retrieved: 10 + i, Dispatched: 1000,
+			Sent: 1000, SentLast: 1000, Answered: 2000 + i})
 	}
-	all = append(all, engine.Trace{End: engine.Returned, Seen: 10, Retrieved: 10}, engine.Trace{End: engine.Refused, Arrived: 5})
+	all = append(all, engine.Trace{End: engine.Returned, Seen: 10, Retrieved: 10},
+		engine.Trace{End: engine.Refused, Arrived: 5})
 	table := Stages(all, 3)
-	want := map[string]Stage{"queue": {Packets: 101, P50: 49, P99: 98, Max: 99}, "answer": {Packets: 100, P50: 1049, P99: 1098, Max: 1099}}
+	want := map[string]Stage{"queue": {Packets: 101, P50: 49, P99: 98, Max: 99},
+		"answer": {Packets: 100, P50: 1049, P99: 1098, Max: 1099}}
 	for _, s := range table.Stages {
 		if w, ok := want[s.Name]; ok && (s.Packets != w.Packets || s.P50 != w.P50 || s.P99 != w.P99 || s.Max != w.Max) {
 			t.Errorf("%+v, want %+v", s, w)
 		}
 	}
-	if len(table.Stages) != 5 || table.Records != 102 || table.Lost != 3 || table.Ends["returned"] != 1 || table.Ends["refused"] != 1 {
+	if len(table.Stages) != 5 || table.Records != 102 || table.Lost != 3 || table.Ends["returned"] != 1 ||
+		table.Ends["refused"] != 1 {
 		t.Errorf("%+v", table)
 	}
 }
@@ -282,7 +300,8 @@ func TestStages(t *testing.T) {
 // Rule: times are written in microseconds with three digits behind the point, negative ones too
 // (JSON, RFC 8259, 6), and read again.
 func TestMicros(t *testing.T) {
-	for ns, want := range map[micros]string{0: "0.000", 1: "0.001", 12345: "12.345", -1: "-0.001", -12345: "-12.345", math.MinInt64: "-9223372036854775.808"} {
+	for ns, want := range map[micros]string{0: "0.000", 1: "0.001", 12345: "12.345", -1: "-0.001", -12345: "-12.345",
+		math.MinInt64: "-9223372036854775.808"} {
 		text, err := json.Marshal(ns)
 		if err != nil || string(text) != want {
 			t.Errorf("%d ns: %q, %v; want %q", int64(ns), text, err, want)
@@ -298,7 +317,9 @@ func TestMicros(t *testing.T) {
 // merged and written.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
-	if err := WriteFile(&b, []Host{{Begin: Begin{Every: 1}, Records: []engine.Trace{{Seen: 1, Retrieved: 2, Sent: 3, SentLast: 3, End: engine.Acknowledged, Answered: 9}, {Arrived: 5, End: engine.Held}}}}); err != nil {
+	if err := WriteFile(&b, []Host{{Begin: Begin{Every: 1},
+		Records: []engine.Trace{{Seen: 1, Retrieved: 2, Sent: 3, SentLast: 3, End: engine.Acknowledged, Answered: 9},
+			{Arrived: 5, End: engine.Held}}}}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())

@@ -58,7 +58,8 @@ func (all Completed) Register(c *cobra.Command) {
 	switch {
 	case ok && path != "":
 		c.ValidArgsFunction = v.argument
-	case c.ValidArgsFunction == nil && c.Runnable() && !strings.Contains(c.Use, "FILE") && !strings.Contains(c.Use, "PROGRAM"):
+	case c.ValidArgsFunction == nil && c.Runnable() && !strings.Contains(c.Use, "FILE") &&
+		!strings.Contains(c.Use, "PROGRAM"):
 		c.ValidArgsFunction = Anything.argument
 	}
 	for _, sub := range c.Commands() {

@@ -16,7 +16,8 @@ const ending = "ctrl-c"
 // without c's name, such as "lab up", or for the nearest command above it that has one; the
 // sentence for "" is that of all others.
 func Endings(c *cobra.Command, sentences map[string]string) {
-	c.SetUsageTemplate(strings.TrimRight(c.UsageTemplate(), "\n") + "{{with index .Annotations \"" + ending + "\"}}\n\n{{.}}{{end}}\n")
+	c.SetUsageTemplate(strings.TrimRight(c.UsageTemplate(), "\n") + "{{with index .Annotations \"" + ending +
+		"\"}}\n\n{{.}}{{end}}\n")
 	endings(c, sentences[""], sentences)
 }
 

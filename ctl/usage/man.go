@@ -42,7 +42,8 @@ func Man(section string, pages ...manual.Page) *cobra.Command {
 			folder := filepath.Join(args[0], "man"+section)
 			err := os.MkdirAll(folder, 0o755)
 			if err == nil {
-				err = doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet", Manual: "FUNet"}, folder)
+				err = doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet",
+					Manual: "FUNet"}, folder)
 			}
 			if err == nil && len(pages) > 0 {
 				err = writePages(filepath.Join(args[0], "man"+manual.Section), pages)
@@ -65,7 +66,8 @@ func writePages(folder string, pages []manual.Page) error {
 		return err
 	}
 	for _, p := range pages {
-		if err := os.WriteFile(filepath.Join(folder, "funet-"+p.Name+"."+manual.Section), p.Roff(date), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "funet-"+p.Name+"."+manual.Section), p.Roff(date),
+			0o644); err != nil {
 			return err
 		}
 	}

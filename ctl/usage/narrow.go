@@ -64,7 +64,8 @@ func fold(text string) string {
 				if code, is := strings.CutSuffix(before, "# "); is {
 					below = strings.Repeat(" ", len(code)) + "# "
 				}
-				folded = append(folded, before+strings.Join(output.Fold(line[len(before):], output.Width-len(before)), "\n"+below))
+				folded = append(folded, before+strings.Join(output.Fold(line[len(before):], output.Width-len(before)),
+					"\n"+below))
 			}
 		}
 		flow()

@@ -17,7 +17,8 @@ func TestFold(t *testing.T) {
 		{"a\nb\n  c    d", "a\nb\n  c    d"},
 		{"a\n" + long, "a " + long[:74] + "\n" + long[75:]},
 		{"  do:   " + long, "  do:   " + long[:69] + "\n        " + long[70:139] + "\n        " + long[140:]},
-		{"  card: 0   # " + long, "  card: 0   # " + long[:64] + "\n            # " + long[65:129] + "\n            # " + long[130:]},
+		{"  card: 0   # " + long, "  card: 0   # " + long[:64] + "\n            # " + long[65:129] +
+			"\n            # " + long[130:]},
 		{"  card: 0   # x\n" + long, "  card: 0   # x\n" + long[:79] + "\n" + long[80:]},
 	} {
 		got := fold(row.text)

@@ -80,7 +80,8 @@ func Strict(c *cobra.Command) {
 		case "help":
 			own.Args = func(_ *cobra.Command, args []string) error {
 				if _, rest, err := c.Find(args); err != nil || len(rest) > 0 {
-					return fmt.Errorf("%q is no command; `%s --help` lists those there are", strings.Join(args, " "), c.Name())
+					return fmt.Errorf("%q is no command; `%s --help` lists those there are",
+						strings.Join(args, " "), c.Name())
 				}
 				return nil
 			}

@@ -12,7 +12,9 @@ import (
 )
 
 func command() *cobra.Command {
-	c := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error { return nil }, SilenceUsage: true, SilenceErrors: true}
+	c := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error {
+		return nil
+	}, SilenceUsage: true, SilenceErrors: true}
 	c.Flags().Int("count", 0, "how many")
 	c.Flags().Uint64("seed", 0, "of what is random")
 	c.Flags().Bool("fast", false, "or not")
@@ -70,11 +72,14 @@ func TestOdd(t *testing.T) {
 // Rule (Strict): help and completion refuse what they do not know, and do what they do.
 func TestStrict(t *testing.T) {
 	for line, want := range map[string]string{
-		"help nosuch": "is no command", "help lab nosuch": "is no command", "completion bsh": "unknown command", "help": "", "help lab": "", "help lab up": "", "completion": "",
+		"help nosuch": "is no command", "help lab nosuch": "is no command", "completion bsh": "unknown command",
+		"help": "", "help lab": "", "help lab up": "", "completion": "",
 		"completion bash": "", "lab up": "",
 	} {
 		root := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs}
-		lab := &cobra.Command{Use: "lab", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		lab := &cobra.Command{Use: "lab", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+			return c.Help()
+		}}
 		lab.AddCommand(&cobra.Command{Use: "up", Run: func(*cobra.Command, []string) {}})
 		root.AddCommand(lab)
 		root.SetOut(io.Discard)
@@ -92,7 +97,8 @@ func TestOutputJoins(t *testing.T) {
 	for _, c := range []struct {
 		out, err error
 		want     string
-	}{{full, full, "no space left"}, {full, fmt.Errorf("printing: %w", full), "printing: no space left"}, {full, nil, "no space left"}, {full, other, "other\nno space left"}, {nil, other, "other"}} {
+	}{{full, full, "no space left"}, {full, fmt.Errorf("printing: %w", full), "printing: no space left"},
+		{full, nil, "no space left"}, {full, other, "other\nno space left"}, {nil, other, "other"}} {
 		if err := (&Output{c.out}).Join(c.err); err == nil || err.Error() != c.want {
 			t.Errorf("%v and %v: %v, want %q", c.out, c.err, err, c.want)
 		}

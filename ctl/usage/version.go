@@ -20,7 +20,8 @@ var version string
 func Versioned(c *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
 	c.Version = cmp.Or(version, builtFrom(info))
-	c.SetVersionTemplate(fmt.Sprintf("{{.Name}} {{.Version}} (%s, %s/%s)\n", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	c.SetVersionTemplate(fmt.Sprintf("{{.Name}} {{.Version}} (%s, %s/%s)\n", runtime.Version(), runtime.GOOS,
+		runtime.GOARCH))
 }
 
 // builtFrom is the version in what the compiler wrote down.

@@ -43,7 +43,8 @@ func Each(key string, read func(*Node) error) Field {
 	return Field{key, func(n *Node) error {
 		list, ok := n.List()
 		if !ok || len(list) == 0 {
-			return n.Errorf("%s is %s, want a list in brackets with at least one value, or leave the key out", key, n.What())
+			return n.Errorf("%s is %s, want a list in brackets with at least one value, or leave the key out",
+				key, n.What())
 		}
 		for _, v := range list {
 			if err := read(v); err != nil {

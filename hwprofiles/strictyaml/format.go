@@ -62,7 +62,8 @@ func (f *Format) Parse(name string, data []byte) (root *Node, err error) {
 	defer func() {
 		// A fault in the YAML parser is an error about the bytes that brought it about.
 		if r := recover(); r != nil {
-			root, err = nil, fmt.Errorf("%s: the YAML parser failed (%s): %w", name, clip(strconv.Quote(fmt.Sprint(r))), f.Invalid)
+			root, err = nil, fmt.Errorf("%s: the YAML parser failed (%s): %w", name,
+				clip(strconv.Quote(fmt.Sprint(r))), f.Invalid)
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())

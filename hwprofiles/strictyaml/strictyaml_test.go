@@ -54,11 +54,14 @@ func read(data string) (t thing, err error) {
 
 // Rule: a value stays as it was written, whatever YAML makes of it.
 func TestAsWritten(t *testing.T) {
-	got, err := read("name: 007\non: true\ncount: -5\nport: 65535\nwait: 1.5s\ncolour: blue\nlines: [1.50, \"0x10\", 02:46:55:00:00:01]\ninner:\n  depth: 9\n")
+	got,
+		err :=
+		read("name: 007\non: true\ncount: -5\nport: 65535\nwait: 1.5s\ncolour: blue\nlines: [1.50, \"0x10\", 02:46:55:00:00:01]\ninner:\n  depth: 9\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.name != "007" || !got.on || got.count != -5 || got.port != 65535 || got.wait != 1500*time.Millisecond || got.colour != 1 ||
+	if got.name != "007" || !got.on || got.count != -5 || got.port != 65535 || got.wait != 1500*time.Millisecond ||
+		got.colour != 1 ||
 		strings.Join(got.lines, " ") != "1.50 0x10 02:46:55:00:00:01" || got.inner != 9 {
 		t.Errorf("%+v", got)
 	}
@@ -95,15 +98,19 @@ func TestRefusals(t *testing.T) {
 		{"name: &a b\n", "t.yaml:1:7: name is an anchor or alias, want one value", nil},
 		{"name: !!str b\n", "t.yaml:1:7: name is a tag, want one value", nil},
 		{"name: |\n  b\n", "t.yaml:1:7: name is a literal, want one value", nil},
-		{"lines: a\n", `t.yaml:1:8: lines is the text "a", want a list in brackets with at least one value, or leave the key out`, nil},
+		{"lines: a\n",
+			`t.yaml:1:8: lines is the text "a", want a list in brackets with at least one value, or leave the key out`,
+			nil},
 		{"lines: []\n", "t.yaml:1:8: lines is a list, want a list in brackets with at least one value", nil},
 		{"lines: [a, [b]]\n", "t.yaml:1:12: lines is a list, want one value", nil},
 		{"inner: 5\n", "t.yaml:1:8: 5, want the keys depth", nil},
 		{"inner:\n  width: 5\n", `t.yaml:2:3: unknown key "width", want depth: not a thing`, ErrUnknownKey},
 		{"Name: a\n", `t.yaml:1:1: unknown key "Name", want name, on, count`, ErrUnknownKey},
 		{"<<: {name: a}\n", `t.yaml:1:1: unknown key "<<", want`, ErrUnknownKey},
-		{strings.Repeat("k", 99) + ": a\n", `t.yaml:1:1: unknown key "` + strings.Repeat("k", 60) + `...", want`, ErrUnknownKey},
-		{"name: a\nname: b\n", `t.yaml:2:1: key given twice: "name" is at t.yaml:1:1 already; keep one: not a thing`, ErrDuplicateKey},
+		{strings.Repeat("k", 99) + ": a\n", `t.yaml:1:1: unknown key "` + strings.Repeat("k", 60) + `...", want`,
+			ErrUnknownKey},
+		{"name: a\nname: b\n", `t.yaml:2:1: key given twice: "name" is at t.yaml:1:1 already; keep one: not a thing`,
+			ErrDuplicateKey},
 		{"hello\n", `t.yaml:1:1: the text "hello", want the keys name`, nil},
 		{"- a\n", "t.yaml:1:1: a list, want the keys name", nil},
 		{"name: a\n---\nname: b\n", "t.yaml:3:1: a second YAML document; a thing is one", nil},
@@ -113,10 +120,12 @@ func TestRefusals(t *testing.T) {
 		{strings.Repeat("[", 100), "t.yaml:1:9: nested deeper than a thing can be: not a thing", nil},
 		{"#\n" + strings.Repeat("- ", 100), "t.yaml:2:17: nested deeper than a thing can be", nil},
 		{strings.Repeat("? ", 100), "t.yaml:1:17: nested deeper than a thing can be", nil},
-		{strings.Repeat("#", things.MaxBytes+1), "t.yaml: more than 4096 bytes: file too large: not a thing", ErrTooLarge},
+		{strings.Repeat("#", things.MaxBytes+1), "t.yaml: more than 4096 bytes: file too large: not a thing",
+			ErrTooLarge},
 	} {
 		got, err := read(c.text)
-		if !errors.Is(err, errThing) || c.is != nil && !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, errThing) || c.is != nil && !errors.Is(err, c.is) ||
+			!strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40q: %v\n\twant %s", c.text, err, c.want)
 		}
 		if got.on || got.count != 0 || got.port != 0 || got.wait != 0 || got.colour != 0 {
@@ -141,7 +150,8 @@ func TestDepth(t *testing.T) {
 
 // Rule: Number tells numbers without quotes and without leading zeros, as they were written.
 func TestNumber(t *testing.T) {
-	for text, want := range map[string]string{"0": "0", "0.5": "0.5", "27.2": "27.2", "-4": "-4", "040": "", "'40'": "", "fast": "", "[1]": "", "true": ""} {
+	for text, want := range map[string]string{"0": "0", "0.5": "0.5", "27.2": "27.2", "-4": "-4", "040": "", "'40'": "",
+		"fast": "", "[1]": "", "true": ""} {
 		top, err := things.Parse("t.yaml", []byte("n: "+text))
 		if err != nil {
 			t.Fatal(err)
@@ -170,13 +180,16 @@ func TestReadFile(t *testing.T) {
 // Rule: any bytes give a value or an error of one line that wraps the format's, never a panic.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
-		"", "name: a\nlines: [b, c]\ninner: {depth: 1}\n", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n", "%YAML 1.2\n---\nname:\n...\n",
-		"\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "name: >-\n", "{a: [b, {c: ]}", "? - : -", "name: \"\\\n\"", "on: ~",
+		"", "name: a\nlines: [b, c]\ninner: {depth: 1}\n", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
+		"%YAML 1.2\n---\nname:\n...\n",
+		"\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "name: >-\n", "{a: [b, {c: ]}", "? - : -",
+		"name: \"\\\n\"", "on: ~",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := read(string(data)); err != nil && (!errors.Is(err, errThing) || strings.Contains(err.Error(), "\n")) {
+		if _, err := read(string(data)); err != nil && (!errors.Is(err, errThing) ||
+			strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%q", err)
 		}
 	})
@@ -186,7 +199,8 @@ func FuzzRead(f *testing.F) {
 // count it: a byte order mark, and the line that names the version of YAML.
 func TestMarks(t *testing.T) {
 	for _, data := range []string{
-		"name: a\n", "---\nname: a\n...\n", "\xef\xbb\xbfname: a\n", "\xef\xbb\xbf# made by an editor\r\nname: a\r\n", "%YAML 1.2\n---\nname: a\n",
+		"name: a\n", "---\nname: a\n...\n", "\xef\xbb\xbfname: a\n", "\xef\xbb\xbf# made by an editor\r\nname: a\r\n",
+		"%YAML 1.2\n---\nname: a\n",
 		"%YAML 1.2\n---\nname: a\n...\n", "\xef\xbb\xbf%YAML 1.1\n# by a tool\n---\nname: a\n", "name: a\n---\n",
 	} {
 		if got, err := read(data); err != nil || got.name != "a" {

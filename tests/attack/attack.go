@@ -232,7 +232,8 @@ func (p *player) sit(s *seat) (err error) {
 			k.Close()
 		}
 	}()
-	if err := k.Attach(attach.AttachRequest{GID: s.group.GID, Node: s.node, Slots: uint32(p.slots), Remote: p.remote, Token: token}); err != nil {
+	if err := k.Attach(attach.AttachRequest{GID: s.group.GID, Node: s.node, Slots: uint32(p.slots), Remote: p.remote,
+		Token: token}); err != nil {
 		return err
 	}
 	rights := funi.Source | funi.Destination
@@ -240,7 +241,8 @@ func (p *player) sit(s *seat) (err error) {
 		rights = funi.Source | funi.Keyed
 	}
 	if p.segment > 0 {
-		if _, err = k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(p.segment), Rights: rights}); err != nil {
+		if _, err = k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(p.segment),
+			Rights: rights}); err != nil {
 			return err
 		}
 	}

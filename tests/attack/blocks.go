@@ -48,7 +48,8 @@ func (s *seat) transfer(node uint16, bytes, most int) (sent int) {
 		if slot == nil {
 			break
 		}
-		slot.SetTransfer(node, messageType, funi.Transfer{Source: segmentBase, Destination: segmentBase + uint32(bytes), Words: bytes / 4})
+		slot.SetTransfer(node, messageType, funi.Transfer{Source: segmentBase, Destination: segmentBase + uint32(bytes),
+			Words: bytes / 4})
 		s.k.Iface.Commit(funi.Request)
 	}
 	return sent

@@ -56,7 +56,8 @@ const (
 func lingeringConnections() Attack {
 	var l *lingerer
 	return Attack{
-		Name: "connections_linger", Does: "the same with all connections taken, and sockets passed that are slow to close",
+		Name: "connections_linger",
+		Does: "the same with all connections taken, and sockets passed that are slow to close",
 		begin: func(p *player) (err error) {
 			for range heldConnections {
 				if _, err := p.connect(); err != nil { // kept until the process ends

@@ -38,7 +38,8 @@ type asked struct {
 func dials() Attack {
 	return Attack{
 		Name: "dials", Does: "requests to dial without end, to processes that refuse them and to such that never look",
-		Groups: 1, Contexts: remoteContexts, slots: 256, segment: blockBytes, remote: funi.RemoteSizes{KeySlots: 128, Areas: 128, Notifications: 256},
+		Groups: 1, Contexts: remoteContexts, slots: 256, segment: blockBytes,
+		remote: funi.RemoteSizes{KeySlots: 128, Areas: 128, Notifications: 256},
 		seated: (*player).openDesk,
 		round:  (*player).dial,
 	}
@@ -50,7 +51,8 @@ func (p *player) openDesk(s *seat) error {
 		return err
 	}
 	d := &desk{}
-	if d.manager, err = rats.Manage(end, funi.Segment{Base: segmentBase, Memory: s.k.Maps[2], Rights: funi.Source | funi.Keyed}); err != nil {
+	if d.manager, err = rats.Manage(end, funi.Segment{Base: segmentBase, Memory: s.k.Maps[2],
+		Rights: funi.Source | funi.Keyed}); err != nil {
 		return err
 	}
 	if d.server, err = d.manager.Serve(serverKey); err != nil {

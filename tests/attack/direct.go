@@ -27,17 +27,23 @@ const (
 // Direct lists the attacks of who has direct ports. Their groups are direct.
 func Direct() []Attack {
 	return []Attack{
-		{Name: "ports_flood", Does: "frames without end from two ports to two that nobody reads", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openGate,
+		{Name: "ports_flood", Does: "frames without end from two ports to two that nobody reads", Groups: 1,
+			Contexts: portsEach, Direct: true, take: (*player).openGate,
 			round: func(p *player) int { return p.flood(func([]byte) int { return floodFrame }) }},
-		{Name: "ports_forged", Does: "frames in others' names, of other groups, jobs, versions and lengths, and for nobody", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openGate,
+		{Name: "ports_forged",
+			Does: "frames in others' names, of other groups, jobs, versions and lengths, and for nobody", Groups: 1,
+			Contexts: portsEach, Direct: true, take: (*player).openGate,
 			round: func(p *player) int { return p.flood(p.forge) }},
-		{Name: "ports_greets", Does: "greetings that nobody answers, with as large a send buffer as there is", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openLarge,
+		{Name: "ports_greets", Does: "greetings that nobody answers, with as large a send buffer as there is",
+			Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openLarge,
 			round: func(p *player) int { return p.flood(p.greet) }},
-		{Name: "ports_scribbled", Does: "rings and frames of ports, written over at random", Groups: 1, Contexts: portsEach, Direct: true, take: (*player).openRings, round: (*player).scribble},
+		{Name: "ports_scribbled", Does: "rings and frames of ports, written over at random", Groups: 1,
+			Contexts: portsEach, Direct: true, take: (*player).openRings, round: (*player).scribble},
 		{Name: "ports_loop", Does: "ports, made and ended", Groups: 1, Contexts: 1, Direct: true,
 			// it takes them all the time
 			take: func(*player, *seat) error { return nil }, round: (*player).remake},
-		{Name: "ports_table", Does: "direct jobs of long node lists, made until they are refused", Direct: true, round: (*player).fill},
+		{Name: "ports_table", Does: "direct jobs of long node lists, made until they are refused", Direct: true,
+			round: (*player).fill},
 	}
 }
 
@@ -68,7 +74,8 @@ func (p *player) openGate(s *seat) error {
 	defer place.Memory.Close()
 	a := &place.Answer
 	g := &gate{place: place, seat: s, tag: arctic.JobTag(token[:], s.group.GID)}
-	if g.port, err = afxdp.OpenDirect(afxdp.Direct{FD: place.Socket, Memory: place.Memory, Geometry: a.Geometry, MTU: int(a.MTU)}); err != nil {
+	if g.port, err = afxdp.OpenDirect(afxdp.Direct{FD: place.Socket, Memory: place.Memory, Geometry: a.Geometry,
+		MTU: int(a.MTU)}); err != nil {
 		place.Close()
 		return err
 	}
@@ -88,7 +95,8 @@ func (p *player) openLarge(s *seat) error {
 // greet makes a frame the greeting of a new life of its card.
 func (p *player) greet(b []byte) int {
 	p.forged++
-	n := arctic.PutGreeting(b, &arctic.Greeting{Nonce: p.forged, Number: p.forged, Incarnation: uint32(p.forged) | 1, Longest: arctic.EthernetSize + arctic.MinMTU})
+	n := arctic.PutGreeting(b, &arctic.Greeting{Nonce: p.forged, Number: p.forged, Incarnation: uint32(p.forged) | 1,
+		Longest: arctic.EthernetSize + arctic.MinMTU})
 	arctic.Seal(b, n)
 	return n
 }
@@ -171,7 +179,8 @@ func (p *player) remake() int {
 		time.Sleep(time.Millisecond)
 		return 0
 	}
-	if err := unix.Fallocate(int(place.Memory.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, place.Answer.Geometry.Bytes()); err == nil {
+	if err := unix.Fallocate(int(place.Memory.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
+		0, place.Answer.Geometry.Bytes()); err == nil {
 		panic("attack: there is a hole in the memory of a port")
 	}
 	ends := []func(){func() { _ = unix.Close(place.Socket) }, func() { place.Memory.Close() }, func() { place.Close() }}

@@ -32,7 +32,8 @@ const shareAgain = 20 * time.Millisecond
 
 // Neighbour is the attack. Its process is the node Config.First of a job of others of its user.
 func Neighbour() Attack {
-	return Attack{Name: "ports_neighbour", Does: "memory that neighbours share, written over while they read it", Groups: 1, Contexts: 1, Direct: true, take: (*player).openNear, round: (*player).smear}
+	return Attack{Name: "ports_neighbour", Does: "memory that neighbours share, written over while they read it",
+		Groups: 1, Contexts: 1, Direct: true, take: (*player).openNear, round: (*player).smear}
 }
 
 // near is the place of such a process.
@@ -55,7 +56,8 @@ func (p *player) openNear(s *seat) error {
 	defer place.Memory.Close() // the card has mapped it
 	a := place.Answer
 	c := card.Config{GID: s.group.GID, Token: token, Node: s.node, Slots: 64, CPU: -1, Direct: &card.Direct{
-		Direct: afxdp.Direct{FD: place.Socket, Memory: place.Memory, Geometry: a.Geometry, MTU: int(a.MTU), Generic: a.Generic, Sums: a.Sums}, Close: place.Close,
+		Direct: afxdp.Direct{FD: place.Socket, Memory: place.Memory, Geometry: a.Geometry, MTU: int(a.MTU),
+			Generic: a.Generic, Sums: a.Sums}, Close: place.Close,
 		Incarnation: a.Ticket.Incarnation(), PeerTimeout: a.PeerTimeout, ConnectTimeout: a.ConnectTimeout}}
 	for node := range a.Nodes {
 		c.Peers = append(c.Peers, card.Peer{Node: uint16(node)})
@@ -149,7 +151,8 @@ func (n *near) write(m []byte, node uint16) (did int) {
 // length.
 func (n *near) forge(b []byte, node uint16) {
 	others := slices.DeleteFunc([]uint16{0, 1, 2, 3}, func(o uint16) bool { return o == n.seat.node })
-	h := arctic.Header{Direct: true, GID: n.seat.group.GID, Tag: n.tag, SourceCard: n.seat.node, DestinationCard: node, Epoch: rand.Uint64()}
+	h := arctic.Header{Direct: true, GID: n.seat.group.GID, Tag: n.tag, SourceCard: n.seat.node, DestinationCard: node,
+		Epoch: rand.Uint64()}
 	switch rand.IntN(5) {
 	case 0:
 		h.SourceCard = others[rand.IntN(len(others))]

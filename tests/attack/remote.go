@@ -27,7 +27,8 @@ var remoteSizes = funi.RemoteSizes{KeySlots: 16, Areas: 16, Notifications: 1024}
 
 func remoteWrites() Attack {
 	return Attack{
-		Name: "remote_writes", Does: "writes of a MiB to memory of the other host, half of them to readers that never read",
+		Name:   "remote_writes",
+		Does:   "writes of a MiB to memory of the other host, half of them to readers that never read",
 		Groups: 1, Contexts: remoteContexts, slots: blockSlots, segment: 2 * blockBytes, remote: remoteSizes,
 		seated: (*player).open,
 		round:  (*player).write,
@@ -65,7 +66,8 @@ func remoteMisses() Attack {
 // credit, which is never given back.
 func (p *player) open(s *seat) error {
 	s.commit(func(w *funi.Slot) {
-		w.SetOpenWindow(&funi.Window{Key: windowKey, Base: segmentBase + blockBytes, Bytes: blockBytes, Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}, 0)
+		w.SetOpenWindow(&funi.Window{Key: windowKey, Base: segmentBase + blockBytes, Bytes: blockBytes,
+			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}, 0)
 	})
 	s.commit(func(w *funi.Slot) { w.SetOpenArea(0, windowKey, 1, false, 0) })
 	return nil
@@ -91,7 +93,8 @@ func (p *player) write() (sent int) {
 		}
 		s.forget()
 		for s.commit(func(w *funi.Slot) {
-			w.SetPut(p.twin(s), &funi.Put{Key: windowKey, Source: segmentBase, Length: blockBytes, Counted: s.index%2 == 0})
+			w.SetPut(p.twin(s), &funi.Put{Key: windowKey, Source: segmentBase, Length: blockBytes,
+				Counted: s.index%2 == 0})
 		}) {
 			sent++
 		}
@@ -139,13 +142,15 @@ func (p *player) operate() (sent int) {
 		}
 		s.forget()
 		for range remoteBurst {
-			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Fetch: true}}
+			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd,
+				Element: arctic.Uint64, Bytes: len(one), Operands: one, Fetch: true}}
 			if !s.commit(func(w *funi.Slot) { w.SetOperation(uint16((1-p.c.Host)*p.Contexts), &o) }) {
 				break
 			}
 			sent++
 		}
-		get := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteGet}, Source: segmentBase, Length: operationBytes}
+		get := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteGet},
+			Source: segmentBase, Length: operationBytes}
 		if s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &get) }) {
 			sent++
 		}
@@ -172,7 +177,8 @@ func (p *player) miss() (sent int) {
 			s.commit(func(w *funi.Slot) { w.SetSuspendWindow(windowKey, 0) })
 		}
 		for range remoteBurst {
-			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Ack: true}, Silent: true}
+			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd,
+				Element: arctic.Uint64, Bytes: len(one), Operands: one, Ack: true}, Silent: true}
 			if !s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &o) }) {
 				break
 			}

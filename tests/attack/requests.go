@@ -33,9 +33,12 @@ var manyWindows = funi.RemoteSizes{KeySlots: funi.MaxRemote, Areas: 1, Notificat
 func Requests() []Attack {
 	return []Attack{
 		requests("requests_attach", "attaching and ending, over 32 connections", requesters, (*requester).attachAndEnd),
-		requests("requests_segment", "segments of 2 MiB, made and ended, over 32 connections", requesters, (*requester).makeSegment),
-		requests("requests_image", "images of contexts with 65,536 windows, brought and ended, over 8 connections", tableRequesters, (*requester).bringImage),
-		requests("requests_windows", "contexts with 65,536 windows, made and ended, over 8 connections", tableRequesters, (*requester).makeWindows),
+		requests("requests_segment", "segments of 2 MiB, made and ended, over 32 connections", requesters,
+			(*requester).makeSegment),
+		requests("requests_image", "images of contexts with 65,536 windows, brought and ended, over 8 connections",
+			tableRequesters, (*requester).bringImage),
+		requests("requests_windows", "contexts with 65,536 windows, made and ended, over 8 connections",
+			tableRequesters, (*requester).makeWindows),
 	}
 }
 
@@ -50,7 +53,8 @@ func requests(name, does string, connections int, round func(*requester) error) 
 				if err != nil {
 					return err
 				}
-				if r.gid, err = k.Job(attach.JobRequest{Token: r.token, Cards: slices.Repeat([]uint16{uint16(p.c.Host)}, requesterNodes)}); err != nil {
+				if r.gid, err = k.Job(attach.JobRequest{Token: r.token,
+					Cards: slices.Repeat([]uint16{uint16(p.c.Host)}, requesterNodes)}); err != nil {
 					return err
 				}
 				go func() {
@@ -121,7 +125,8 @@ func (r *requester) makeSegment() (err error) {
 			return err
 		}
 	}
-	if err = r.ask(r.k, attach.SegmentRequest{Base: segmentBase, Bytes: requestedSegment, Rights: funi.Source}.Encode(), attach.KindSegment); err != nil {
+	if err = r.ask(r.k, attach.SegmentRequest{Base: segmentBase, Bytes: requestedSegment, Rights: funi.Source}.Encode(),
+		attach.KindSegment); err != nil {
 		return err
 	}
 	return r.ask(r.k, attach.UnsegmentRequest{Base: segmentBase}.Encode(), attach.KindUnsegment)
@@ -137,13 +142,15 @@ func (r *requester) bringImage() error {
 	if err := r.ask(k, r.request(manyWindows).EncodeArrive(), attach.KindArrive); err != nil {
 		return err
 	}
-	if err := r.ask(k, attach.SegmentRequest{Base: segmentBase, Bytes: funi.PageSize, Rights: funi.Keyed}.Encode(), attach.KindSegment); err != nil {
+	if err := r.ask(k, attach.SegmentRequest{Base: segmentBase, Bytes: funi.PageSize, Rights: funi.Keyed}.Encode(),
+		attach.KindSegment); err != nil {
 		return err
 	}
 	image := r.image()
 	for at := 0; at < len(image); at += attach.MaxImagePart {
 		part := image[at:min(at+attach.MaxImagePart, len(image))]
-		if err := r.ask(k, attach.ImageRequest{Total: uint64(len(image)), Offset: uint64(at), Part: part}.Encode(), attach.KindImage); err != nil {
+		if err := r.ask(k, attach.ImageRequest{Total: uint64(len(image)), Offset: uint64(at), Part: part}.Encode(),
+			attach.KindImage); err != nil {
 			return err
 		}
 	}
@@ -162,7 +169,8 @@ func (r *requester) image() []byte {
 	b := words(nil, 0x4d55464e, 2|uint32(r.gid)<<16, uint32(r.node)|1<<16) // with a segment
 	b = words(b, segmentBase, uint32(funi.Keyed), funi.PageSize, 0)
 	b = words(b, 1, 0) // lineage
-	b = words(b, uint32(manyWindows.KeySlots), uint32(manyWindows.Areas), uint32(manyWindows.Notifications), uint32(manyWindows.KeySlots))
+	b = words(b, uint32(manyWindows.KeySlots), uint32(manyWindows.Areas), uint32(manyWindows.Notifications),
+		uint32(manyWindows.KeySlots))
 	for i := range uint32(manyWindows.KeySlots) {
 		b = words(b, i, i, 1, segmentBase, 16, 0, 0, uint32(funi.RightWrite)<<16, 0, 0)
 	}

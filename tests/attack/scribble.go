@@ -51,14 +51,18 @@ func (p *player) openRings(s *seat) error {
 		off         unix.XDPRingOffset
 		size, slots int
 	}{{unix.XDP_PGOFF_RX_RING, off.Rx, 16, int(g.RxSize)}, {unix.XDP_PGOFF_TX_RING, off.Tx, 16, int(g.TxSize)},
-		{unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, 8, int(g.FillSize)}, {unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, 8, int(g.CompletionSize)}} {
-		memory, err := unix.Mmap(place.Socket, of.at, int(of.off.Desc)+of.size*of.slots, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		{unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr, 8, int(g.FillSize)},
+		{unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr, 8, int(g.CompletionSize)}} {
+		memory, err := unix.Mmap(place.Socket, of.at, int(of.off.Desc)+of.size*of.slots, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_SHARED)
 		if err != nil {
 			return fmt.Errorf("mapping ring %d: %w", i, err)
 		}
-		r.all[i] = ring{memory, [3]int{int(of.off.Producer), int(of.off.Consumer), int(of.off.Flags)}, int(of.off.Desc), of.size}
+		r.all[i] = ring{memory, [3]int{int(of.off.Producer), int(of.off.Consumer), int(of.off.Flags)},
+			int(of.off.Desc), of.size}
 	}
-	if r.frames, err = unix.Mmap(int(place.Memory.Fd()), 0, int(g.Bytes()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if r.frames, err = unix.Mmap(int(place.Memory.Fd()), 0, int(g.Bytes()), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("mapping frames: %w", err)
 	}
 	for at := 0; at < len(r.frames); at += int(g.FrameSize) {
@@ -102,7 +106,8 @@ func (p *player) scribble() (did int) {
 		for _, i := range []int{sendRing, fillRing} { // producers that the kernel takes
 			ring := &r.all[i]
 			slots := (len(ring.memory) - ring.slots) / ring.size
-			le.PutUint32(ring.memory[ring.indices[0]:], le.Uint32(ring.memory[ring.indices[1]:])+rand.Uint32N(uint32(slots)+1))
+			le.PutUint32(ring.memory[ring.indices[0]:], le.Uint32(ring.memory[ring.indices[1]:])+
+				rand.Uint32N(uint32(slots)+1))
 		}
 		_, _, _ = unix.Syscall6(unix.SYS_SENDTO, uintptr(r.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(r.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)

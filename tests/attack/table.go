@@ -19,7 +19,8 @@ import (
 func (p *player) fill() int {
 	k, err := client.Dial(p.c.Socket)
 	if err == nil {
-		_, err = k.Job(attach.JobRequest{Direct: true, Token: attach.NewToken(), Cards: slices.Repeat([]uint16{uint16(1 - p.c.Host)}, attach.MaxNodes)})
+		_, err = k.Job(attach.JobRequest{Direct: true, Token: attach.NewToken(),
+			Cards: slices.Repeat([]uint16{uint16(1 - p.c.Host)}, attach.MaxNodes)})
 	}
 	if err == nil {
 		p.jobs = append(p.jobs, k)

@@ -57,7 +57,8 @@ func (p *player) multicast() (sent int) {
 		s.receive(funi.Request, p.slots)
 		for range treeBurst {
 			if !s.commit(func(w *funi.Slot) {
-				w.SetMulticast(0, &funi.MulticastRequest{Members: 2 * treeContexts, Message: messageType, Data: make([]byte, 16)})
+				w.SetMulticast(0, &funi.MulticastRequest{Members: 2 * treeContexts, Message: messageType,
+					Data: make([]byte, 16)})
 			}) {
 				break
 			}

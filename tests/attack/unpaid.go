@@ -61,7 +61,8 @@ func unpaid() []Attack {
 			}
 		}),
 		blocks("chain_sets", "setting a chain anew", func(w *funi.Slot, n int, node uint16) {
-			w.SetChain(&funi.Chain{Number: uint16(n % funi.MaxChains), First: true, Next: []funi.Next{{Node: node ^ 1, Members: 1}}}, 0)
+			w.SetChain(&funi.Chain{Number: uint16(n % funi.MaxChains), First: true,
+				Next: []funi.Next{{Node: node ^ 1, Members: 1}}}, 0)
 		}),
 		blocks("refused", "request blocks that are refused", func(w *funi.Slot, n int, node uint16) {
 			if n%2 == 0 {
@@ -74,13 +75,16 @@ func unpaid() []Attack {
 			w.SetHeader(funi.NewHeader(uint16(1000+n%1000), messageType, funi.MaxPayloadWords))
 		}),
 		blocks("get_self", "reads of 64 bytes of its own window", func(w *funi.Slot, _ int, node uint16) {
-			w.SetOperation(node, &funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteGet}, Source: segmentBase, Length: 64})
+			w.SetOperation(node, &funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey,
+				Operation: arctic.RemoteGet}, Source: segmentBase, Length: 64})
 		}),
 		blocks("add_self", "additions to a word of its own window", func(w *funi.Slot, _ int, node uint16) {
-			w.SetOperation(node, &funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Fetch: true}})
+			w.SetOperation(node, &funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey,
+				Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Fetch: true}})
 		}),
 		blocks("lock_self", "locking and unlocking its own window", func(w *funi.Slot, n int, node uint16) {
-			w.SetOperation(node, &funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: lock[n%2], Operands: one[:4], Ack: true}})
+			w.SetOperation(node, &funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey,
+				Operation: lock[n%2], Operands: one[:4], Ack: true}})
 		}),
 		{
 			Name: "modes", Does: "changing CNTL of 64 contexts all the time",

@@ -337,7 +337,8 @@ func (n *Node) Kill() {
 // states says how far each node has come.
 func (b *Bed) states() (s string) {
 	for i, n := range b.Nodes {
-		s += fmt.Sprintf("\nnode %d is %s: %+v", i, [...]string{"running", "closing", "gone"}[n.state], n.Card.Counters())
+		s += fmt.Sprintf("\nnode %d is %s: %+v", i, [...]string{"running", "closing", "gone"}[n.state],
+			n.Card.Counters())
 	}
 	return s
 }

@@ -54,10 +54,12 @@ func TestForwardedGRPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "profiles"), 0o755), os.Chown(filepath.Join(dir, "profiles"), forwardUser, forwardUser)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "profiles"), 0o755),
+		os.Chown(filepath.Join(dir, "profiles"), forwardUser, forwardUser)); err != nil {
 		t.Fatal(err)
 	}
-	for path, module := range map[string]string{"github.com/funet/funet/ctl/funet": "../..", "google.golang.org/grpc/benchmark/client": ".", "google.golang.org/grpc/benchmark/server": "."} {
+	for path, module := range map[string]string{"github.com/funet/funet/ctl/funet": "../..",
+		"google.golang.org/grpc/benchmark/client": ".", "google.golang.org/grpc/benchmark/server": "."} {
 		build := exec.Command("go", "build", "-o", filepath.Join(dir, filepath.Base(path)), path)
 		build.Dir = module
 		if out, err := build.CombinedOutput(); err != nil {
@@ -82,7 +84,8 @@ func TestForwardedGRPC(t *testing.T) {
 		{"streaming", []string{"-rpc_type=streaming", "-c=2", "-r=8"}},
 		{"long", []string{"-req=200000", "-resp=300000", "-r=4"}},
 	} {
-		client := f.start(0, "client", append([]string{"-port=" + forwardPort, "-w=0", "-d=" + fmt.Sprint(forwardTime), "-test_name=" + profile(form.name)}, form.args...)...)
+		client := f.start(0, "client", append([]string{"-port=" + forwardPort, "-w=0", "-d=" + fmt.Sprint(forwardTime),
+			"-test_name=" + profile(form.name)}, form.args...)...)
 		if err := client.wait(); err != nil {
 			t.Fatalf("%s: the client: %v\n%s", form.name, err, client.text())
 		}
@@ -149,9 +152,11 @@ func (f *forwarded) start(host int, name string, args ...string) *program {
 	n := f.nodes[host]
 	p := &program{t: f.t, cmd: exec.Command(filepath.Join(f.dir, name), args...), ended: make(chan error, 1)}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = f.dir, p, p
-	p.cmd.Env = append(os.Environ(), attach.SocketVariable+"="+n.Socket, attach.GIDVariable+"="+fmt.Sprint(n.GID), attach.NodeVariable+"="+fmt.Sprint(n.Node),
+	p.cmd.Env = append(os.Environ(), attach.SocketVariable+"="+n.Socket, attach.GIDVariable+"="+fmt.Sprint(n.GID),
+		attach.NodeVariable+"="+fmt.Sprint(n.Node),
 		attach.TokenVariable+"="+n.Token.Text())
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: forwardUser, Gid: forwardUser}}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL,
+		Credential: &syscall.Credential{Uid: forwardUser, Gid: forwardUser}}
 	if err := f.lab.Start(host, p.cmd); err != nil {
 		f.t.Fatalf("starting %s: %v", name, err)
 	}

@@ -73,8 +73,11 @@ func grpcOver(b *bed, w way) testgrpc.BenchmarkServiceClient {
 	t := b.t
 	t.Helper()
 	address := b.serve(w)
-	c := benchmark.NewClientConn("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return w.dial(ctx, "", address) }))
+	c := benchmark.NewClientConn("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return w.dial(ctx, "", address)
+		}))
 	t.Cleanup(func() { c.Close() })
 	client := testgrpc.NewBenchmarkServiceClient(c)
 	for range 100 {

@@ -97,12 +97,15 @@ func attack(t *testing.T, w way, kind, form string) {
 	targets := vegeta.NewStaticTargeter(
 		vegeta.Target{Method: http.MethodPost, URL: base + "/", Body: []byte("a short one")},
 		vegeta.Target{Method: http.MethodPost, URL: base + "/", Body: []byte(strings.Repeat("x", 20_000))})
-	for r := range vegeta.NewAttacker(vegeta.Client(client)).Attack(targets, vegeta.Rate{Freq: httpRate, Per: time.Second}, httpTime, kind+" "+form) {
+	for r := range vegeta.NewAttacker(vegeta.Client(client)).Attack(targets,
+		vegeta.Rate{Freq: httpRate, Per: time.Second}, httpTime, kind+" "+form) {
 		m.Add(r)
 	}
 	m.Close()
 	if m.Requests == 0 || m.Success != 1 || len(m.Errors) > 0 || m.BytesIn.Total != m.BytesOut.Total {
-		t.Errorf("%d requests, of which %.4f succeeded, %d bytes sent and %d back: %v", m.Requests, m.Success, m.BytesOut.Total, m.BytesIn.Total, m.Errors)
+		t.Errorf("%d requests, of which %.4f succeeded, %d bytes sent and %d back: %v", m.Requests, m.Success,
+			m.BytesOut.Total, m.BytesIn.Total, m.Errors)
 	}
-	report(t, kind+"_"+form, map[string]float64{"p50_us": float64(m.Latencies.P50.Microseconds()), "p99_us": float64(m.Latencies.P99.Microseconds()), "success": m.Success})
+	report(t, kind+"_"+form, map[string]float64{"p50_us": float64(m.Latencies.P50.Microseconds()),
+		"p99_us": float64(m.Latencies.P99.Microseconds()), "success": m.Success})
 }

@@ -47,7 +47,8 @@ func echoQUIC(t *testing.T, b *bed) {
 	}
 	defer client.Close()
 	certificate, roots := selfSigned(t)
-	l, err := quic.Listen(server, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{quicProtocol}}, nil)
+	l, err := quic.Listen(server, &tls.Config{Certificates: []tls.Certificate{certificate},
+		NextProtos: []string{quicProtocol}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,8 @@ func echoQUIC(t *testing.T, b *bed) {
 		}
 		echoed <- err
 	}()
-	c, err := quic.Dial(ctx, client, server.LocalAddr(), &tls.Config{RootCAs: roots, ServerName: "funet", NextProtos: []string{quicProtocol}}, nil)
+	c, err := quic.Dial(ctx, client, server.LocalAddr(),
+		&tls.Config{RootCAs: roots, ServerName: "funet", NextProtos: []string{quicProtocol}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,9 @@ func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"funet"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"funet"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)

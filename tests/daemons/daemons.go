@@ -40,7 +40,8 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	var sockets []string
 	for host := range l.Hosts() {
 		path := filepath.Join(dir, fmt.Sprint(host))
-		start(t, l, host, daemon.Config{Socket: path, Card: uint16(host), Peers: l.Peers(host), Attach: xdp.AttachGeneric, CPU: -1})
+		start(t, l, host, daemon.Config{Socket: path, Card: uint16(host), Peers: l.Peers(host),
+			Attach: xdp.AttachGeneric, CPU: -1})
 		sockets = append(sockets, path)
 	}
 	return job(t, sockets, gid)
@@ -61,7 +62,8 @@ func Build(t testing.TB, dir string) string {
 // Start is Run with the program funid, a process on each host, and more lines of its configuration.
 func Start(t testing.TB, l *lab.Lab, program string, gid uint16, more ...string) []attach.Config {
 	t.Helper()
-	if err := l.StartDaemons(lab.DaemonOptions{Program: program, XDP: xdp.AttachGeneric.String(), More: strings.Join(more, "")}); err != nil {
+	if err := l.StartDaemons(lab.DaemonOptions{Program: program, XDP: xdp.AttachGeneric.String(),
+		More: strings.Join(more, "")}); err != nil {
 		t.Fatal(err)
 	}
 	sockets, err := l.Sockets()

@@ -22,15 +22,16 @@ func TestMain(m *testing.M) {
 	if plays == "" {
 		os.Exit(m.Run())
 	}
-	Main(&cobra.Command{Use: "played", SilenceErrors: true, SilenceUsage: true, RunE: func(c *cobra.Command, _ []string) error {
-		if plays == "fails" {
-			return errors.New("this\nand that")
-		}
-		fmt.Println("waiting")
-		<-c.Context().Done()
-		fmt.Println("taken down")
-		return c.Context().Err()
-	}})
+	Main(&cobra.Command{Use: "played", SilenceErrors: true, SilenceUsage: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if plays == "fails" {
+				return errors.New("this\nand that")
+			}
+			fmt.Println("waiting")
+			<-c.Context().Done()
+			fmt.Println("taken down")
+			return c.Context().Err()
+		}})
 }
 
 func play(t *testing.T, as string) *exec.Cmd {
@@ -81,7 +82,8 @@ func TestSignals(t *testing.T) {
 		if !lines.Scan() || lines.Text() != "taken down" {
 			t.Errorf("%v: it says %q", s, lines.Text())
 		}
-		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(s) || said.String() != fmt.Sprintf("played: ended by %v\n", s) {
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(s) ||
+			said.String() != fmt.Sprintf("played: ended by %v\n", s) {
 			t.Errorf("%v: %v, %q", s, err, said.String())
 		}
 	}

@@ -37,7 +37,8 @@ func TestGate(t *testing.T) {
 		says  string
 		ok    bool
 	}{
-		"passes": {[]string{quick, part, slow, total}, "the slowest:\n      b TestSlow" + strings.Repeat(" ", 40) + "    7.0 s\n      b TestQuick" +
+		"passes": {[]string{quick, part, slow, total}, "the slowest:\n      b TestSlow" + strings.Repeat(" ", 40) +
+			"    7.0 s\n      b TestQuick" +
 			strings.Repeat(" ", 39) + "    0.5 s\n3 passed, 0 failed, 0 skipped\n", true},
 		"fails":            {[]string{quick, fails}, "1 passed, 1 failed, 0 skipped\n", false},
 		"skips":            {[]string{quick, skips}, "without naming a missing kernel feature", false},

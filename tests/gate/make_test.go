@@ -18,7 +18,8 @@ func run(t *testing.T, script string, args ...string) (string, error) {
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", "../..", "--no-print-directory", "GO=" + filepath.Join(folder, "go")}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "make",
+		append([]string{"-C", "../..", "--no-print-directory", "GO=" + filepath.Join(folder, "go")}, args...)...)
 	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -55,21 +56,25 @@ func TestMakeHelp(t *testing.T) {
 func TestMakeGo(t *testing.T) {
 	for version, want := range map[string]string{
 		"go version go1.19.8 linux/amd64": "Go 1.19 is too old", "go version go1.20 linux/amd64": "Go 1.20 is too old",
-		"go version go1.21.3 linux/amd64": "", "go version go1.26.0 linux/amd64": "", "go version devel go1.27-a1b2 linux/amd64": "",
+		"go version go1.21.3 linux/amd64": "", "go version go1.26.0 linux/amd64": "",
+		"go version devel go1.27-a1b2 linux/amd64": "",
 	} {
 		out, err := run(t, "echo '"+version+"'", "golang")
-		if want == "" && (err != nil || out != "") || want != "" && (err == nil || !strings.Contains(out, want) || !strings.Contains(out, "install Go 1.21 or later")) {
+		if want == "" && (err != nil || out != "") || want != "" &&
+			(err == nil || !strings.Contains(out, want) || !strings.Contains(out, "install Go 1.21 or later")) {
 			t.Errorf("%s: %v: %s", version, err, out)
 		}
 	}
-	if out, err := run(t, "", "golang", "GO=/nosuch/go"); err == nil || !strings.Contains(out, "Go is missing; install Go 1.21 or later") {
+	if out, err := run(t, "", "golang", "GO=/nosuch/go"); err == nil ||
+		!strings.Contains(out, "Go is missing; install Go 1.21 or later") {
 		t.Errorf("%v: %s", err, out)
 	}
 	// The version of go.mod is fetched also where the distribution's Go fetches nothing by itself,
 	// unless the caller says otherwise.
 	t.Setenv("GOTOOLCHAIN", "")
 	os.Unsetenv("GOTOOLCHAIN")
-	if out, err := run(t, `[ "$1" = version ] && echo go version go1.21.3 || echo "toolchain $GOTOOLCHAIN"`, "mutants"); err != nil || !strings.Contains(out, "toolchain auto") {
+	if out, err := run(t, `[ "$1" = version ] && echo go version go1.21.3 || echo "toolchain $GOTOOLCHAIN"`,
+		"mutants"); err != nil || !strings.Contains(out, "toolchain auto") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

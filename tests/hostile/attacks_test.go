@@ -58,19 +58,20 @@ func (b *bed) surround(a attack.Attack, user uint32, nextGID *uint16) *siege {
 		for host, socket := range b.sockets {
 			p := &actor{said: make(chan string, 64)}
 			last := int64(0)
-			p.process = start(b.t, "attacker", attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups}, options{
-				name: fmt.Sprintf("%s on host %d", name, host), user: user,
-				by: func(c *exec.Cmd) error { return b.lab.Start(host, c) },
-				hear: func(line string) {
-					var n int64
-					if _, err := fmt.Sscanf(line, "did %d", &n); err == nil {
-						s.did.Add(n - last)
-						last = n
-						return
-					}
-					p.said <- line
-				},
-			})
+			p.process = start(b.t, "attacker", attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups},
+				options{
+					name: fmt.Sprintf("%s on host %d", name, host), user: user,
+					by: func(c *exec.Cmd) error { return b.lab.Start(host, c) },
+					hear: func(line string) {
+						var n int64
+						if _, err := fmt.Sscanf(line, "did %d", &n); err == nil {
+							s.did.Add(n - last)
+							last = n
+							return
+						}
+						p.said <- line
+					},
+				})
 			s.processes = append(s.processes, p)
 		}
 	}
@@ -123,7 +124,8 @@ func TestAttacks(t *testing.T) {
 
 // withstand lets each attack go on for a time beside the traffic of others, and then more, if that
 // is not nil.
-func (b *bed) withstand(t *testing.T, attacks []attack.Attack, each time.Duration, more func(goOn func(when string), nextGID *uint16)) {
+func (b *bed) withstand(t *testing.T, attacks []attack.Attack, each time.Duration,
+	more func(goOn func(when string), nextGID *uint16)) {
 	t.Helper()
 	l := newLedger()
 	goOn, end := b.traffic(t, l)
@@ -142,9 +144,12 @@ func (b *bed) withstand(t *testing.T, attacks []attack.Attack, each time.Duratio
 		if a.Waits {
 			did = 0
 		}
-		until(t, a.Name+" takes place, and goes on", func() bool { return s.did.Load() > did }, func() string { return fmt.Sprintf("%d done", did) })
+		until(t, a.Name+" takes place, and goes on", func() bool { return s.did.Load() > did }, func() string {
+			return fmt.Sprintf("%d done", did)
+		})
 		s.goesOn()
-		t.Logf("%s: %d done, and %.0f requests/s of others answered", a.Name, s.did.Load(), float64(l.answered()-before)/time.Since(begin).Seconds())
+		t.Logf("%s: %d done, and %.0f requests/s of others answered", a.Name, s.did.Load(),
+			float64(l.answered()-before)/time.Since(begin).Seconds())
 		s.end()
 		b.forgets(a.Name, quiet)
 		goOn("after " + a.Name)
@@ -183,7 +188,8 @@ func (b *bed) forgets(name string, quiet []remains) {
 		var now remains
 		until(b.t, fmt.Sprintf("nothing of %s is left on host %d", name, host), func() bool {
 			now = b.remains(host)
-			return now.connections <= before.connections && now.contexts <= before.contexts && now.ports <= before.ports && now.jobs <= before.jobs
+			return now.connections <= before.connections && now.contexts <= before.contexts && now.ports <=
+				before.ports && now.jobs <= before.jobs
 		}, func() string { return fmt.Sprintf("%+v, before %+v", now, before) })
 	}
 }

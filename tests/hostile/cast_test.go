@@ -29,7 +29,8 @@ const (
 	phases
 )
 
-var phaseNames = [phases]string{"between", "before there was an enemy", "alone", "beside a process that computes", "beside the enemy"}
+var phaseNames = [phases]string{"between", "before there was an enemy", "alone", "beside a process that computes",
+	"beside the enemy"}
 
 // ledger collects what the victims of a test say.
 type ledger struct {
@@ -185,7 +186,8 @@ func (b *bed) victim(g *group, node uint16, life uint32, storm bool, o options) 
 	if g.cards[node] == 0 && len(g.cards) > 2 {
 		lure = 2
 	}
-	return start(b.t, "victim", victimConfig{Lure: lure, Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token.Text(), Key: g.key, Life: life, Storm: storm}, o)
+	return start(b.t, "victim", victimConfig{Lure: lure, Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node,
+		Token: g.token.Text(), Key: g.key, Life: life, Storm: storm}, o)
 }
 
 // actor is a victim and what it says that is no figure.

@@ -55,7 +55,8 @@ func TestChains(t *testing.T) {
 	join := func(g *group, name string, node uint16) *chainMember {
 		return &chainMember{windowMember: b.newWindowMember(t, g, name, node)}
 	}
-	first, second, thief, origin := join(g, "the first", 0), join(g, "the second", 1), join(g, "the thief", 2), join(g, "the origin", 3)
+	first, second, thief, origin := join(g, "the first", 0), join(g, "the second", 1), join(g, "the thief", 2),
+		join(g, "the origin", 3)
 	stranger, another := join(other, "the stranger", 1), join(other, "another stranger", 0)
 	must := func(err error) {
 		t.Helper()
@@ -73,7 +74,8 @@ func TestChains(t *testing.T) {
 		t.Helper()
 		for range 20 {
 			sent++
-			if d, err := origin.Multicast(0, funi.MulticastRequest{Chain: honestChain, Members: 2, Message: honestType, Data: make([]byte, 8)}); err != nil || d.Delivered != 2 {
+			if d, err := origin.Multicast(0, funi.MulticastRequest{Chain: honestChain, Members: 2, Message: honestType,
+				Data: make([]byte, 8)}); err != nil || d.Delivered != 2 {
 				t.Fatalf("%s: a multicast of the origin's came to %+v: %v", what, d, err)
 			}
 		}
@@ -92,7 +94,8 @@ func TestChains(t *testing.T) {
 	message := func(chain, members uint16) funi.MulticastRequest {
 		return funi.MulticastRequest{Chain: chain, Members: members, Message: otherType, Data: make([]byte, 4)}
 	}
-	put := funi.MulticastRequest{Chain: honestChain, Members: 2, Put: true, Key: uint64(w.Key), Address: windowAddress, Data: []byte("thirteen byte")}
+	put := funi.MulticastRequest{Chain: honestChain, Members: 2, Put: true, Key: uint64(w.Key), Address: windowAddress,
+		Data: []byte("thirteen byte")}
 	guess, beyond := put, put
 	guess.Key ^= 1 << 40
 	beyond.Address += 60
@@ -106,22 +109,36 @@ func TestChains(t *testing.T) {
 		delivered int
 		broken    funi.Broken
 	}{
-		{name: "a way back to the first", by: origin, first: 0, m: message(thiefChain, 3), firstSays: []funi.Next{{Node: 2, Members: 2}},
-			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 0, Members: 1}}}, delivered: 2, broken: to(0, arctic.ReasonChain)},
-		{name: "a way to itself", by: origin, first: 0, m: message(thiefChain, 3), firstSays: []funi.Next{{Node: 2, Members: 2}},
-			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 2, Members: 1}}}, delivered: 2, broken: to(2, arctic.ReasonChain)},
-		{name: "a way into another chain's member", by: origin, first: 0, m: message(thiefChain, 3), firstSays: []funi.Next{{Node: 2, Members: 2}},
-			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 1, Members: 1}}}, delivered: 2, broken: to(1, arctic.ReasonChain)},
-		{name: "more members than there are to be", by: origin, first: 0, m: message(thiefChain, 3), firstSays: []funi.Next{{Node: 2, Members: 2}},
-			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 1, Members: 60000}}}, delivered: 1, broken: to(2, arctic.ReasonChain)},
-		{name: "nobody after it", by: origin, first: 0, m: message(thiefChain, 3), firstSays: []funi.Next{{Node: 2, Members: 2}},
+		{name: "a way back to the first", by: origin, first: 0, m: message(thiefChain, 3),
+			firstSays: []funi.Next{{Node: 2, Members: 2}},
+			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 0, Members: 1}}},
+			delivered: 2, broken: to(0, arctic.ReasonChain)},
+		{name: "a way to itself", by: origin, first: 0, m: message(thiefChain, 3),
+			firstSays: []funi.Next{{Node: 2, Members: 2}},
+			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 2, Members: 1}}},
+			delivered: 2, broken: to(2, arctic.ReasonChain)},
+		{name: "a way into another chain's member", by: origin, first: 0, m: message(thiefChain, 3),
+			firstSays: []funi.Next{{Node: 2, Members: 2}},
+			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 1, Members: 1}}},
+			delivered: 2, broken: to(1, arctic.ReasonChain)},
+		{name: "more members than there are to be", by: origin, first: 0, m: message(thiefChain, 3),
+			firstSays: []funi.Next{{Node: 2, Members: 2}},
+			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0, Next: []funi.Next{{Node: 1, Members: 60000}}},
+			delivered: 1, broken: to(2, arctic.ReasonChain)},
+		{name: "nobody after it", by: origin, first: 0, m: message(thiefChain, 3),
+			firstSays: []funi.Next{{Node: 2, Members: 2}},
 			thiefSays: &funi.Chain{Number: thiefChain, Parent: 0}, delivered: 1, broken: to(2, arctic.ReasonChain)},
-		{name: "who takes it from another", by: origin, first: 0, m: message(thiefChain, 2), firstSays: []funi.Next{{Node: 2, Members: 1}},
+		{name: "who takes it from another", by: origin, first: 0, m: message(thiefChain, 2),
+			firstSays: []funi.Next{{Node: 2, Members: 1}},
 			thiefSays: &funi.Chain{Number: thiefChain, Parent: 1}, delivered: 1, broken: to(2, arctic.ReasonChain)},
-		{name: "to a member that is not the first", by: thief, first: 1, m: message(honestChain, 1), broken: to(1, arctic.ReasonChain)},
-		{name: "to fewer members than there are", by: thief, first: 0, m: message(honestChain, 1), broken: to(0, arctic.ReasonChain)},
-		{name: "to more members than there are", by: thief, first: 0, m: message(honestChain, arctic.MaxMembers), broken: to(0, arctic.ReasonChain)},
-		{name: "along a chain that is none", by: thief, first: 0, m: message(funi.MaxChains-1, 2), broken: to(0, arctic.ReasonChain)},
+		{name: "to a member that is not the first", by: thief, first: 1, m: message(honestChain, 1),
+			broken: to(1, arctic.ReasonChain)},
+		{name: "to fewer members than there are", by: thief, first: 0, m: message(honestChain, 1),
+			broken: to(0, arctic.ReasonChain)},
+		{name: "to more members than there are", by: thief, first: 0, m: message(honestChain, arctic.MaxMembers),
+			broken: to(0, arctic.ReasonChain)},
+		{name: "along a chain that is none", by: thief, first: 0, m: message(funi.MaxChains-1, 2),
+			broken: to(0, arctic.ReasonChain)},
 		{name: "to nobody", by: thief, first: 999, m: message(honestChain, 2), broken: to(999, arctic.ReasonNoRoute)},
 		{name: "a guessed key", by: thief, first: 0, m: guess, broken: to(0, arctic.ReasonKeySlot)},
 		{name: "beyond the window", by: thief, first: 0, m: beyond, broken: to(0, arctic.ReasonRange)},
@@ -151,10 +168,12 @@ func TestChains(t *testing.T) {
 	// Chains beyond the bounds are refused, and are none.
 	for name, c := range map[string]funi.Chain{
 		"a number too large": {Number: funi.MaxChains, First: true},
-		"too many next":      {Number: 9, First: true, Next: []funi.Next{{Node: 1, Members: 1}, {Node: 2, Members: 1}, {Node: 3, Members: 1}, {Node: 4, Members: 1}, {Node: 5, Members: 1}}},
-		"too many members":   {Number: 9, First: true, Next: []funi.Next{{Node: 1, Members: arctic.MaxMembers}}},
-		"no members":         {Number: 9, First: true, Next: []funi.Next{{Node: 1}}},
-		"two that are one":   {Number: 9, First: true, Next: []funi.Next{{Node: 1, Members: 1}, {Node: 1, Members: 1}}},
+		"too many next": {Number: 9, First: true,
+			Next: []funi.Next{{Node: 1, Members: 1}, {Node: 2, Members: 1}, {Node: 3, Members: 1},
+				{Node: 4, Members: 1}, {Node: 5, Members: 1}}},
+		"too many members": {Number: 9, First: true, Next: []funi.Next{{Node: 1, Members: arctic.MaxMembers}}},
+		"no members":       {Number: 9, First: true, Next: []funi.Next{{Node: 1}}},
+		"two that are one": {Number: 9, First: true, Next: []funi.Next{{Node: 1, Members: 1}, {Node: 1, Members: 1}}},
 	} {
 		if err := thief.Join(c); !errors.Is(err, rma.ErrChain) {
 			t.Errorf("%s: %v", name, err)
@@ -272,16 +291,19 @@ func raceChains(m *chainMember, others func()) {
 		case 1:
 			slot.SetLeaveChain(uint16(r.IntN(4)), 0)
 		default:
-			slot.SetMulticast(uint16(r.IntN(3)), &funi.MulticastRequest{Chain: uint16(r.IntN(4)), Members: uint16(1 + r.IntN(3)), Message: otherType, Data: make([]byte, 4*r.IntN(10))})
+			slot.SetMulticast(uint16(r.IntN(3)), &funi.MulticastRequest{Chain: uint16(r.IntN(4)),
+				Members: uint16(1 + r.IntN(3)), Message: otherType, Data: make([]byte, 4*r.IntN(10))})
 		}
 		iface.Commit(funi.Request)
 		for range r.IntN(20) {
-			at := []int{1, funi.RemoteKeyWord, funi.RemoteOffsetWord, funi.RemoteLengthWord, funi.RemoteCountWord, funi.RemoteDataWord, funi.RemoteDataWord + 1}[r.IntN(7)]
+			at := []int{1, funi.RemoteKeyWord, funi.RemoteOffsetWord, funi.RemoteLengthWord, funi.RemoteCountWord,
+				funi.RemoteDataWord, funi.RemoteDataWord + 1}[r.IntN(7)]
 			atomic.StoreUint32(&slot[at], r.Uint32()>>r.IntN(32))
 		}
 		take()
 	}
-	until(m.t, "all is taken", func() bool { m.client.Drive(); take(); return iface.Unsent(funi.Request) == 0 }, func() string { return "" })
+	until(m.t, "all is taken", func() bool { m.client.Drive(); take(); return iface.Unsent(funi.Request) == 0 },
+		func() string { return "" })
 	quiet := time.Now().Add(200 * time.Millisecond)
 	for time.Now().Before(quiet) {
 		m.client.Drive()

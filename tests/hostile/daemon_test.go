@@ -98,7 +98,8 @@ const (
 
 // config is the configuration of a daemon.
 func (b *bed) config(host int) daemon.Config {
-	return daemon.Config{Socket: b.sockets[host], Card: uint16(host), Peers: b.lab.Peers(host), Attach: xdp.AttachGeneric, CPU: -1,
+	return daemon.Config{Socket: b.sockets[host], Card: uint16(host), Peers: b.lab.Peers(host),
+		Attach: xdp.AttachGeneric, CPU: -1,
 		PeerTimeout: b.silence, ConnectTimeout: b.silence, Rules: b.rules}
 }
 
@@ -123,7 +124,8 @@ type figures struct {
 
 // String prints them.
 func (f figures) String() string {
-	return fmt.Sprintf("%d KiB resident (%d KiB shared), heap %d KiB, %d descriptors, %d goroutines", f.resident, f.shared, f.heap, f.descriptors, f.goroutines)
+	return fmt.Sprintf("%d KiB resident (%d KiB shared), heap %d KiB, %d descriptors, %d goroutines", f.resident,
+		f.shared, f.heap, f.descriptors, f.goroutines)
 }
 
 // figures asks a daemon, after it has given back what it does not use.
@@ -189,7 +191,8 @@ func (b *bed) empty() {
 			s = b.status(host)
 			return len(s.Contexts) == 0 && len(s.Ports) == 0 && len(s.Jobs) == 0 && s.Bytes == 0 && s.Connections == 1
 		}, func() string { return fmt.Sprintf("%+v", s) })
-		b.t.Logf("daemon %d at the end: %d contexts, %d jobs, %d bytes, %d connection (the one that asks)", host, len(s.Contexts), len(s.Jobs), s.Bytes, s.Connections)
+		b.t.Logf("daemon %d at the end: %d contexts, %d jobs, %d bytes, %d connection (the one that asks)", host,
+			len(s.Contexts), len(s.Jobs), s.Bytes, s.Connections)
 	}
 }
 

@@ -42,7 +42,9 @@ const (
 // newStack opens a member's sockets.
 func (b *bed) newStack(t *testing.T, g *group, node uint16) *socket.Stack {
 	t.Helper()
-	s, err := socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token}}})
+	s, err := socket.Open(t.Context(),
+		socket.Options{Options: funet.Options{Attach: &attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid,
+			Node: node, Token: g.token}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,8 @@ type flooder struct {
 
 func (b *bed) newFlooder(t *testing.T, g *group, node uint16) *flooder {
 	t.Helper()
-	c, err := attach.Open(attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token, Slots: 256,
+	c, err := attach.Open(attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node,
+		Token: g.token, Slots: 256,
 		Remote: funi.RemoteSizes{KeySlots: 128, Areas: 128, Notifications: 256}, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +272,9 @@ func TestFloodsOfDials(t *testing.T) {
 		go func() {
 			sprayed <- f.spray(done.Load, func() (rats.Ticket, []uint32) {
 				to := rats.Ticket{Node: 0, Key: uint64(key), Area: uint16(r.IntN(rats.Entries))}
-				words := append([]uint32{(7+r.Uint32N(4))<<28 | r.Uint32()>>4, r.Uint32(), r.Uint32(), r.Uint32() >> (16 * r.IntN(2))}, lies([]uint32{echoPort, deafPort, 7, 9}[r.IntN(4)], r.IntN(7))()...)
+				words := append([]uint32{(7+r.Uint32N(4))<<28 | r.Uint32()>>4, r.Uint32(), r.Uint32(),
+					r.Uint32() >> (16 * r.IntN(2))},
+					lies([]uint32{echoPort, deafPort, 7, 9}[r.IntN(4)], r.IntN(7))()...)
 				return to, words[:r.IntN(len(words)+1)]
 			})
 		}()

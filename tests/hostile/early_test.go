@@ -50,7 +50,8 @@ func TestMessagesBeforeTheStart(t *testing.T) {
 		s[funi.PayloadWord] = i
 		sent.Commit(funi.Request)
 	}
-	until(t, "the card takes the messages", func() bool { return sent.Unsent(funi.Request) == 0 }, func() string { return "" })
+	until(t, "the card takes the messages", func() bool { return sent.Unsent(funi.Request) == 0 },
+		func() string { return "" })
 	for range 20 { // the card's thread answers each of them between two steps
 		b.status(0)
 	}

@@ -135,7 +135,8 @@ func (e *enemy) slot(s *funi.Slot) {
 		e.block(s, node)
 	case 1:
 		words := e.r.IntN(2) * 4 * e.r.IntN(1<<18)
-		s.SetTransfer(node, typ, funi.Transfer{Source: e.address(), Destination: e.address(), Argument: blockArgument | uint32(e.r.IntN(1000)), Words: words})
+		s.SetTransfer(node, typ, funi.Transfer{Source: e.address(), Destination: e.address(),
+			Argument: blockArgument | uint32(e.r.IntN(1000)), Words: words})
 	default:
 		s.SetHeader(funi.NewHeader(node, typ, e.r.IntN(32)))
 	}
@@ -159,7 +160,8 @@ func (e *enemy) block(s *funi.Slot, node uint16) {
 	case 5:
 		s.SetResetArea(area, 0)
 	default:
-		p := funi.Put{Key: key, Offset: uint32(e.r.IntN(segmentBytes)), Area: area, Counted: e.r.IntN(2) == 0, Count: uint32(e.r.IntN(3)) - 1}
+		p := funi.Put{Key: key, Offset: uint32(e.r.IntN(segmentBytes)), Area: area, Counted: e.r.IntN(2) == 0,
+			Count: uint32(e.r.IntN(3)) - 1}
 		if e.r.IntN(2) == 0 {
 			p.Source, p.Length = e.address(), e.r.IntN(segmentBytes)
 		}
@@ -242,7 +244,8 @@ func (e *enemy) flood() {
 			s := (*funi.Slot)(queues[at : at+funi.SlotWords])
 			to := uint16(e.r.IntN(2))
 			if e.r.IntN(4) == 0 {
-				s.SetTransfer(to, 7, funi.Transfer{Source: segmentBase, Destination: segmentBase, Words: 4 * e.r.IntN(segmentBytes/16)})
+				s.SetTransfer(to, 7, funi.Transfer{Source: segmentBase, Destination: segmentBase,
+					Words: 4 * e.r.IntN(segmentBytes/16)})
 			} else {
 				s.SetHeader(funi.NewHeader(to, 7, funi.MaxPayloadWords))
 			}
@@ -299,7 +302,8 @@ const collapse = 25
 // is that nobody but the daemon changes that.
 func (e *enemy) holes(fd int, st *unix.Stat_t) {
 	for range 20 {
-		_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(e.r.IntN(int(st.Size))), int64(1+e.r.IntN(1<<16)))
+		_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(e.r.IntN(int(st.Size))),
+			int64(1+e.r.IntN(1<<16)))
 		_ = unix.Fallocate(fd, unix.FALLOC_FL_ZERO_RANGE, 0, st.Size)
 		_ = unix.Madvise(e.k.Maps[0], unix.MADV_REMOVE)
 		if unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0) == nil {
@@ -330,7 +334,8 @@ func (e *enemy) files() {
 	}
 	e.holes(fd, &st)
 	m := e.k.Maps[0]
-	_ = unix.Madvise(m, []int{unix.MADV_DONTNEED, unix.MADV_HWPOISON, unix.MADV_DONTFORK, unix.MADV_PAGEOUT, collapse}[e.r.IntN(5)])
+	_ = unix.Madvise(m, []int{unix.MADV_DONTNEED, unix.MADV_HWPOISON, unix.MADV_DONTFORK, unix.MADV_PAGEOUT,
+		collapse}[e.r.IntN(5)])
 	if other, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED); err == nil && e.r.IntN(4) > 0 {
 		_ = unix.Munmap(other)
 	}

@@ -58,7 +58,8 @@ func (e *enemy) valid() []byte {
 	case 0:
 		return attach.AttachRequest{GID: e.gid(), Node: uint16(e.r.IntN(3)), Slots: e.value(), Token: e.token}.Encode()
 	case 1:
-		return attach.SegmentRequest{Base: e.value(), Bytes: uint64(e.value()), Rights: funi.Rights(e.r.IntN(4))}.Encode()
+		return attach.SegmentRequest{Base: e.value(), Bytes: uint64(e.value()),
+			Rights: funi.Rights(e.r.IntN(4))}.Encode()
 	case 2:
 		return attach.UnsegmentRequest{Base: e.value()}.Encode()
 	case 3:
@@ -85,8 +86,10 @@ func (e *enemy) gid() uint16 {
 
 // command is a command that only an administrator may ask for.
 func (e *enemy) command() []byte {
-	text, err := json.Marshal(map[string]any{"do": []string{"gid-list", "gid-end", "route-list", "route-set", "profile-set", "profile-show",
-		"context-list", "context-switch", "stop", "nonsense"}[e.r.IntN(10)], "gid": e.gid(), "node": e.r.IntN(3), "card": e.r.IntN(3), "profile": "sbus-arctic"})
+	text, err := json.Marshal(map[string]any{"do": []string{"gid-list", "gid-end", "route-list", "route-set",
+		"profile-set", "profile-show",
+		"context-list", "context-switch", "stop", "nonsense"}[e.r.IntN(10)], "gid": e.gid(), "node": e.r.IntN(3),
+		"card": e.r.IntN(3), "profile": "sbus-arctic"})
 	if err != nil {
 		panic(err)
 	}
@@ -205,7 +208,8 @@ func (e *enemy) others() {
 	token := []attach.Token{{}, e.token, attach.NewToken()}[e.r.IntN(3)]
 	switch e.r.IntN(3) {
 	case 0:
-		e.refused("attaching to another's group", attach.AttachRequest{GID: gid, Node: uint16(e.r.IntN(4)), Token: token}.Encode())
+		e.refused("attaching to another's group", attach.AttachRequest{GID: gid, Node: uint16(e.r.IntN(4)),
+			Token: token}.Encode())
 	case 1:
 		if gid == 0 {
 			return
@@ -215,8 +219,10 @@ func (e *enemy) others() {
 			e.refused("making a job with another's group", message)
 		}
 	case 2: // in its own group: a node that is none, or that is elsewhere
-		e.refused("attaching as a node of another card", attach.AttachRequest{GID: e.c.GID, Node: uint16(1 - e.host), Token: e.token}.Encode())
-		e.refused("attaching with a wrong token", attach.AttachRequest{GID: e.c.GID, Node: uint16(e.host), Token: attach.NewToken()}.Encode())
+		e.refused("attaching as a node of another card",
+			attach.AttachRequest{GID: e.c.GID, Node: uint16(1 - e.host), Token: e.token}.Encode())
+		e.refused("attaching with a wrong token", attach.AttachRequest{GID: e.c.GID, Node: uint16(e.host),
+			Token: attach.NewToken()}.Encode())
 	}
 }
 
@@ -235,7 +241,8 @@ func (e *enemy) segments() {
 		return
 	}
 	for range 1 + e.r.IntN(30) {
-		r := attach.SegmentRequest{Base: uint32(1+e.r.IntN(1<<12)) << 16, Bytes: 16 << e.r.IntN(20), Rights: funi.Rights(1 + e.r.IntN(3))}
+		r := attach.SegmentRequest{Base: uint32(1+e.r.IntN(1<<12)) << 16, Bytes: 16 << e.r.IntN(20),
+			Rights: funi.Rights(1 + e.r.IntN(3))}
 		switch e.r.IntN(10) {
 		case 0:
 			r.Base, r.Bytes = e.value(), uint64(e.value())

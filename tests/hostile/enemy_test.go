@@ -119,12 +119,14 @@ func (e *enemy) tricks() (all []trick) {
 	attached := func() bool { return e.k != nil }
 	open := func() bool { return e.k != nil && len(e.k.FDs) >= attach.AttachDescriptors }
 	for range 3 {
-		all = append(all, trick{"scribble", attached, e.scribble}, trick{"registers", attached, e.registers}, trick{"modes", attached, e.modes},
+		all = append(all, trick{"scribble", attached, e.scribble}, trick{"registers", attached, e.registers},
+			trick{"modes", attached, e.modes},
 			trick{"indices", attached, e.indices}, trick{"forge", attached, e.forge}, trick{"race", attached, e.race},
 			trick{"words", attached, e.otherWords}, trick{"ring", attached, e.ring}, trick{"flood", attached, e.flood})
 	}
 	return append(all, trick{"events", open, e.events}, trick{"files", open, e.files}, trick{"fork", open, e.fork},
-		trick{"half-open", nil, e.halfOpen}, trick{"fuzz", nil, e.fuzz}, trick{"fuzz", nil, e.fuzz}, trick{"too-long", nil, e.tooLong},
+		trick{"half-open", nil, e.halfOpen}, trick{"fuzz", nil, e.fuzz}, trick{"fuzz", nil, e.fuzz},
+		trick{"too-long", nil, e.tooLong},
 		trick{"descriptors", nil, e.passDescriptors}, trick{"others", nil, e.others}, trick{"others", nil, e.others},
 		trick{"administer", nil, e.administer}, trick{"segments", attached, e.segments}, trick{"deaf", nil, e.deaf})
 }
@@ -148,12 +150,14 @@ func (e *enemy) settleIn() {
 		}
 	}
 	k := e.dial()
-	if k == nil || k.Attach(attach.AttachRequest{GID: gid, Node: node, Slots: 2 << e.r.IntN(11), Remote: e.remote(), Token: token}) != nil {
+	if k == nil || k.Attach(attach.AttachRequest{GID: gid, Node: node, Slots: 2 << e.r.IntN(11), Remote: e.remote(),
+		Token: token}) != nil {
 		return
 	}
 	e.made = 0
 	for i := range e.r.IntN(3) {
-		_, _ = k.Segment(attach.SegmentRequest{Base: segmentBase + uint32(i)<<20, Bytes: segmentBytes, Rights: []funi.Rights{funi.Source | funi.Destination, funi.Source | funi.Keyed}[e.r.IntN(2)]})
+		_, _ = k.Segment(attach.SegmentRequest{Base: segmentBase + uint32(i)<<20, Bytes: segmentBytes,
+			Rights: []funi.Rights{funi.Source | funi.Destination, funi.Source | funi.Keyed}[e.r.IntN(2)]})
 	}
 	if e.r.IntN(4) > 0 && k.Start() != nil {
 		return
@@ -196,7 +200,8 @@ func (e *enemy) value() uint32 {
 	case 2:
 		return 1 << e.r.IntN(32)
 	case 3:
-		return []uint32{0x7fffffff, 0x80000000, 0xfffffff0, 0xffff, 0x10000, segmentBase, 0xffffff80, 0x494e5546}[e.r.IntN(8)]
+		return []uint32{0x7fffffff, 0x80000000, 0xfffffff0, 0xffff, 0x10000, segmentBase, 0xffffff80,
+			0x494e5546}[e.r.IntN(8)]
 	case 4:
 		return uint32(e.r.IntN(1 << 12))
 	}
@@ -207,7 +212,8 @@ func (e *enemy) value() uint32 {
 // this one, and with it the connection does.
 func (e *enemy) fork() {
 	attr := &os.ProcAttr{Env: []string{roleEnv + "=offspring"}}
-	for _, fd := range []int{e.k.FDs[attach.MemoryDescriptor], e.k.FDs[attach.DoorbellsDescriptor], e.k.FDs[attach.CardDescriptor], e.k.Socket} {
+	for _, fd := range []int{e.k.FDs[attach.MemoryDescriptor], e.k.FDs[attach.DoorbellsDescriptor],
+		e.k.FDs[attach.CardDescriptor], e.k.Socket} {
 		copied, err := unix.Dup(fd)
 		if err != nil {
 			return

@@ -29,7 +29,8 @@ func TestForgedHeaders(t *testing.T) {
 		if err := k.Attach(attach.AttachRequest{GID: g.gid, Node: node, Slots: 64, Token: g.token}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: segmentBytes, Rights: funi.Source | funi.Destination}); err != nil {
+		if _, err := k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: segmentBytes,
+			Rights: funi.Source | funi.Destination}); err != nil {
 			t.Fatal(err)
 		}
 		if err := k.Start(); err != nil {
@@ -50,7 +51,8 @@ func TestForgedHeaders(t *testing.T) {
 				for s := k.Iface.Receive(l); s != nil; s = k.Iface.Receive(l) {
 					received++
 					if s[funi.SourceWord] != 0 || s.Header().Node() != uint16(n) {
-						t.Errorf("node %d received a message for node %d from node %#x", n, s.Header().Node(), s[funi.SourceWord])
+						t.Errorf("node %d received a message for node %d from node %#x", n, s.Header().Node(),
+							s[funi.SourceWord])
 					}
 					k.Iface.Release(l)
 				}
@@ -65,7 +67,8 @@ func TestForgedHeaders(t *testing.T) {
 	for n := range messages {
 		l := funi.Level(r.IntN(2))
 		var s *funi.Slot
-		until(t, "a slot is free", func() bool { look(); s = forger.Iface.Reserve(l); return s != nil }, func() string { return "" })
+		until(t, "a slot is free", func() bool { look(); s = forger.Iface.Reserve(l); return s != nil },
+			func() string { return "" })
 		for i := range s {
 			s[i] = r.Uint32()
 		}
@@ -75,7 +78,8 @@ func TestForgedHeaders(t *testing.T) {
 		case 0:
 			s.SetHeader(funi.NewHeader(node, uint16(r.IntN(funi.MaxType+1)), r.IntN(32)))
 		case 1:
-			s.SetTransfer(node, typeBlock, funi.Transfer{Source: segmentBase, Destination: segmentBase, Words: 4 * r.IntN(2000)})
+			s.SetTransfer(node, typeBlock, funi.Transfer{Source: segmentBase, Destination: segmentBase,
+				Words: 4 * r.IntN(2000)})
 		case 2:
 			s.SetHeader(funi.NewHeader(node, typeRequest, funi.MaxPayloadWords))
 		}
@@ -98,9 +102,14 @@ func TestForgedHeaders(t *testing.T) {
 	}
 	for i, k := range strangers {
 		var s *funi.Slot
-		until(t, "a message between others arrives", func() bool { look(); s = k.Iface.Receive(funi.Request); return s != nil }, func() string { return "" })
+		until(t, "a message between others arrives", func() bool {
+			look()
+			s = k.Iface.Receive(funi.Request)
+			return s != nil
+		}, func() string { return "" })
 		from := (i + len(strangers) - 1) % len(strangers)
-		if s.Source() != uint16(from) || s.Header() != funi.NewHeader(uint16(i), typeAnswer, 1) || s.Payload()[0] != uint32(from) {
+		if s.Source() != uint16(from) || s.Header() != funi.NewHeader(uint16(i), typeAnswer, 1) ||
+			s.Payload()[0] != uint32(from) {
 			t.Errorf("node %d of the other group received %#x", i, s[:4])
 		}
 		k.Iface.Release(funi.Request)

@@ -45,7 +45,8 @@ var fuzzed = sync.OnceValues(func() (socket string, err error) {
 	var d *daemon.Daemon
 	err = l.Do(0, func() (err error) {
 		d, err = daemon.Open(daemon.Config{Socket: socket, Peers: l.Peers(0), Attach: xdp.AttachGeneric, CPU: -1,
-			Administrators: daemon.Who{}, Rules: []daemon.Rule{{Connections: 32, Contexts: 8, Jobs: 8, Bytes: 16 << 20}}})
+			Administrators: daemon.Who{},
+			Rules:          []daemon.Rule{{Connections: 32, Contexts: 8, Jobs: 8, Bytes: 16 << 20}}})
 		return err
 	})
 	if err != nil {
@@ -101,7 +102,8 @@ func FuzzMessages(f *testing.F) {
 			message := input[2 : 2+size]
 			input = input[2+size:]
 			if len(message) >= 8 {
-				if k := attach.Kind(binary.LittleEndian.Uint16(message[6:])); k == attach.KindAdmin || k == attach.KindCapture || k == attach.KindTrace {
+				if k := attach.Kind(binary.LittleEndian.Uint16(message[6:])); k == attach.KindAdmin ||
+					k == attach.KindCapture || k == attach.KindTrace {
 					continue
 				}
 			}

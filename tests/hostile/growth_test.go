@@ -76,8 +76,9 @@ func thirds(samples []figures) (first, last figures) {
 // most returns what was the most of each.
 func most(samples []figures) (m figures) {
 	for _, f := range samples {
-		m = figures{resident: max(m.resident, f.resident), shared: max(m.shared, f.shared), descriptors: max(m.descriptors, f.descriptors),
-			goroutines: max(m.goroutines, f.goroutines), heap: max(m.heap, f.heap)}
+		m = figures{resident: max(m.resident, f.resident), shared: max(m.shared, f.shared),
+			descriptors: max(m.descriptors, f.descriptors),
+			goroutines:  max(m.goroutines, f.goroutines), heap: max(m.heap, f.heap)}
 	}
 	return m
 }

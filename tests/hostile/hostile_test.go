@@ -75,7 +75,8 @@ func (e *enemies) attack(d time.Duration) {
 		c := e.config
 		c.Seed += uint64(e.lives)
 		e.lives++
-		e.now = start(e.b.t, "enemy", c, options{name: "enemy", user: enemyUser, hear: e.ledger.listener(fmt.Sprintf("enemy with seed %d", c.Seed), e.count)})
+		e.now = start(e.b.t, "enemy", c, options{name: "enemy", user: enemyUser,
+			hear: e.ledger.listener(fmt.Sprintf("enemy with seed %d", c.Seed), e.count)})
 		select {
 		case <-e.now.ended:
 		case <-time.After(time.Until(end)):
@@ -102,7 +103,8 @@ func TestHostile(t *testing.T) {
 	for _, g := range []*group{across, within} {
 		for node := range uint16(2) {
 			a := &actor{said: make(chan string, 1024)}
-			a.process = b.victim(g, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) { a.said <- s })})
+			a.process = b.victim(g, node, 1, false,
+				options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) { a.said <- s })})
 			victims = append(victims, a)
 		}
 	}
@@ -114,8 +116,10 @@ func TestHostile(t *testing.T) {
 	for _, a := range victims {
 		a.say("go")
 	}
-	enemy := &enemies{b: b, ledger: l, did: map[string]int{}, config: enemyConfig{Sockets: b.sockets, GID: enemyGID, Token: enemyGroup.token.Text(), Others: []uint16{acrossGID, withinGID},
-		Bytes: 32 << 20, Seed: first, Life: 2 * time.Second}}
+	enemy := &enemies{b: b, ledger: l, did: map[string]int{},
+		config: enemyConfig{Sockets: b.sockets, GID: enemyGID, Token: enemyGroup.token.Text(),
+			Others: []uint16{acrossGID, withinGID},
+			Bytes:  32 << 20, Seed: first, Life: 2 * time.Second}}
 
 	l.enter(fresh)
 	stays(t, l, d/10)
@@ -162,8 +166,10 @@ func TestHostile(t *testing.T) {
 	t.Logf("the enemy: %v", enemy)
 	for _, name := range []string{across.name, within.name} {
 		alone, beside, hostile := l.rate(name, calm), l.rate(name, computed), l.rate(name, attacked)
-		t.Logf("group %s, requests/s (median): %.0f %s, %.0f %s, %.0f %s, %.0f %s: %.2f of alone, %.2f of computed", name,
-			l.rate(name, fresh), phaseNames[fresh], alone, phaseNames[calm], beside, phaseNames[computed], hostile, phaseNames[attacked], hostile/alone, hostile/beside)
+		t.Logf("group %s, requests/s (median): %.0f %s, %.0f %s, %.0f %s, %.0f %s: %.2f of alone, %.2f of computed",
+			name,
+			l.rate(name, fresh), phaseNames[fresh], alone, phaseNames[calm], beside, phaseNames[computed], hostile,
+			phaseNames[attacked], hostile/alone, hostile/beside)
 		if long && hostile < alone/2 {
 			t.Errorf("group %s was slowed below half", name)
 		}

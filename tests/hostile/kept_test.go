@@ -44,7 +44,9 @@ func TestMemoryThatIsKept(t *testing.T) {
 	}
 	counted := func(want int64) {
 		t.Helper()
-		until(t, fmt.Sprintf("%d bytes are counted", want), func() bool { return b.status(0).Bytes == want }, func() string { return fmt.Sprint(b.status(0).Bytes) })
+		until(t, fmt.Sprintf("%d bytes are counted", want), func() bool {
+			return b.status(0).Bytes == want
+		}, func() string { return fmt.Sprint(b.status(0).Bytes) })
 	}
 	const pages = funi.PageSize + funi.DoorbellsSize
 	context, segment := int64(k.Answer.Memory), int64(4<<20)
@@ -63,7 +65,8 @@ func TestMemoryThatIsKept(t *testing.T) {
 			t.Fatalf("%d bytes are held, %d counted", n, context)
 		}
 	}
-	if _, err := k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(segment), Rights: funi.Source}); err != nil {
+	if _, err := k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(segment),
+		Rights: funi.Source}); err != nil {
 		t.Fatal(err)
 	}
 	g.jobs[0].Close()

@@ -59,7 +59,8 @@ func TestFloodOfConnections(t *testing.T) {
 	var victims []*actor
 	for node := range uint16(2) {
 		a := &actor{said: make(chan string, 1024)}
-		a.process = b.victim(across, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", across.name, node), func(s string) { a.said <- s })})
+		a.process = b.victim(across, node, 1, false,
+			options{hear: l.listener(fmt.Sprintf("%s %d", across.name, node), func(s string) { a.said <- s })})
 		victims = append(victims, a)
 	}
 	for _, a := range victims {
@@ -77,10 +78,11 @@ func TestFloodOfConnections(t *testing.T) {
 		stays(t, l, window)
 		l.enter(between)
 		computer.kill()
-		knocker := start(t, "knocker", knockConfig{b.sockets}, options{name: "knocker", user: enemyUser, hear: func(line string) {
-			n, _ := strconv.Atoi(line[len("knocked "):])
-			knocks.Add(int64(n))
-		}})
+		knocker := start(t, "knocker", knockConfig{b.sockets},
+			options{name: "knocker", user: enemyUser, hear: func(line string) {
+				n, _ := strconv.Atoi(line[len("knocked "):])
+				knocks.Add(int64(n))
+			}})
 		l.enter(attacked)
 		stays(t, l, window)
 		for host := range b.sockets { // another user comes in
@@ -113,7 +115,8 @@ func TestFloodOfConnections(t *testing.T) {
 	}
 	l.check(t)
 	beside, flooded := l.rate("", computed), l.rate("", attacked)
-	t.Logf("requests/s (median): %.0f beside a process that computes, %.0f beside %d connections: %.2f", beside, flooded, knocks.Load(), flooded/beside)
+	t.Logf("requests/s (median): %.0f beside a process that computes, %.0f beside %d connections: %.2f", beside,
+		flooded, knocks.Load(), flooded/beside)
 	if long && flooded < beside/2 {
 		t.Error("the flood slows others below half")
 	}

@@ -86,7 +86,8 @@ func TestMissesEnMasse(t *testing.T) {
 	honest.adds(forHonest, 2000)
 	goOn("beside misses")
 	if n := missed(); n != absentWindows || !bytes.Equal(was, owner.memory[:0x8000]) {
-		t.Errorf("%d misses are counted, want one for each of %d windows; or their memory has changed", n, absentWindows)
+		t.Errorf("%d misses are counted, want one for each of %d windows; or their memory has changed",
+			n, absentWindows)
 	}
 	for _, w := range windows {
 		if err := owner.Resume(w); err != nil {

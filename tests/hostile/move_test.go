@@ -79,7 +79,8 @@ func (m *mover) hands(image []byte) error {
 	m.t.Helper()
 	for at := 0; at < len(image); at += attach.MaxImagePart {
 		part := image[at:min(at+attach.MaxImagePart, len(image))]
-		answer, _, err := m.Ask(attach.ImageRequest{Total: uint64(len(image)), Offset: uint64(at), Part: part}.Encode(), 0)
+		answer, _, err := m.Ask(attach.ImageRequest{Total: uint64(len(image)), Offset: uint64(at),
+			Part: part}.Encode(), 0)
 		if err == nil {
 			_, err = attach.DecodeBody(answer, attach.KindImage|attach.AnswerBit)
 		}
@@ -224,14 +225,17 @@ func TestMoves(t *testing.T) {
 	// Images that are scribbled.
 	at, kept := 0, []byte(nil)
 	for name, change := range map[string]func(image []byte) []byte{
-		"nothing":              func(image []byte) []byte { return image[:1] },
-		"half":                 func(image []byte) []byte { return image[:len(image)/2] },
-		"a byte more":          func(image []byte) []byte { return append(image, 0) },
-		"another magic":        func(image []byte) []byte { image[0]++; return image },
-		"another group's":      func(image []byte) []byte { image[6]++; return image },
-		"another node's":       func(image []byte) []byte { image[8]--; return image },
-		"segments":             func(image []byte) []byte { image[10] = 3; return image },
-		"more windows":         func(image []byte) []byte { binary.LittleEndian.PutUint32(image[20:], 1<<16); return image },
+		"nothing":         func(image []byte) []byte { return image[:1] },
+		"half":            func(image []byte) []byte { return image[:len(image)/2] },
+		"a byte more":     func(image []byte) []byte { return append(image, 0) },
+		"another magic":   func(image []byte) []byte { image[0]++; return image },
+		"another group's": func(image []byte) []byte { image[6]++; return image },
+		"another node's":  func(image []byte) []byte { image[8]--; return image },
+		"segments":        func(image []byte) []byte { image[10] = 3; return image },
+		"more windows": func(image []byte) []byte {
+			binary.LittleEndian.PutUint32(image[20:], 1<<16)
+			return image
+		},
 		"a window of all":      func(image []byte) []byte { image[32] = 1; return image },
 		"random bytes":         func(image []byte) []byte { scribbleOver(r, image); return image },
 		"random bytes at last": func(image []byte) []byte { scribbleOver(r, image[len(image)/2:]); return image },

@@ -27,8 +27,11 @@ func TestHostileNeighbour(t *testing.T) {
 	done := make(chan string, 1<<16)
 	for _, g := range groups {
 		a := &actor{said: make(chan string, 64)}
-		a.process = start(t, "attacker", attack.Config{Attack: attack.Neighbour().Name, Socket: b.sockets[0], Groups: []attack.Group{{GID: g.gid, Token: g.token.Text()}}, First: 2}, options{
-			name: "neighbour of " + g.name, user: g.user, by: func(c *exec.Cmd) error { return b.lab.Start(0, c) }, hear: func(line string) {
+		a.process = start(t, "attacker", attack.Config{Attack: attack.Neighbour().Name, Socket: b.sockets[0],
+			Groups: []attack.Group{{GID: g.gid, Token: g.token.Text()}}, First: 2}, options{
+			name: "neighbour of " + g.name, user: g.user, by: func(c *exec.Cmd) error {
+				return b.lab.Start(0, c)
+			}, hear: func(line string) {
 				if line == "ready" {
 					a.said <- line
 				} else if line != "did 0" {

@@ -93,7 +93,9 @@ func TestPorts(t *testing.T) {
 		}
 		goOn("beside ten users who make and end ports")
 		for _, s := range all {
-			until(t, "each of ten users makes ports", func() bool { return s.did.Load() > 0 }, func() string { return "it makes none" })
+			until(t, "each of ten users makes ports", func() bool { return s.did.Load() > 0 }, func() string {
+				return "it makes none"
+			})
 			s.goesOn()
 		}
 		for _, s := range all {
@@ -104,10 +106,15 @@ func TestPorts(t *testing.T) {
 		// ports of new jobs, and for what they do.
 		lists := int64(tableBytes / (attach.MaxNodes * bpf.PlaceSize))
 		filled := b.besiege(named(t, "ports_table"), tableUser, nextGID)
-		until(t, "who makes jobs of many nodes is refused", func() bool { return filled.did.Load() > 8*lists }, func() string { return fmt.Sprintf("%d done", filled.did.Load()) })
-		all = []*siege{filled, b.besiege(named(t, "ports_table"), tableUser+1, nextGID), b.besiege(named(t, "ports_loop"), firstLooper, nextGID)}
+		until(t, "who makes jobs of many nodes is refused", func() bool {
+			return filled.did.Load() > 8*lists
+		}, func() string { return fmt.Sprintf("%d done", filled.did.Load()) })
+		all = []*siege{filled, b.besiege(named(t, "ports_table"), tableUser+1, nextGID),
+			b.besiege(named(t, "ports_loop"), firstLooper, nextGID)}
 		for _, s := range all[1:] {
-			until(t, "others make jobs and ports", func() bool { return s.did.Load() > 0 }, func() string { return "they make none" })
+			until(t, "others make jobs and ports", func() bool { return s.did.Load() > 0 }, func() string {
+				return "they make none"
+			})
 		}
 		goOn("beside who fills the table")
 		for _, s := range all {
@@ -119,7 +126,9 @@ func TestPorts(t *testing.T) {
 		for host := range b.sockets {
 			b.nic(host, netlink.LinkSetDown)
 			did := flood.did.Load()
-			until(t, "who floods goes on without a NIC", func() bool { return flood.did.Load() > did }, func() string { return fmt.Sprintf("%d done", did) })
+			until(t, "who floods goes on without a NIC", func() bool { return flood.did.Load() > did }, func() string {
+				return fmt.Sprintf("%d done", did)
+			})
 			b.nic(host, netlink.LinkSetUp)
 			goOn("after the NIC was down")
 		}
@@ -128,7 +137,8 @@ func TestPorts(t *testing.T) {
 	})
 	for host := range b.sockets {
 		var left []string
-		until(t, "no link of a port is left", func() bool { left = b.portLinks(); return len(left) == len(links) }, func() string { return fmt.Sprint(left) })
+		until(t, "no link of a port is left", func() bool { left = b.portLinks(); return len(left) == len(links) },
+			func() string { return fmt.Sprint(left) })
 		b.status(host) // the daemon is there
 	}
 }
@@ -205,20 +215,25 @@ func TestPortsNeedPrivileges(t *testing.T) {
 	if err := b.lab.StopDaemons(); err != nil {
 		t.Fatal(err)
 	}
-	for name, missing := range map[string]uintptr{"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN, "CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_NET_RAW": unix.CAP_NET_RAW} {
+	for name, missing := range map[string]uintptr{"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN,
+		"CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_NET_RAW": unix.CAP_NET_RAW} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			peers, err := b.lab.Peers(0).Marshal()
-			config := fmt.Sprintf("socket: %s/socket\ncard: 0\npeers: %s/peers\ninterfaces: [%s]\nxdp: native\n%s", dir, dir, b.lab.Hosts()[0].Interfaces[0].Name, directRules)
-			if err := errors.Join(err, os.WriteFile(dir+"/peers", peers, 0o644), os.WriteFile(dir+"/config", []byte(config), 0o644)); err != nil {
+			config := fmt.Sprintf("socket: %s/socket\ncard: 0\npeers: %s/peers\ninterfaces: [%s]\nxdp: native\n%s", dir,
+				dir, b.lab.Hosts()[0].Interfaces[0].Name, directRules)
+			if err := errors.Join(err, os.WriteFile(dir+"/peers", peers, 0o644),
+				os.WriteFile(dir+"/config", []byte(config), 0o644)); err != nil {
 				t.Fatal(err)
 			}
-			p := start(t, "unable", unableConfig{[]string{funid(t), "--config", dir + "/config"}, missing}, options{name: "funid without " + name,
-				by: func(c *exec.Cmd) error { return b.lab.Start(0, c) }})
+			p := start(t, "unable", unableConfig{[]string{funid(t), "--config", dir + "/config"}, missing},
+				options{name: "funid without " + name,
+					by: func(c *exec.Cmd) error { return b.lab.Start(0, c) }})
 			err = p.wait()
 			// funid's, also for the process that makes ports
 			said := strings.TrimSpace(p.complaints())
-			if err == nil || !strings.HasPrefix(said, "funid: ") || strings.Contains(said, "\n") || !strings.Contains(said, name) {
+			if err == nil || !strings.HasPrefix(said, "funid: ") || strings.Contains(said, "\n") ||
+				!strings.Contains(said, name) {
 				t.Errorf("%v: %s", err, said)
 			} else {
 				t.Log(said)

@@ -45,7 +45,8 @@ type remoteMember struct {
 // newRemoteMember attaches one.
 func (b *bed) newRemoteMember(t *testing.T, g *group, name string, node uint16, sizes funi.RemoteSizes) *remoteMember {
 	t.Helper()
-	c, err := attach.Open(attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token, Slots: 256, Remote: sizes, Timeout: patience})
+	c, err := attach.Open(attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token,
+		Slots: 256, Remote: sizes, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func (m *remoteMember) writes(to *remoteMember, s rats.Seed, at, size int) {
 	}
 	var n funi.Notification
 	to.until("a record", func() bool { m.client.Drive(); return to.end.NextRecord(&n) })
-	if n.Area != s.Area || n.Words != 1 || n.Metadata[0] != uint32(size) || !bytes.Equal(to.keyed[at:at+size], m.source[:size]) {
+	if n.Area != s.Area || n.Words != 1 || n.Metadata[0] != uint32(size) ||
+		!bytes.Equal(to.keyed[at:at+size], m.source[:size]) {
 		m.t.Fatalf("%s: %d bytes: the record is %+v, or the memory another", m.name, size, n)
 	}
 }
@@ -149,21 +151,24 @@ func (b *bed) traffic(t *testing.T, l *ledger) (goOn func(when string), end func
 
 // trafficBeside is traffic of groups that have more nodes, on the cards of these hosts. Those on
 // host 0 lure the first of them from lure on. shared takes what they say of it.
-func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*group, shared <-chan string, lure func(), goOn func(when string), end func()) {
+func (b *bed) trafficBeside(t *testing.T, l *ledger,
+	more ...uint16) (groups []*group, shared <-chan string, lure func(), goOn func(when string), end func()) {
 	t.Helper()
 	counts := make(chan string, 4)
 	r := mathrand.New(mathrand.NewPCG(seed(t), 0))
-	groups = []*group{b.newGroup("across", acrossGID, firstVictim, r.Uint32(), append([]uint16{0, 1}, more...)...), b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), append([]uint16{0, 0}, more...)...)}
+	groups = []*group{b.newGroup("across", acrossGID, firstVictim, r.Uint32(), append([]uint16{0, 1}, more...)...),
+		b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), append([]uint16{0, 0}, more...)...)}
 	var victims []*actor
 	for _, g := range groups {
 		for node := range uint16(2) {
 			a := &actor{said: make(chan string, 1024)}
-			a.process = b.victim(g, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) {
-				if text, ok := strings.CutPrefix(s, "shared "); ok {
-					counts <- text
-				}
-				a.said <- s
-			})})
+			a.process = b.victim(g, node, 1, false,
+				options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) {
+					if text, ok := strings.CutPrefix(s, "shared "); ok {
+						counts <- text
+					}
+					a.said <- s
+				})})
 			victims = append(victims, a)
 		}
 	}
@@ -184,7 +189,8 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger, more ...uint16) (groups []*
 		t.Helper()
 		for _, a := range victims {
 			before := l.total(a.name)
-			until(t, a.name+" goes on "+when, func() bool { l.check(t); return l.total(a.name) >= before+progress }, func() string { return "" })
+			until(t, a.name+" goes on "+when, func() bool { l.check(t); return l.total(a.name) >= before+progress },
+				func() string { return "" })
 		}
 	}
 	return groups, counts, lure, goOn, func() {
@@ -251,21 +257,30 @@ func TestRemoteMemory(t *testing.T) {
 		want arctic.Reason
 	}{
 		{"a guessed key", with(forHonest, func(x *rats.Ticket) { x.Key ^= 1 << 40 }), 10, arctic.ReasonKeySlot},
-		{"a guessed key, at length", with(forHonest, func(x *rats.Ticket) { x.Key ^= 1 << 16 }), 4000, arctic.ReasonKeySlot},
-		{"the right secret of another key slot", with(forHonest, func(x *rats.Ticket) { x.Key += 1 }), 10, arctic.ReasonKeySlot},
-		{"a key slot beyond the table", with(forHonest, func(x *rats.Ticket) { x.Key |= 0xffff }), 10, arctic.ReasonKeySlot},
+		{"a guessed key, at length", with(forHonest, func(x *rats.Ticket) { x.Key ^= 1 << 16 }), 4000,
+			arctic.ReasonKeySlot},
+		{"the right secret of another key slot", with(forHonest, func(x *rats.Ticket) { x.Key += 1 }), 10,
+			arctic.ReasonKeySlot},
+		{"a key slot beyond the table", with(forHonest, func(x *rats.Ticket) { x.Key |= 0xffff }), 10,
+			arctic.ReasonKeySlot},
 		{"no key", with(forHonest, func(x *rats.Ticket) { x.Key = 0 }), 10, arctic.ReasonKeySlot},
 		{"a stale key", stale.Ticket, 10, arctic.ReasonKeySlot},
 		{"a stale key, at length", stale.Ticket, 4000, arctic.ReasonKeySlot},
 		{"a byte beyond the end", with(forThief, func(x *rats.Ticket) { x.Size++ }), 1001, arctic.ReasonRange},
 		{"a byte behind the end", with(forThief, func(x *rats.Ticket) { x.Offset = 1000 }), 1, arctic.ReasonRange},
 		{"nothing behind the end", with(forThief, func(x *rats.Ticket) { x.Offset = 1001 }), 0, arctic.ReasonRange},
-		{"the last byte there is", with(forThief, func(x *rats.Ticket) { x.Offset = 1<<32 - 1 }), 1, arctic.ReasonRange},
-		{"beyond the last byte there is", with(forThief, func(x *rats.Ticket) { x.Offset = 1<<32 - 1 }), 2, arctic.ReasonRange},
-		{"beyond the last byte there is, at length", with(forThief, func(x *rats.Ticket) { x.Offset, x.Size = 1<<32-500, 1000 }), 1000, arctic.ReasonRange},
-		{"a seed that lies about its size", with(forThief, func(x *rats.Ticket) { x.Size = ownedSize }), 0x3000, arctic.ReasonRange},
+		{"the last byte there is", with(forThief, func(x *rats.Ticket) { x.Offset = 1<<32 - 1 }), 1,
+			arctic.ReasonRange},
+		{"beyond the last byte there is", with(forThief, func(x *rats.Ticket) { x.Offset = 1<<32 - 1 }),
+			2, arctic.ReasonRange},
+		{"beyond the last byte there is, at length", with(forThief, func(x *rats.Ticket) {
+			x.Offset, x.Size = 1<<32-500, 1000
+		}), 1000, arctic.ReasonRange},
+		{"a seed that lies about its size", with(forThief, func(x *rats.Ticket) { x.Size = ownedSize }), 0x3000,
+			arctic.ReasonRange},
 		{"another's area", with(forThief, func(x *rats.Ticket) { x.Area = forHonest.Area }), 10, arctic.ReasonArea},
-		{"another's area, at length", with(forThief, func(x *rats.Ticket) { x.Area = forHonest.Area }), 900, arctic.ReasonArea},
+		{"another's area, at length", with(forThief, func(x *rats.Ticket) { x.Area = forHonest.Area }), 900,
+			arctic.ReasonArea},
 		{"an area that is not open", with(forThief, func(x *rats.Ticket) { x.Area = 15 }), 10, arctic.ReasonArea},
 		{"an area beyond the table", with(forThief, func(x *rats.Ticket) { x.Area = 1 << 15 }), 10, arctic.ReasonArea},
 		{"a node without remote memory", with(forThief, func(x *rats.Ticket) { x.Node = 3 }), 10, arctic.ReasonKeySlot},
@@ -354,7 +369,8 @@ func TestRemoteMemory(t *testing.T) {
 	}
 	goOn("beside a reader that stalls")
 	for _, x := range b.status(1).Contexts {
-		if u := x.Remote; u != nil && x.Node == 0 && (u.Refused.KeySlot < 1000 || u.Refused.Range == 0 || u.Refused.Area == 0 || u.Refused.Guessing == 0) {
+		if u := x.Remote; u != nil && x.Node == 0 && (u.Refused.KeySlot < 1000 || u.Refused.Range == 0 ||
+			u.Refused.Area == 0 || u.Refused.Guessing == 0) {
 			t.Errorf("the status of the owner says that %+v was refused", u.Refused)
 		}
 	}
@@ -383,10 +399,12 @@ func race(m *remoteMember, s rats.Seed) {
 			continue
 		}
 		size := r.IntN(2000)
-		slot.SetPut(s.Node, &funi.Put{Key: s.Key, Area: s.Area, Counted: true, Count: 1, Source: 0x100000, Length: size, Offset: uint32(r.IntN(1000))})
+		slot.SetPut(s.Node, &funi.Put{Key: s.Key, Area: s.Area, Counted: true, Count: 1, Source: 0x100000, Length: size,
+			Offset: uint32(r.IntN(1000))})
 		m.iface.Commit(funi.Request)
 		for range r.IntN(20) {
-			atomic.StoreUint32(&slot[[]int{funi.RemoteOffsetWord, funi.RemoteLengthWord, funi.RemoteSourceWord, funi.RemoteAreaWord, funi.RemoteKeyWord}[r.IntN(5)]], r.Uint32()>>r.IntN(32))
+			atomic.StoreUint32(&slot[[]int{funi.RemoteOffsetWord, funi.RemoteLengthWord, funi.RemoteSourceWord,
+				funi.RemoteAreaWord, funi.RemoteKeyWord}[r.IntN(5)]], r.Uint32()>>r.IntN(32))
 		}
 	}
 	m.until("all is taken", func() bool { m.iface.NextReturn(); return m.iface.Unsent(funi.Request) == 0 })
@@ -426,8 +444,11 @@ func (b *bed) newScribbler(t *testing.T, g *group, node uint16) *scribbler {
 		k.Iface.Commit(funi.Request)
 	}
 	k.Wake()
-	until(t, "the scribbler's memory is open", func() bool { return k.Iface.Unsent(funi.Request) == 0 }, func() string { return "" })
-	return &scribbler{k: k, words: wordsOf(k.Maps[0]), seed: rats.Seed{Ticket: rats.Ticket{Node: node, Key: key, Size: ownedSize}}}
+	until(t, "the scribbler's memory is open", func() bool {
+		return k.Iface.Unsent(funi.Request) == 0
+	}, func() string { return "" })
+	return &scribbler{k: k, words: wordsOf(k.Maps[0]),
+		seed: rats.Seed{Ticket: rats.Ticket{Node: node, Key: key, Size: ownedSize}}}
 }
 
 // scribble writes over the indices and the sizes, and over the ring and what the card keeps behind
@@ -436,7 +457,8 @@ func (s *scribbler) scribble() {
 	r := mathrand.New(mathrand.NewPCG(2, 2))
 	ring := remoteSizes.Bytes() / 4
 	for range 100000 {
-		at := []int{0x600 / 4, 0x640 / 4, 0x640 / 4, 0x680 / 4, 0x688 / 4, 0x690 / 4, len(s.words) - 1 - r.IntN(ring)}[r.IntN(7)]
+		at := []int{0x600 / 4, 0x640 / 4, 0x640 / 4, 0x680 / 4, 0x688 / 4, 0x690 / 4,
+			len(s.words) - 1 - r.IntN(ring)}[r.IntN(7)]
 		atomic.StoreUint32(&s.words[at], r.Uint32()>>r.IntN(32))
 	}
 }

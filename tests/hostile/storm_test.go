@@ -133,7 +133,9 @@ func (s *storm) flows() {
 	s.t.Helper()
 	for name := range s.actors {
 		first := s.l.total(name)
-		until(s.t, name+" exchanges messages after the storm", func() bool { return s.l.total(name) > first+1000 }, func() string { s.whole(); return "" })
+		until(s.t, name+" exchanges messages after the storm", func() bool {
+			return s.l.total(name) > first+1000
+		}, func() string { s.whole(); return "" })
 	}
 }
 
@@ -149,7 +151,8 @@ func TestStorm(t *testing.T) {
 	}
 	first := seed(t)
 	b := newBed(t, nil, shortSilence)
-	s := &storm{t: t, b: b, l: newLedger(), r: rand.New(rand.NewPCG(first, first)), actors: map[string]*actor{}, worst: map[string]time.Duration{}}
+	s := &storm{t: t, b: b, l: newLedger(), r: rand.New(rand.NewPCG(first, first)), actors: map[string]*actor{},
+		worst: map[string]time.Duration{}}
 	s.l.enter(attacked)
 	s.groups = []*group{
 		b.newGroup("across", acrossGID, firstVictim, s.r.Uint32(), 0, 1),

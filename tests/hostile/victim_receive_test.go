@@ -94,7 +94,8 @@ func remember(m map[uint32]*history, life uint32) *history {
 func (v *victim) takeBlock(l funi.Level, s *funi.Slot) error {
 	n := s.Notice()
 	at := int(n.Address) - segmentBase
-	if l != funi.Request || s.Header().Type() != typeBlock || n.Words != blockWords || at < sourcePlaces*blockBytes || at%blockBytes != 0 || at >= segmentBytes || n.Argument&blockArgument == 0 {
+	if l != funi.Request || s.Header().Type() != typeBlock || n.Words != blockWords || at < sourcePlaces*blockBytes ||
+		at%blockBytes != 0 || at >= segmentBytes || n.Argument&blockArgument == 0 {
 		return v.bad("a notice that nobody sent: %#x", s[:6])
 	}
 	number := n.Argument &^ blockArgument
@@ -129,7 +130,8 @@ func (v *victim) settle(p *pending, words []uint32, counts ...*int) error {
 		if v.c.Storm {
 			return nil // of an attempt before
 		}
-		return v.bad("an answer to request %d of life %d, attempt %d, which does not wait for one", words[numberWord], words[lifeWord], words[attemptWord])
+		return v.bad("an answer to request %d of life %d, attempt %d, which does not wait for one", words[numberWord],
+			words[lifeWord], words[attemptWord])
 	}
 	p.open = false
 	for _, n := range counts {

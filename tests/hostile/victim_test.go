@@ -109,7 +109,8 @@ const (
 )
 
 func newVictim(c victimConfig) *victim {
-	return &victim{c: c, self: c.Node, peer: 1 - c.Node, life: c.Life, history: map[uint32]*history{}, blocks: map[uint32]*history{}}
+	return &victim{c: c, self: c.Node, peer: 1 - c.Node, life: c.Life, history: map[uint32]*history{},
+		blocks: map[uint32]*history{}}
 }
 
 // errBad: something went wrong, and a line says what.
@@ -205,7 +206,8 @@ func pause(d time.Duration) {
 }
 
 func (v *victim) attach() error {
-	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.self, Token: v.token, Slots: 256, Timeout: patience}}
+	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.self, Token: v.token,
+		Slots: 256, Timeout: patience}}
 	k, _, err := o.Carrier(context.Background())
 	if err != nil {
 		return err
@@ -373,7 +375,8 @@ func (v *victim) sendBlock(p *pending) bool {
 		return false
 	}
 	fillBlock(v.c.Key, v.segment[:blockWords], p.number, v.life, p.attempt)
-	s.SetTransfer(v.peer, typeBlock, funi.Transfer{Source: segmentBase, Destination: blockPlace(p.number, p.attempt), Argument: blockArgument | p.number, Words: blockWords})
+	s.SetTransfer(v.peer, typeBlock, funi.Transfer{Source: segmentBase, Destination: blockPlace(p.number, p.attempt),
+		Argument: blockArgument | p.number, Words: blockWords})
 	v.iface.Commit(funi.Request)
 	return true
 }

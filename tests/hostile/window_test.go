@@ -43,7 +43,8 @@ type windowMember struct {
 // newWindowMember attaches one.
 func (b *bed) newWindowMember(t *testing.T, g *group, name string, node uint16) *windowMember {
 	t.Helper()
-	c, err := attach.Open(attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token, Slots: 256, Remote: windowSizes, Timeout: patience})
+	c, err := attach.Open(attach.Config{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token,
+		Slots: 256, Remote: windowSizes, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +167,10 @@ func TestWindows(t *testing.T) {
 		{"behind the window", with(forThief, 0, 0x8000), arctic.RemoteGet, 1, arctic.ReasonRange},
 		{"across its end", with(forThief, 0, 0x7ff8), arctic.RemoteGet, 9, arctic.ReasonRange},
 		{"across its end, at length", with(forThief, 0, 0x4000), arctic.RemoteGet, 0x4001, arctic.ReasonRange},
-		{"an address that wraps", rma.Target{Node: 0, Key: forThief.Key, Address: arctic.MaxAddress}, arctic.RemoteGet, 64, arctic.ReasonRange},
-		{"an address that wraps, at length", rma.Target{Node: 0, Key: forThief.Key, Address: arctic.MaxAddress - 100}, arctic.RemoteGet, 5000, arctic.ReasonRange},
+		{"an address that wraps", rma.Target{Node: 0, Key: forThief.Key, Address: arctic.MaxAddress}, arctic.RemoteGet,
+			64, arctic.ReasonRange},
+		{"an address that wraps, at length", rma.Target{Node: 0, Key: forThief.Key, Address: arctic.MaxAddress - 100},
+			arctic.RemoteGet, 5000, arctic.ReasonRange},
 		{"misaligned", with(forThief, 0, 4), arctic.RemoteRead, 8, arctic.ReasonAlignment},
 		{"nobody's node", rma.Target{Node: 999, Key: forThief.Key}, arctic.RemoteRead, 8, arctic.ReasonNoRoute},
 	} {
@@ -220,14 +223,16 @@ func TestWindows(t *testing.T) {
 			}
 		}
 	}()
-	until(t, "the flood runs", func() bool { honest.adds(forHonest, 20); return got.Load() > 50 }, func() string { return "" })
+	until(t, "the flood runs", func() bool { honest.adds(forHonest, 20); return got.Load() > 50 },
+		func() string { return "" })
 	goOn("beside a flood of gets")
 	if err := owner.Revoke(readable); err != nil {
 		t.Fatal(err)
 	}
 	clear(owner.memory[0x3000:0xb000])
 	copy(before[0x3000:0xb000], owner.memory[0x3000:0xb000])
-	until(t, "the flood is refused", func() bool { honest.adds(forHonest, 20); return refused.Load() >= 100 }, func() string { return "" })
+	until(t, "the flood is refused", func() bool { honest.adds(forHonest, 20); return refused.Load() >= 100 },
+		func() string { return "" })
 	<-flood
 	unchanged("a window that was revoked")
 
@@ -241,7 +246,8 @@ func TestWindows(t *testing.T) {
 	honest.adds(forHonest, 200)
 	goOn("beside one that reads no notification")
 	for _, x := range b.status(0).Contexts {
-		if u := x.Remote; u != nil && x.GID == windowGID && x.Node == 0 && (u.Refused.Rights == 0 || u.Refused.Operand == 0 || u.Refused.Range == 0 || u.Operations == 0) {
+		if u := x.Remote; u != nil && x.GID == windowGID && x.Node == 0 &&
+			(u.Refused.Rights == 0 || u.Refused.Operand == 0 || u.Refused.Range == 0 || u.Operations == 0) {
 			t.Errorf("the status of the owner says %+v", u)
 		}
 	}
@@ -276,20 +282,25 @@ func raceOperations(m *windowMember, to rma.Target) {
 			m.client.Drive()
 			continue
 		}
-		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.Operation(r.IntN(16)), Element: arctic.Uint64, Key: uint64(to.Key), Address: to.Address + uint64(r.IntN(0x9000)), Bytes: 8, Fetch: true, Operands: word64(1)}}
+		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.Operation(r.IntN(16)),
+			Element: arctic.Uint64, Key: uint64(to.Key), Address: to.Address + uint64(r.IntN(0x9000)), Bytes: 8,
+			Fetch: true, Operands: word64(1)}}
 		if r.IntN(2) == 0 {
-			o.Operation, o.Source, o.Length, o.Fetch, o.Element = arctic.Operation(r.IntN(2)), windowBase, r.IntN(5000), false, 0
+			o.Operation, o.Source, o.Length, o.Fetch, o.Element = arctic.Operation(r.IntN(2)), windowBase,
+				r.IntN(5000), false, 0
 			o.Operands = nil
 		}
 		slot.SetOperation(to.Node, &o)
 		iface.Commit(funi.Request)
 		for range r.IntN(20) {
-			at := []int{1, 3, funi.RemoteKeyWord, funi.RemoteOffsetWord, funi.RemoteSourceWord, funi.RemoteLengthWord, funi.RemoteDataWord, funi.RemoteDataWord + 1}[r.IntN(8)]
+			at := []int{1, 3, funi.RemoteKeyWord, funi.RemoteOffsetWord, funi.RemoteSourceWord, funi.RemoteLengthWord,
+				funi.RemoteDataWord, funi.RemoteDataWord + 1}[r.IntN(8)]
 			atomic.StoreUint32(&slot[at], r.Uint32()>>r.IntN(32))
 		}
 		take()
 	}
-	until(m.t, "all is taken", func() bool { m.client.Drive(); take(); return iface.Unsent(funi.Request) == 0 }, func() string { return "" })
+	until(m.t, "all is taken", func() bool { m.client.Drive(); take(); return iface.Unsent(funi.Request) == 0 },
+		func() string { return "" })
 	// What was asked for is answered or given up before the library counts its own again.
 	quiet := time.Now().Add(200 * time.Millisecond)
 	for time.Now().Before(quiet) {

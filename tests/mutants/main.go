@@ -318,7 +318,8 @@ func run(ctx context.Context, names []string) error {
 		return fmt.Errorf("%d of %d rows are not as they must be (%s): a survivor needs a test, a snippet that is gone another mutation",
 			len(wrong), rows+len(checks), strings.Join(wrong, "; "))
 	}
-	fmt.Printf("\nAll %d mutations were caught, and the engine as it is passes all %d checks.\n", len(chosen), len(checks))
+	fmt.Printf("\nAll %d mutations were caught, and the engine as it is passes all %d checks.\n",
+		len(chosen), len(checks))
 	return nil
 }
 

@@ -68,7 +68,8 @@ func (m *mutation) mutate(root, folder string) (overlay string, err error) {
 		return "", fmt.Errorf("encoding the overlay: %w", err)
 	}
 	overlay = filepath.Join(folder, "overlay.json")
-	if err := errors.Join(os.WriteFile(mutant, []byte(text), 0o644), os.WriteFile(overlay, replaced, 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(mutant, []byte(text), 0o644),
+		os.WriteFile(overlay, replaced, 0o644)); err != nil {
 		return "", fmt.Errorf("writing the mutant: %w", err)
 	}
 	return overlay, nil

@@ -83,7 +83,8 @@ func TestChoose(t *testing.T) {
 	if m, err := choose(nil); err != nil || len(m) != len(mutations) {
 		t.Errorf("%d of %d mutations, %v", len(m), len(mutations), err)
 	}
-	if m, err := choose([]string{"timer", "age"}); err != nil || len(m) != 2 || m[0].name != "timer" || m[1].name != "age" {
+	if m, err := choose([]string{"timer", "age"}); err != nil || len(m) != 2 || m[0].name != "timer" ||
+		m[1].name != "age" {
 		t.Errorf("got %v, %v", m, err)
 	}
 	if _, err := choose([]string{"timer", "nothing"}); err == nil {
@@ -101,13 +102,17 @@ func TestJudge(t *testing.T) {
 		failure error
 		want    string // "": an accident
 	}{
-		{unit("TestX"), "--- FAIL: TestX (0.00s)\n    x_test.go:12: one is two\n    x_test.go:13: more\nFAIL\n", failed, "x_test.go:12: one is two"},
-		{unit("TestX"), "--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n        --- FAIL: TestX/a/b (0.00s)\n            x_test.go:12: no\n", failed, "a/b: x_test.go:12: no"},
-		{unit("TestX"), "--- FAIL: TestX (0.00s)\npanic: index out of range [recovered]\n", failed, "panic: index out of range [recovered]"},
+		{unit("TestX"), "--- FAIL: TestX (0.00s)\n    x_test.go:12: one is two\n    x_test.go:13: more\nFAIL\n", failed,
+			"x_test.go:12: one is two"},
+		{unit("TestX"),
+			"--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n        --- FAIL: TestX/a/b (0.00s)\n            x_test.go:12: no\n", failed, "a/b: x_test.go:12: no"},
+		{unit("TestX"), "--- FAIL: TestX (0.00s)\npanic: index out of range [recovered]\n", failed,
+			"panic: index out of range [recovered]"},
 		{unit("TestX"), "FAIL\n", failed, ""},
 		{unit("TestX"), "fatal error: out of memory\n", failed, ""},
 		{unit("TestX"), "--- FAIL: TestX (0.00s)\n    x_test.go:12: no\n", errAccident, ""},
-		{chaos("loss"), "seed 3 failed: at 12 ns: message 4 came again; at 13 ns: more\n  the smallest\nfunet: 2 of 9 seeds broke a promise; the first again: x\n", failed, "2 of 9 seeds: message 4 came again"},
+		{chaos("loss"),
+			"seed 3 failed: at 12 ns: message 4 came again; at 13 ns: more\n  the smallest\nfunet: 2 of 9 seeds broke a promise; the first again: x\n", failed, "2 of 9 seeds: message 4 came again"},
 		{chaos("loss"), "funet: unknown flag: --seeds\n", failed, ""},
 		{chaos("loss"), "panic: no\n", failed, ""},
 	} {

@@ -124,10 +124,12 @@ static int report(void)
 		sum.blocks += all[i].blocks;
 		sum.bytes += all[i].bytes;
 		sum.nanoseconds = all[i].nanoseconds > sum.nanoseconds ? all[i].nanoseconds : sum.nanoseconds;
-		printf("node %u: %" PRIu64 " blocks, %" PRIu64 " bytes, all as they were sent\n", i, all[i].blocks, all[i].bytes);
+		printf("node %u: %" PRIu64 " blocks, %" PRIu64 " bytes, all as they were sent\n", i, all[i].blocks,
+			all[i].bytes);
 	}
 	if (code == 0 && f.card.node == 0)
-		printf("%u nodes, %u rounds: %" PRIu64 " blocks, %" PRIu64 " bytes in %.6f s, %.1f MB/s\n", f.card.nodes, o.rounds, sum.blocks,
+		printf("%u nodes, %u rounds: %" PRIu64 " blocks, %" PRIu64 " bytes in %.6f s, %.1f MB/s\n", f.card.nodes,
+			o.rounds, sum.blocks,
 		       sum.bytes, (double)sum.nanoseconds / 1e9, (double)sum.bytes / (double)sum.nanoseconds * 1e3);
 	free(all);
 	return code;
@@ -171,7 +173,8 @@ int main(int argc, char **argv)
 	o.seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
 	int code = funet_open(&f, &options);
 	f.stop = &ended;
-	if (code == 0 && (code = funet_handle(&f, BLOCK, take_block, NULL)) == 0 && (code = funet_handle(&f, CHECK, take_check, NULL)) == 0 &&
+	if (code == 0 && (code = funet_handle(&f, BLOCK, take_block, NULL)) == 0 &&
+		(code = funet_handle(&f, CHECK, take_check, NULL)) == 0 &&
 	    (code = run()) == 0)
 		code = funet_close(&f, 2000);
 	if (code != 0)

@@ -49,10 +49,12 @@ static int owner(void)
 	uint32_t h;
 	struct funi_notification n;
 	CHECK(funi_expose_window(&card, memory, HALF, at, 0, 0, &key, NULL) == -EINVAL);
-	CHECK(funi_expose_window(&card, memory, HALF, FUNI_MAX_ADDRESS - HALF + 2, FUNI_MAY_READ, 0, &key, NULL) == -EINVAL);
+	CHECK(funi_expose_window(&card, memory, HALF, FUNI_MAX_ADDRESS - HALF + 2, FUNI_MAY_READ, 0, &key,
+		NULL) == -EINVAL);
 	CHECK(funi_expose_window(&card, memory, HALF, at, FUNI_MAY_READ, 1, &key, NULL) == -EINVAL);
 	CHECK(funi_expose_window(&card, memory, HALF, at, FUNI_OPEN_ABSENT, 0, &key, NULL) == -EINVAL);
-	CHECK(funi_expose_window(&card, memory, HALF, at, FUNI_MAY_READ | FUNI_MAY_WRITE | FUNI_MAY_OPERATE | FUNI_MAY_NOTIFY, 2, &key, &h) == 0);
+	CHECK(funi_expose_window(&card, memory, HALF, at,
+		FUNI_MAY_READ | FUNI_MAY_WRITE | FUNI_MAY_OPERATE | FUNI_MAY_NOTIFY, 2, &key, &h) == 0);
 	CHECK(funi_await(&card, h, NULL, 0, WAIT) == 0 && funi_message_status(&card, h, NULL) == FUNI_SENT);
 	CHECK(funi_expose_window(&card, memory + HALF, 64, 0, FUNI_MAY_READ, 0, &narrow, NULL) == 0);
 	CHECK(tell(1, key) == 0 && tell(2, narrow) == 0);
@@ -61,7 +63,8 @@ static int owner(void)
 	for (uint64_t tag = 0; tag < 5; tag++) {
 		while (!funi_notified(&card, &n))
 			CHECK(funi_wait(&card, WAIT) > 0);
-		CHECK(n.kind == FUNI_NOTE_WINDOW && n.source == 1 && n.key_slot == (uint16_t)key && n.tag == tag + (UINT64_C(1) << 40));
+		CHECK(n.kind == FUNI_NOTE_WINDOW && n.source == 1 && n.key_slot == (uint16_t)key &&
+			n.tag == tag + (UINT64_C(1) << 40));
 		for (int i = 0; i < 10000; i++)
 			CHECK(memory[1024 + i] == (uint8_t)(i + (int)tag));
 		CHECK(tell(3, tag) == 0);
@@ -83,7 +86,8 @@ static int owner(void)
 
 	/* Opened absent: what others want of it waits from the start. */
 	uint64_t absent;
-	CHECK(funi_expose_window(&card, memory + HALF + 64, 64, 0, FUNI_MAY_WRITE | FUNI_MAY_NOTIFY | FUNI_OPEN_ABSENT, 1, &absent, &h) == 0);
+	CHECK(funi_expose_window(&card, memory + HALF + 64, 64, 0, FUNI_MAY_WRITE | FUNI_MAY_NOTIFY | FUNI_OPEN_ABSENT, 1,
+		&absent, &h) == 0);
 	CHECK(funi_await(&card, h, NULL, 0, WAIT) == 0 && tell(14, absent) == 0);
 	while (!funi_notified(&card, &n))
 		CHECK(funi_wait(&card, WAIT) > 0);
@@ -135,7 +139,8 @@ static int user(void)
 	/* Suspended: it waits. */
 	v = 9;
 	t.address = at + 16;
-	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, &v, 8, &h) == 0 && funi_await(&card, h, &v, 8, 100) == -ETIMEDOUT);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, &v, 8, &h) == 0 &&
+		funi_await(&card, h, &v, 8, 100) == -ETIMEDOUT);
 	CHECK(funi_message_status(&card, h, NULL) == FUNI_PENDING && tell(6, 0) == 0);
 	CHECK(funi_await(&card, h, &v, 8, WAIT) == 0 && v == 0 && tell(7, 0) == 0);
 
@@ -143,7 +148,8 @@ static int user(void)
 	struct funi_target absent = { 0, 0, 8 };
 	CHECK(hear(14, &absent.key) == 0);
 	v = 99;
-	CHECK(funi_put(&card, &absent, &v, 8, NULL, &h) == 0 && funi_await(&card, h, NULL, 0, 100) == -ETIMEDOUT && tell(15, 0) == 0);
+	CHECK(funi_put(&card, &absent, &v, 8, NULL, &h) == 0 && funi_await(&card, h, NULL, 0, 100) == -ETIMEDOUT &&
+		tell(15, 0) == 0);
 	CHECK(funi_await(&card, h, NULL, 0, WAIT) == 0 && tell(16, 0) == 0);
 
 	/* Gets, of much and of little; several elements; types. */
@@ -153,17 +159,23 @@ static int user(void)
 	const uint32_t three[3] = { 5, UINT32_MAX, 7 };
 	t.address = at + 64;
 	CHECK(funi_atomic(&card, &t, FUNI_OP_WRITE, FUNI_U32, three, 12, NULL) == 0 && funi_quiet(&card, WAIT) == 0);
-	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U32, three, 12, &h) == 0 && funi_await(&card, h, words, 12, WAIT) == 0 && memcmp(words, three, 12) == 0);
-	CHECK(funi_atomic(&card, &t, FUNI_OP_READ, FUNI_U32, NULL, 12, &h) == 0 && funi_await(&card, h, words, 12, WAIT) == 0);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U32, three, 12, &h) == 0 &&
+		funi_await(&card, h, words, 12, WAIT) == 0 && memcmp(words, three, 12) == 0);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_READ, FUNI_U32, NULL, 12, &h) == 0 &&
+		funi_await(&card, h, words, 12, WAIT) == 0);
 	CHECK(words[0] == 10 && words[1] == UINT32_MAX - 1 && words[2] == 14);
 	float real = 1.5f;
 	CHECK(funi_atomic(&card, &t, FUNI_OP_WRITE, FUNI_F32, &real, 4, NULL) == 0 && funi_quiet(&card, WAIT) == 0);
-	CHECK(funi_atomic(&card, &t, FUNI_OP_PROD, FUNI_F32, &real, 4, &h) == 0 && funi_await(&card, h, &real, 4, WAIT) == 0 && real == 1.5f);
-	CHECK(funi_atomic(&card, &t, FUNI_OP_READ, FUNI_F32, NULL, 4, &h) == 0 && funi_await(&card, h, &real, 4, WAIT) == 0 && real == 2.25f);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_PROD, FUNI_F32, &real, 4, &h) == 0 &&
+		funi_await(&card, h, &real, 4, WAIT) == 0 && real == 1.5f);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_READ, FUNI_F32, NULL, 4, &h) == 0 &&
+		funi_await(&card, h, &real, 4, WAIT) == 0 && real == 2.25f);
 	const uint16_t mask[2] = { 0xabcd, 0xff00 };
 	t.address = at + 80;
-	CHECK(funi_atomic(&card, &t, FUNI_OP_MASKED_SWAP, FUNI_U16, mask, 2, &h) == 0 && funi_await(&card, h, words, 2, WAIT) == 0);
-	CHECK(funi_get(&card, &t, memory + HALF, 2, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == 0 && memory[HALF] == 0 && memory[HALF + 1] == 0xab);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_MASKED_SWAP, FUNI_U16, mask, 2, &h) == 0 &&
+		funi_await(&card, h, words, 2, WAIT) == 0);
+	CHECK(funi_get(&card, &t, memory + HALF, 2, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == 0 &&
+		memory[HALF] == 0 && memory[HALF + 1] == 0xab);
 
 	/* As many as the ring has room for; the next when one is complete. */
 	uint32_t n = 0;
@@ -183,14 +195,17 @@ static int user(void)
 	uint8_t own[100] = { 0 };
 	t.address = at + HALF - 4;
 	CHECK(funi_put(&card, &t, own, 65, NULL, &h) == -EFAULT && funi_get(&card, &t, own, 8, &h) == -EFAULT);
-	CHECK(funi_atomic(&card, &t, FUNI_OP_GET, FUNI_U8, NULL, 8, &h) == -EINVAL && funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, own, 12, &h) == -EINVAL);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_GET, FUNI_U8, NULL, 8, &h) == -EINVAL &&
+		funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, own, 12, &h) == -EINVAL);
 	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, own, 40, &h) == -EINVAL);
-	CHECK(funi_put(&card, &t, own, 8, NULL, NULL) == 0 && funi_quiet(&card, WAIT) == -EREMOTEIO && strstr(card.error, "72") != NULL);
+	CHECK(funi_put(&card, &t, own, 8, NULL, NULL) == 0 && funi_quiet(&card, WAIT) == -EREMOTEIO &&
+		strstr(card.error, "72") != NULL);
 	CHECK(funi_quiet(&card, WAIT) == 0); /* it is told once */
 	CHECK(funi_put(&card, &t, own, 8, NULL, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
 	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_RANGE);
 	t.address = at + 1;
-	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, own, 8, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
+	CHECK(funi_atomic(&card, &t, FUNI_OP_ADD, FUNI_U64, own, 8, &h) == 0 &&
+		funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
 	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_ALIGNMENT);
 	struct funi_target other = { 0, narrow, 0 };
 	CHECK(funi_put(&card, &other, own, 8, NULL, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
@@ -202,23 +217,30 @@ static int user(void)
 
 	/* Chains: what is refused here, by this card, and by the other node, which is a member of none.
 	 */
-	const struct funi_chain beyond = { FUNI_MAX_CHAINS, 1, 0, 0, { { 0, 0 } } }, wide = { 5, 1, 0, FUNI_MAX_NEXT + 1, { { 0, 0 } } };
+	const struct funi_chain beyond = { FUNI_MAX_CHAINS, 1, 0, 0, { { 0, 0 } } },
+		wide = { 5, 1, 0, FUNI_MAX_NEXT + 1, { { 0, 0 } } };
 	const struct funi_chain twice = { 5, 1, 0, 2, { { 0, 1 }, { 0, 1 } } };
 	struct funi_delivery d;
 	uint32_t long_one[FUNI_MAX_MULTICAST_WORDS + 1] = { 0 };
-	CHECK(funi_join(&card, &beyond, &h) == -EINVAL && funi_join(&card, &wide, &h) == -EINVAL && funi_leave(&card, FUNI_MAX_CHAINS, &h) == -EINVAL);
+	CHECK(funi_join(&card, &beyond, &h) == -EINVAL && funi_join(&card, &wide, &h) == -EINVAL &&
+		funi_leave(&card, FUNI_MAX_CHAINS, &h) == -EINVAL);
 	CHECK(funi_join(&card, &twice, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
 	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_NOT_OPENED);
 	CHECK(funi_leave(&card, 5, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
 	CHECK(funi_multicast(&card, 0, 5, 1, 1, long_one, FUNI_MAX_MULTICAST_WORDS + 1, &h) == -EMSGSIZE);
-	CHECK(funi_multicast(&card, 0, 5, 1, FUNI_MAX_TYPE + 1, NULL, 0, &h) == -EINVAL && funi_multicast(&card, 0, 5, 0, 1, NULL, 0, &h) == -EINVAL);
+	CHECK(funi_multicast(&card, 0, 5, 1, FUNI_MAX_TYPE + 1, NULL, 0, &h) == -EINVAL &&
+		funi_multicast(&card, 0, 5, 0, 1, NULL, 0, &h) == -EINVAL);
 	CHECK(funi_multicast(&card, 0, FUNI_MAX_CHAINS, 1, 1, NULL, 0, &h) == -EINVAL);
 	CHECK(funi_multicast_put(&card, 0, 5, 1, key, at, own, FUNI_MAX_MULTICAST_BYTES + 1, &h) == -EMSGSIZE);
 	CHECK(funi_multicast_put(&card, 0, 5, 1, key, FUNI_MAX_ADDRESS + 1, own, 1, &h) == -EINVAL);
-	CHECK(funi_multicast(&card, 0, 5, 3, 1, long_one, FUNI_MAX_MULTICAST_WORDS, &h) == 0 && funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
-	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_CHAIN && funi_delivered(&card, h, &d) == 0);
-	CHECK(d.delivered == 0 && d.failed == 3 && d.named == 1 && d.broken[0].node == 0 && d.broken[0].reason == FUNI_REASON_CHAIN);
-	CHECK(funi_multicast_put(&card, 0, 5, 1, key, at, own, FUNI_MAX_MULTICAST_BYTES, NULL) == 0 && funi_quiet(&card, WAIT) == -EREMOTEIO);
+	CHECK(funi_multicast(&card, 0, 5, 3, 1, long_one, FUNI_MAX_MULTICAST_WORDS, &h) == 0 &&
+		funi_await(&card, h, NULL, 0, WAIT) == -EREMOTEIO);
+	CHECK(funi_message_status(&card, h, &reason) == FUNI_FAILED && reason == FUNI_REASON_CHAIN &&
+		funi_delivered(&card, h, &d) == 0);
+	CHECK(d.delivered == 0 && d.failed == 3 && d.named == 1 && d.broken[0].node == 0 &&
+		d.broken[0].reason == FUNI_REASON_CHAIN);
+	CHECK(funi_multicast_put(&card, 0, 5, 1, key, at, own, FUNI_MAX_MULTICAST_BYTES, NULL) == 0 &&
+		funi_quiet(&card, WAIT) == -EREMOTEIO);
 	CHECK(strstr(card.error, "83") != NULL && funi_quiet(&card, WAIT) == 0 && funi_delivered(&card, 0, &d) == -ENOENT);
 	CHECK(funi_expose_window_as(&card, memory, 64, 0, FUNI_MAY_READ, 0, 0, &h) == -EINVAL);
 	CHECK(funi_expose_window_as(&card, memory, 64, 0, FUNI_MAY_READ, 0, UINT64_C(77) << 16 | 0xfff0, &h) == -ENOBUFS);

@@ -62,11 +62,13 @@ Dir::Cache::srcpkgcache "";
 func openApt(ctx context.Context, dir string, k *keeper) (*apt, error) {
 	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return nil, fmt.Errorf("%w: %s is missing; make qemu fetches kernels and QEMU with apt, on Debian 12 or 13", errPackages, program)
+			return nil, fmt.Errorf("%w: %s is missing; make qemu fetches kernels and QEMU with apt, on Debian 12 or 13",
+				errPackages, program)
 		}
 	}
 	if _, err := os.Stat(keyring); err != nil {
-		return nil, fmt.Errorf("%w: %w; make qemu needs Debian 12 or 13 (package debian-archive-keyring)", errPackages, err)
+		return nil, fmt.Errorf("%w: %w; make qemu needs Debian 12 or 13 (package debian-archive-keyring)",
+			errPackages, err)
 	}
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -123,7 +125,8 @@ func (a *apt) hosts() []string { return a.options("host.list", "status") }
 func (a *apt) bare() []string  { return a.options("host.list", "empty") }
 
 func (a *apt) options(list, status string) []string {
-	return []string{"-c", a.path("apt.conf"), "-o", "Dir::Etc::SourceList=" + a.path(list), "-o", "Dir::State::status=" + a.path(status)}
+	return []string{"-c", a.path("apt.conf"), "-o", "Dir::Etc::SourceList=" + a.path(list), "-o",
+		"Dir::State::status=" + a.path(status)}
 }
 
 // update fetches the package lists.
@@ -157,7 +160,8 @@ func (a *apt) download(ctx context.Context, options []string, into string, packa
 
 // install is the arguments of an installation that is never made.
 func (a *apt) install(options []string, packages []string) []string {
-	return slices.Concat(options, []string{"-qq", "-y", "--no-install-recommends", "-t", a.host[1], "install"}, packages)
+	return slices.Concat(options, []string{"-qq", "-y", "--no-install-recommends", "-t", a.host[1], "install"},
+		packages)
 }
 
 // plan says which files the packages and what they need are, besides what is installed.
@@ -171,7 +175,8 @@ func (a *apt) fetch(ctx context.Context, options []string, into string, packages
 	if err := os.MkdirAll(filepath.Join(into, "partial"), 0o755); err != nil {
 		return err
 	}
-	_, err := a.output(ctx, "apt-get", a.install(append(options, "--download-only", "-o", "Dir::Cache::Archives="+into), packages)...)
+	_, err := a.output(ctx, "apt-get", a.install(append(options, "--download-only", "-o", "Dir::Cache::Archives="+into),
+		packages)...)
 	return err
 }
 
@@ -189,7 +194,8 @@ func (a *apt) run(cmd *exec.Cmd) (string, error) {
 	}
 	if err := cmd.Wait(); err != nil {
 		lines := strings.Split(strings.TrimSpace(complaints.String()), "\n")
-		return "", fmt.Errorf("%w: %s %s: %w: %s", errPackages, filepath.Base(cmd.Path), what(cmd.Args), err, strings.Join(lines[max(0, len(lines)-3):], "; "))
+		return "", fmt.Errorf("%w: %s %s: %w: %s", errPackages, filepath.Base(cmd.Path), what(cmd.Args), err,
+			strings.Join(lines[max(0, len(lines)-3):], "; "))
 	}
 	return out.String(), nil
 }

@@ -167,7 +167,8 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 		return &one, err
 	}
 	if want := 128 + int(syscall.SIGINT); e.Code != want {
-		b.Error = fmt.Sprintf("the job beside which the kernel was measured ended with code %d, not %d: %v", e.Code, want, failure(0, e))
+		b.Error = fmt.Sprintf("the job beside which the kernel was measured ended with code %d, not %d: %v", e.Code,
+			want, failure(0, e))
 	}
 	return &one, nil
 }

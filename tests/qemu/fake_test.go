@@ -165,11 +165,13 @@ func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
 		e.Stdout = `{"jobs": [{"attached": 1}]}`
 	case args[0] == "funid":
 		<-p.stop
-		e.Stderr = "interface eth0 is down; its ring sizes, its number of receive queues was 1 and is 2, it has MTU 600, it is gone; ended the jobs that need it: 1; it is opened again\n"
+		e.Stderr =
+			"interface eth0 is down; its ring sizes, its number of receive queues was 1 and is 2, it has MTU 600, it is gone; ended the jobs that need it: 1; it is opened again\n"
 	case args[0] == guest.Program && args[1] == "rings" && wrong == refuses:
 		return guest.Ended{Code: 1, Stderr: "guest: operation not supported\n"}
 	case args[0] == guest.Program && slices.Contains([]string{"mtu", "reload", "unload"}, args[1]):
-		if err := os.WriteFile(faultFile(), []byte("host "+guest.Address(1).String()+": interface eth0 has MTU 600"), 0o644); err != nil {
+		if err := os.WriteFile(faultFile(), []byte("host "+guest.Address(1).String()+": interface eth0 has MTU 600"),
+			0o644); err != nil {
 			return guest.Ended{Code: 2, Stderr: err.Error()}
 		}
 		if args[1] == "mtu" && args[3] == "1500" {

@@ -47,12 +47,16 @@ var gone = []string{"is gone", guest.Address(1).String()}
 var faults = []fault{
 	{name: "link_bounce", do: []string{"down"}, undo: []string{"up"}, said: []string{"is down"}},
 	{name: "ring_change", do: []string{"rings", "128"}, said: []string{"ring sizes"}},
-	{name: "mtu_change", do: []string{"mtu", "600"}, undo: []string{"mtu", "1500"}, said: []string{"has MTU 600", jobsEnded}, ends: []string{"has MTU 600"}},
-	{name: "driver_reload", do: []string{"reload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
-	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
+	{name: "mtu_change", do: []string{"mtu", "600"}, undo: []string{"mtu", "1500"},
+		said: []string{"has MTU 600", jobsEnded}, ends: []string{"has MTU 600"}},
+	{name: "driver_reload", do: []string{"reload"}, said: []string{"is gone", jobsEnded, "is opened again"},
+		ends: gone},
+	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"},
+		ends: gone},
 	// After the others: where virtio had zero-copy sockets while queues came, Linux 7.3 was seen to
 	// wait without end for the interface when the driver was taken away then; why is not known.
-	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"}, said: []string{"number of receive queues was 1 and is 2"}},
+	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"},
+		said: []string{"number of receive queues was 1 and is 2"}},
 }
 
 const (
@@ -110,7 +114,8 @@ func (p pair) besideFaults(ctx context.Context, n nic, scale float64, wanted fun
 
 // change changes the NIC of host 1.
 func (p pair) change(ctx context.Context, args []string) (guest.Ended, error) {
-	return p[1].run(ctx, measureDeadline, slices.Concat([]string{guest.Program, args[0], p[1].hello.Interface}, args[1:])...)
+	return p[1].run(ctx, measureDeadline, slices.Concat([]string{guest.Program, args[0], p[1].hello.Interface},
+		args[1:])...)
 }
 
 // befall has a fault happen, in the middle of a job if it ends jobs, and runs ping-pong until it

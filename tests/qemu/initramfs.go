@@ -54,7 +54,8 @@ func (i *image) build() (_ *os.File, err error) {
 			return nil, err
 		}
 	}
-	for _, program := range []struct{ name, path string }{{"init", i.guest}, {"bin/funet", i.funet}, {"bin/funid", i.funid}} {
+	for _, program := range []struct{ name, path string }{{"init", i.guest}, {"bin/funet", i.funet},
+		{"bin/funid", i.funid}} {
 		data, err := os.ReadFile(program.path)
 		if err != nil {
 			return nil, err
@@ -83,13 +84,15 @@ func (i *image) build() (_ *os.File, err error) {
 		w.Device("dev/console", 5, 1), // the kernel opens it for the first process
 		w.Link(guest.Program[1:], "/init"),
 		w.Link("bin/busybox", "/"+busybox),
-		w.File("etc/passwd", 0o644, []byte("root:*:0:0::/root:/bin/sh\nnobody:*:65534:65534::/:/bin/sh\nsshd:*:100:65534::/run/sshd:/bin/sh\n")),
+		w.File("etc/passwd", 0o644,
+			[]byte("root:*:0:0::/root:/bin/sh\nnobody:*:65534:65534::/:/bin/sh\nsshd:*:100:65534::/run/sshd:/bin/sh\n")),
 		w.File("etc/ssh/ssh_config", 0o644, []byte(sshConfiguration)),
 		w.File(sshdPath[1:], 0o644, []byte(sshdConfiguration)),
 		w.File("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n")),
 		w.File(peersPath[1:], 0o644, []byte(i.peers)))
 	for host, text := range i.funidYAML {
-		err = errors.Join(err, w.File(funidPath(host)[1:], 0o644, []byte(text)), w.File(funidDirectPath(host)[1:], 0o644, []byte(text+directly)))
+		err = errors.Join(err, w.File(funidPath(host)[1:], 0o644, []byte(text)),
+			w.File(funidDirectPath(host)[1:], 0o644, []byte(text+directly)))
 	}
 	for _, name := range applets {
 		err = errors.Join(err, w.Link("bin/"+name, "busybox"))

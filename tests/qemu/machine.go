@@ -128,7 +128,8 @@ func (e *emulation) command(args ...string) *exec.Cmd {
 	for _, l := range library {
 		paths = append(paths, filepath.Join(e.dir, l))
 	}
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(paths, ":"), "QEMU_MODULE_DIR="+filepath.Join(e.dir, library[0], "qemu"))
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(paths, ":"),
+		"QEMU_MODULE_DIR="+filepath.Join(e.dir, library[0], "qemu"))
 	return cmd
 }
 
@@ -142,7 +143,8 @@ func (e *emulation) arguments(host int, kernel string, n nic) []string {
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", "/proc/self/fd/3",
 		// no_timer_check: a translated processor's timer may look broken at boot. panic and
 		// -no-reboot: a guest that failed ends.
-		"-append", fmt.Sprintf("console=ttyS0 no_timer_check panic=-1 loglevel=4 %s%d %s%d", guest.HostParameter, host, guest.QueuesParameter, n.queues),
+		"-append", fmt.Sprintf("console=ttyS0 no_timer_check panic=-1 loglevel=4 %s%d %s%d", guest.HostParameter, host,
+			guest.QueuesParameter, n.queues),
 		"-chardev", "file,id=console,path=/proc/self/fd/2", "-serial", "chardev:console",
 		"-chardev", "stdio,id=agent,signal=off", "-serial", "chardev:agent",
 		"-netdev", n.backend(),
@@ -152,7 +154,8 @@ func (e *emulation) arguments(host int, kernel string, n nic) []string {
 
 // start starts a guest, which is up when greet has returned.
 func (e *emulation) start(host int, kernel string, n nic, archive *os.File, network []*os.File) (*machine, error) {
-	m := &machine{host: host, patience: max(e.patience, 1), cmd: e.command(e.arguments(host, kernel, n)...), ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
+	m := &machine{host: host, patience: max(e.patience, 1), cmd: e.command(e.arguments(host, kernel, n)...),
+		ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
 	m.cmd.ExtraFiles = append([]*os.File{archive}, network...)
 	m.cmd.Stderr = m
 	var err error

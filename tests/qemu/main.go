@@ -98,12 +98,15 @@ func command() *cobra.Command {
 	}
 	c.CompletionOptions.DisableDefaultCmd = true
 	p := c.Flags()
-	p.StringVar(&o.Cache, "cache", "", "folder for QEMU and kernels, some 500 MB (default: $QEMUCACHE, or funet-qemu in the user's cache folder)")
-	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12", "6.1"}, "of the guests: newest, or beginnings of versions")
+	p.StringVar(&o.Cache, "cache", "",
+		"folder for QEMU and kernels, some 500 MB (default: $QEMUCACHE, or funet-qemu in the user's cache folder)")
+	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12", "6.1"},
+		"of the guests: newest, or beginnings of versions")
 	p.StringSliceVar(&o.NICs, "nics", nil, "only these: "+strings.Join(nicNames(), ", "))
 	p.StringSliceVar(&o.Programs, "programs", nil, "only these: "+strings.Join(programNames(), ", "))
 	p.BoolVar(&o.Short, "short", false, "the newest kernel, and virtio with zero-copy and igb")
-	p.BoolVar(&o.CI, "ci", false, "the short form for continuous integration: where QEMU and kernels are not there and cannot be fetched in time, or guests boot too slowly to be judged, it says so and succeeds; how fast TCP is counts for nothing, and what fails is tried twice")
+	p.BoolVar(&o.CI, "ci", false,
+		"the short form for continuous integration: where QEMU and kernels are not there and cannot be fetched in time, or guests boot too slowly to be judged, it says so and succeeds; how fast TCP is counts for nothing, and what fails is tried twice")
 	p.DurationVar(&o.Limit, "fetch-limit", 5*time.Minute, "how long fetching may take with --ci")
 	p.StringSliceVar(&o.From, "from", nil, "run nothing: print what these runs found, files that --json wrote")
 	p.BoolVar(&o.Markdown, "markdown", false, "print the table for a page, with what the columns mean")
@@ -138,7 +141,8 @@ const (
 // check refuses what cannot be done, before anything is fetched.
 func (o *options) check() (err error) {
 	if runtime.GOARCH != "amd64" {
-		return fmt.Errorf("%w: the guests are amd64 machines, and run programs of this one, which is %s", errMachine, runtime.GOARCH)
+		return fmt.Errorf("%w: the guests are amd64 machines, and run programs of this one, which is %s",
+			errMachine, runtime.GOARCH)
 	}
 	for _, name := range o.Programs {
 		if !slices.Contains(programNames(), name) {
@@ -168,7 +172,8 @@ func (o *options) check() (err error) {
 	if o.Cache == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return fmt.Errorf("%w: finding a folder for the cache: %w; say where with --cache or QEMUCACHE", errSpace, err)
+			return fmt.Errorf("%w: finding a folder for the cache: %w; say where with --cache or QEMUCACHE",
+				errSpace, err)
 		}
 		o.Cache = filepath.Join(dir, "funet-qemu")
 	}
@@ -237,7 +242,8 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 		return nil, err
 	}
 	images := func(folder string, n nic) *image {
-		return &image{guest: o.Guest, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
+		return &image{guest: o.Guest, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(),
+			funidYAML: funidFiles(n)}
 	}
 	if err := e.tryKVM(ctx, images(all[0].folder, nics[0])); err != nil {
 		return nil, err
@@ -281,7 +287,9 @@ var errMachine = errors.New("this machine")
 
 // isNotHere reports whether an error says that this machine does not have what the rig needs.
 func isNotHere(err error) bool {
-	return slices.ContainsFunc([]error{errMachine, errPackages, errSpace, errBusy}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{errMachine, errPackages, errSpace, errBusy}, func(e error) bool {
+		return errors.Is(err, e)
+	})
 }
 
 // fetched is a kernel in the cache.
@@ -326,7 +334,8 @@ func (o *options) fetch(ctx context.Context, s *store) (qemu, tools string, all 
 }
 
 // try runs everything on one pair of guests.
-func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, release string, log func(string, ...any)) *configuration {
+func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, release string,
+	log func(string, ...any)) *configuration {
 	begin := time.Now()
 	c := &configuration{NIC: n.Name, Kernel: release, XDP: n.xdp, Bind: n.bind, tcpUnjudged: o.CI}
 	defer func() { c.Seconds = time.Since(begin).Seconds() }()
@@ -346,7 +355,9 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	}
 	defer p.kill()
 	if took := time.Since(begin); o.CI && took > ciBoot {
-		c.NotRun = fmt.Sprintf("guests took %.0f s to boot, so this machine is too busy to judge them: %.0f s is the most", took.Seconds(), ciBoot.Seconds())
+		c.NotRun =
+			fmt.Sprintf("guests took %.0f s to boot, so this machine is too busy to judge them: %.0f s is the most",
+				took.Seconds(), ciBoot.Seconds())
 		log("not run: %s", c.NotRun)
 		return c
 	}
@@ -445,7 +456,8 @@ func peersFile() string {
 // funidFiles are the daemons' configurations.
 func funidFiles(n nic) (files [2]string) {
 	for host := range files {
-		files[host] = fmt.Sprintf("card: %d\npeers: peers.yaml\ninterfaces: [eth0]\nxdp: %s\nbind: %s\n", host, n.xdp, n.bind)
+		files[host] = fmt.Sprintf("card: %d\npeers: peers.yaml\ninterfaces: [eth0]\nxdp: %s\nbind: %s\n",
+			host, n.xdp, n.bind)
 	}
 	return files
 }

@@ -46,7 +46,9 @@ func tree(t *testing.T, builtIn string, modules map[string]string) *moduleTree {
 	dir := t.TempDir()
 	for path, depends := range modules {
 		path = filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, object(".modinfo", "license=GPL\x00depends="+depends+"\x00name=x\x00"), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, object(".modinfo", "license=GPL\x00depends="+depends+"\x00name=x\x00"), 0o644)); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}

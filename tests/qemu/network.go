@@ -72,7 +72,8 @@ func newNetwork(ctx context.Context, k *keeper, queues int) (n network, err erro
 		return n, fmt.Errorf("%w for several queues: %w; as root it may be possible", errNetwork, err)
 	}
 	if err := cmd.Wait(); err != nil {
-		return n, fmt.Errorf("%w for several queues: %s (%w); as root it may be possible", errNetwork, strings.TrimSpace(complaints.String()), err)
+		return n, fmt.Errorf("%w for several queues: %s (%w); as root it may be possible", errNetwork,
+			strings.TrimSpace(complaints.String()), err)
 	}
 	for host := range n {
 		if n[host], err = receiveFiles(here, queues); err != nil {

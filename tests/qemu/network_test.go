@@ -27,7 +27,8 @@ func TestNetworkOfTaps(t *testing.T) {
 	for from := range n {
 		for q, out := range n[from] {
 			frame := make([]byte, vnetHeader+64)
-			copy(frame[vnetHeader:], []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, byte(1 + from), 0x88, 0xb5})
+			copy(frame[vnetHeader:], []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0,
+				byte(1 + from), 0x88, 0xb5})
 			for i := range frame[vnetHeader+14:] {
 				frame[vnetHeader+14+i] = byte(i + 10*from + 3*q)
 			}

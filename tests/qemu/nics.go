@@ -36,7 +36,8 @@ func (n *nic) backend() string {
 // vectors there, and the device two.
 var nics = []nic{
 	{"virtio-zc", "virtio-net-pci,disable-legacy=on,iommu_platform=on", "virtio_net", "auto", "auto", 1, true},
-	{"virtio-zc-2q", "virtio-net-pci,disable-legacy=on,iommu_platform=on,mq=on,vectors=6", "virtio_net", "auto", "auto", 2, false},
+	{"virtio-zc-2q", "virtio-net-pci,disable-legacy=on,iommu_platform=on,mq=on,vectors=6", "virtio_net", "auto",
+		"auto", 2, false},
 	{"virtio", "virtio-net-pci", "virtio_net", "auto", "auto", 1, false},
 	{"virtio-2q", "virtio-net-pci,mq=on,vectors=6", "virtio_net", "auto", "auto", 2, false},
 	{"igb", "igb", "igb", "auto", "auto", 1, true},

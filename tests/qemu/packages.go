@@ -43,7 +43,8 @@ func baseURL(printed, codename string) (string, error) {
 			return m[1], nil
 		}
 	}
-	return "", fmt.Errorf("%w: apt on this machine has no source of the release %q; make qemu needs Debian 12 or 13 with its own sources", errPackages, codename)
+	return "",
+		fmt.Errorf("%w: apt on this machine has no source of the release %q; make qemu needs Debian 12 or 13 with its own sources", errPackages, codename)
 }
 
 // field returns a variable of os-release(5).

@@ -49,7 +49,8 @@ func TestChooseKernel(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"5.10", "6.2", "x"} {
-		if _, err := choose(all, name); !errors.Is(err, errPackages) || !strings.Contains(err.Error(), "6.12.107+deb13-amd64") {
+		if _, err := choose(all, name); !errors.Is(err, errPackages) ||
+			!strings.Contains(err.Error(), "6.12.107+deb13-amd64") {
 			t.Errorf("%s: %v does not say what there is", name, err)
 		}
 	}
@@ -71,12 +72,15 @@ Version: 7.3.4-1~bpo13+1
 Depends: dracut | initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool, linux-base-7.3.4+deb13-amd64 (= 7.3.4-1~bpo13+1), linux-binary-7.3.4+deb13-amd64 (= 7.3.4-1~bpo13+1), linux-modules-7.3.4+deb13-amd64 (= 7.3.4-1~bpo13+1)
 `
 	k := kernelPackage{"7.3.4+deb13-amd64", "7.3.4-1~bpo13+1"}
-	want := []string{"linux-base-7.3.4+deb13-amd64=7.3.4-1~bpo13+1", "linux-binary-7.3.4+deb13-amd64=7.3.4-1~bpo13+1", "linux-modules-7.3.4+deb13-amd64=7.3.4-1~bpo13+1"}
+	want := []string{"linux-base-7.3.4+deb13-amd64=7.3.4-1~bpo13+1", "linux-binary-7.3.4+deb13-amd64=7.3.4-1~bpo13+1",
+		"linux-modules-7.3.4+deb13-amd64=7.3.4-1~bpo13+1"}
 	if d := cmp.Diff(want, parcels(split, k)); d != "" {
 		t.Error(d)
 	}
-	whole := "Package: linux-image-6.12.107+deb13-amd64\nVersion: 6.12.107-1\nDepends: kmod, initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool\n"
-	if d := cmp.Diff([]string{"linux-image-6.12.107+deb13-amd64=6.12.107-1"}, parcels(whole, kernelPackage{"6.12.107+deb13-amd64", "6.12.107-1"})); d != "" {
+	whole :=
+		"Package: linux-image-6.12.107+deb13-amd64\nVersion: 6.12.107-1\nDepends: kmod, initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool\n"
+	if d := cmp.Diff([]string{"linux-image-6.12.107+deb13-amd64=6.12.107-1"},
+		parcels(whole, kernelPackage{"6.12.107+deb13-amd64", "6.12.107-1"})); d != "" {
 		t.Error(d)
 	}
 }
@@ -107,7 +111,8 @@ func TestPlan(t *testing.T) {
 'http://mirror.example/pool/main/liba/libaio/libaio1.deb' libaio1_0.3.113-4_amd64.deb 13360
 `
 	got := plan(printed)
-	want := []planned{{"qemu-system-x86_1%3a10.0.2+ds-2+deb13u1~bpo12+1_amd64.deb", 10176912}, {"libaio1_0.3.113-4_amd64.deb", 13360}}
+	want := []planned{{"qemu-system-x86_1%3a10.0.2+ds-2+deb13u1~bpo12+1_amd64.deb", 10176912},
+		{"libaio1_0.3.113-4_amd64.deb", 13360}}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(planned{})); d != "" {
 		t.Fatal(d)
 	}
@@ -120,7 +125,8 @@ func TestPlan(t *testing.T) {
 
 // What runs from the cache is left out of the list of what is installed, and nothing else.
 func TestWithout(t *testing.T) {
-	status := "Package: qemu-system-x86\nStatus: install ok installed\nDescription: x\n Package: y\n\nPackage: libc6\nVersion: 2\n\nPackage: seabios\nVersion: 1\n"
+	status :=
+		"Package: qemu-system-x86\nStatus: install ok installed\nDescription: x\n Package: y\n\nPackage: libc6\nVersion: 2\n\nPackage: seabios\nVersion: 1\n"
 	if got := without(status, "qemu", "seabios"); got != "Package: libc6\nVersion: 2\n\n" {
 		t.Errorf("%q", got)
 	}
@@ -128,7 +134,8 @@ func TestWithout(t *testing.T) {
 
 // A value of os-release(5) may be quoted.
 func TestField(t *testing.T) {
-	for _, text := range []string{"ID=debian\nVERSION_CODENAME=trixie\n", "VERSION_CODENAME=\"trixie\"\n", "VERSION_CODENAME='trixie'"} {
+	for _, text := range []string{"ID=debian\nVERSION_CODENAME=trixie\n", "VERSION_CODENAME=\"trixie\"\n",
+		"VERSION_CODENAME='trixie'"} {
 		if got := field(text, "VERSION_CODENAME"); got != "trixie" {
 			t.Errorf("%q: %q", text, got)
 		}

@@ -51,7 +51,8 @@ func rig(t *testing.T, cache string, args ...string) (cmd *exec.Cmd, out, compla
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd = exec.CommandContext(t.Context(), self, append([]string{"--cache", cache, "--funet", program, "--funid", program, "--guest", program}, args...)...)
+	cmd = exec.CommandContext(t.Context(), self,
+		append([]string{"--cache", cache, "--funet", program, "--funid", program, "--guest", program}, args...)...)
 	cmd.Args[0] = "rig"
 	cmd.Stdout, cmd.Stderr = out, complaints
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -80,10 +81,12 @@ func TestEverythingPasses(t *testing.T) {
 				want--
 			}
 		}
-		if len(c.Rows) != want || c.Beside == nil || !every(c.Beside.PingJob) || c.Beside.IdleRatio != 1 || c.mode() != "native, zero-copy" {
+		if len(c.Rows) != want || c.Beside == nil || !every(c.Beside.PingJob) || c.Beside.IdleRatio != 1 ||
+			c.mode() != "native, zero-copy" {
 			t.Errorf("%+v", c)
 		}
-		if len(c.Kmsg) != 2 || !strings.Contains(c.Kmsg[1], "host 1: [ 1.0] igb 0000:00:02.0 eth0: igb: eth0 NIC Link is Down") {
+		if len(c.Kmsg) != 2 || !strings.Contains(c.Kmsg[1],
+			"host 1: [ 1.0] igb 0000:00:02.0 eth0: igb: eth0 NIC Link is Down") {
 			t.Errorf("complaints of the kernels: %q", c.Kmsg)
 		}
 		if p := c.find("transfer"); p.Bytes != 100 {
@@ -102,7 +105,8 @@ func TestFailureIsARow(t *testing.T) {
 		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Fatalf("%v: %s", err, complaints)
 		}
-		if !strings.Contains(out.String(), want) || strings.Count(out.String(), "FAILED") < 1 || !strings.Contains(out.String(), "99 us") {
+		if !strings.Contains(out.String(), want) || strings.Count(out.String(), "FAILED") < 1 ||
+			!strings.Contains(out.String(), "99 us") {
 			t.Errorf("%s:\n%s", program, out)
 		}
 	}
@@ -112,7 +116,9 @@ func TestFailureIsARow(t *testing.T) {
 func TestRefusedChange(t *testing.T) {
 	cmd, out, complaints := rig(t, fakeCache(t), "--nics", "igb", "--kernels", "newest")
 	cmd.Env = append(cmd.Env, wrongVariable+"="+refuses)
-	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "igb, 7.3-a, ring_change: refused: host 1: code 1: guest: operation not supported") || !strings.Contains(out.String(), "| refused") {
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(),
+		"igb, 7.3-a, ring_change: refused: host 1: code 1: guest: operation not supported") ||
+		!strings.Contains(out.String(), "| refused") {
 		t.Errorf("%v: %s\n%s", err, complaints, out)
 	}
 }
@@ -127,7 +133,8 @@ func TestGuestThatFails(t *testing.T) {
 			t.Fatalf("%s: no error: %s", wrong, complaints)
 		}
 		var r report
-		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Passed || len(r.Runs) != 2 || !strings.Contains(out.String(), want) {
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Passed || len(r.Runs) != 2 ||
+			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v:\n%s", wrong, err, out)
 		}
 	}
@@ -254,7 +261,8 @@ func TestRefusals(t *testing.T) {
 			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 				t.Errorf("%v", err)
 			}
-			if text := complaints.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, c.want) || out.Len() != 0 {
+			if text := complaints.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, c.want) ||
+				out.Len() != 0 {
 				t.Errorf("it says %q and %q, not %q", text, out, c.want)
 			}
 		})
@@ -272,7 +280,8 @@ func TestRefusalsOfTheMachine(t *testing.T) {
 		}
 		return complaints.String()
 	}
-	if text := run(t.TempDir(), "PATH=/nowhere"); !strings.Contains(text, "apt-get is missing; make qemu fetches kernels and QEMU with apt") {
+	if text := run(t.TempDir(), "PATH=/nowhere"); !strings.Contains(text,
+		"apt-get is missing; make qemu fetches kernels and QEMU with apt") {
 		t.Errorf("%q", text)
 	}
 	cache := fakeCache(t)
@@ -296,16 +305,19 @@ func TestNotRun(t *testing.T) {
 		return out.String() + complaints.String(), err
 	}
 	const begins = "make qemu was not run: "
-	if text, err := run(t.TempDir(), "/nowhere"); err != nil || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, begins) || !strings.Contains(text, "apt-get is missing") {
+	if text, err := run(t.TempDir(), "/nowhere"); err != nil || strings.Count(text, "\n") != 1 ||
+		!strings.HasPrefix(text, begins) || !strings.Contains(text, "apt-get is missing") {
 		t.Errorf("without apt: %v: %q", err, text)
 	}
 	slow := t.TempDir()
-	for name, text := range map[string]string{"apt-get": "#!/bin/sh\nexec /bin/sleep 1000\n", "apt-cache": "#!/bin/sh\n", "dpkg-deb": "#!/bin/sh\n"} {
+	for name, text := range map[string]string{"apt-get": "#!/bin/sh\nexec /bin/sleep 1000\n",
+		"apt-cache": "#!/bin/sh\n", "dpkg-deb": "#!/bin/sh\n"} {
 		if err := os.WriteFile(filepath.Join(slow, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text, err := run(t.TempDir(), slow, "--fetch-limit", "50ms"); err != nil || !strings.HasPrefix(text, begins) || !strings.Contains(text, "were not fetched within 50ms") {
+	if text, err := run(t.TempDir(), slow, "--fetch-limit", "50ms"); err != nil || !strings.HasPrefix(text, begins) ||
+		!strings.Contains(text, "were not fetched within 50ms") {
 		t.Errorf("with a slow network: %v: %q", err, text)
 	}
 	cache := fakeCache(t)
@@ -313,7 +325,8 @@ func TestNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := run(cache, "/nowhere"); err != nil || !strings.HasPrefix(text, begins) || !strings.Contains(text, "another make qemu has it") {
+	if text, err := run(cache, "/nowhere"); err != nil || !strings.HasPrefix(text, begins) ||
+		!strings.Contains(text, "another make qemu has it") {
 		t.Errorf("without its cache: %v: %q", err, text)
 	}
 	s.close()
@@ -325,12 +338,14 @@ func TestNotRun(t *testing.T) {
 // In continuous integration what fails is tried twice, and fails if it fails twice.
 func TestTriedTwice(t *testing.T) {
 	cmd, out, complaints := rig(t, fakeCache(t), "--ci")
-	if err := cmd.Run(); err != nil || strings.Contains(out.String(), "tried twice") || !strings.Contains(out.String(), "| virtio-zc | 7.3-a") || !strings.Contains(out.String(), "| igb ") {
+	if err := cmd.Run(); err != nil || strings.Contains(out.String(), "tried twice") ||
+		!strings.Contains(out.String(), "| virtio-zc | 7.3-a") || !strings.Contains(out.String(), "| igb ") {
 		t.Errorf("%v: %s\n%s", err, complaints, out)
 	}
 	cmd, out, complaints = rig(t, fakeCache(t), "--ci", "--nics", "igb")
 	cmd.Env = append(cmd.Env, failVariable+"=stream")
-	if err := cmd.Run(); err == nil || !strings.Contains(complaints.String(), "igb on 7.3-a is tried once more, because of: igb, 7.3-a, stream: host 0: code 1") ||
+	if err := cmd.Run(); err == nil || !strings.Contains(complaints.String(),
+		"igb on 7.3-a is tried once more, because of: igb, 7.3-a, stream: host 0: code 1") ||
 		!strings.Contains(out.String(), "tried twice, because of: igb, 7.3-a, stream") {
 		t.Errorf("%v: %s\n%s", err, complaints, out)
 	}

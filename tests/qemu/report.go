@@ -195,10 +195,13 @@ func (c *configuration) failures() (all []string) {
 		return all // it went no further
 	}
 	add(b.Idle == nil || b.After == nil, ": TCP does not get through beside an idle funid, or after it")
-	add(!c.tcpUnjudged && b.Idle != nil && b.IdleRatio < b.least(), ": TCP keeps %.2f of its rate beside an idle funid, not %.2f", b.IdleRatio, b.least())
+	add(!c.tcpUnjudged && b.Idle != nil && b.IdleRatio < b.least(),
+		": TCP keeps %.2f of its rate beside an idle funid, not %.2f", b.IdleRatio, b.least())
 	add(!every(b.PingIdle), ": pings beside an idle funid: %s", pings(b.PingIdle))
 	add(!every(b.PingJob), ": pings beside a job: %s", pings(b.PingJob))
-	add(!every(b.PingStarts) && !b.resetSaid(), ": pings while funid starts and stops: %s, and its log does not say that the driver resets its link", pings(b.PingStarts))
+	add(!every(b.PingStarts) && !b.resetSaid(),
+		": pings while funid starts and stops: %s, and its log does not say that the driver resets its link",
+		pings(b.PingStarts))
 	return all
 }
 
@@ -231,7 +234,8 @@ func readReports(paths []string) (*report, error) {
 			continue
 		}
 		if one.QEMU != all.QEMU || one.Accelerator != all.Accelerator {
-			return nil, fmt.Errorf("%s is of QEMU %s with %s, the first of %s with %s: they do not belong in one table", path, one.QEMU, one.Accelerator, all.QEMU, all.Accelerator)
+			return nil, fmt.Errorf("%s is of QEMU %s with %s, the first of %s with %s: they do not belong in one table",
+				path, one.QEMU, one.Accelerator, all.QEMU, all.Accelerator)
 		}
 		all.Runs = append(all.Runs, one.Runs...)
 	}
@@ -349,7 +353,8 @@ func (c *configuration) notes() (all []string) {
 		all = append(all, "tried twice, because of: "+line)
 	}
 	if b := c.Beside; b != nil && b.Idle != nil && b.IdleRatio >= b.least() && b.IdleRatio < leastIdle {
-		all = append(all, fmt.Sprintf("%s, %s: TCP keeps %.2f of its rate beside an idle funid, and %.2f beside an XDP program that does nothing: that is the price of the mode", c.NIC, kernel, b.IdleRatio, b.BareRatio))
+		all = append(all,
+			fmt.Sprintf("%s, %s: TCP keeps %.2f of its rate beside an idle funid, and %.2f beside an XDP program that does nothing: that is the price of the mode", c.NIC, kernel, b.IdleRatio, b.BareRatio))
 	}
 	if b := c.Beside; b != nil && b.BareError != "" {
 		all = append(all, fmt.Sprintf("%s, %s: an XDP program that does nothing: %s", c.NIC, kernel, b.BareError))

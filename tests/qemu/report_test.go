@@ -16,9 +16,12 @@ import (
 func good() *configuration {
 	every := &guest.Pings{Sent: 100, Received: 100}
 	return &configuration{NIC: "igb", Kernel: "7.3.4+deb13-amd64",
-		Rows: []row{{Program: "pingpong", Passed: true, XDPMode: "native", BindMode: "zero-copy", P50: 99.4}, {Program: "transfer", Passed: true, Bytes: 80.26}},
-		Beside: &beside{Alone: &guest.TCP{Rate: 20}, Idle: &guest.TCP{Rate: 16}, Job: &guest.TCP{Rate: 5}, After: &guest.TCP{Rate: 20}, PingIdle: every, PingJob: every,
-			PingStarts: &guest.Pings{Sent: 100, Received: 60}, StartsLog: []string{"funid: interface eth0: its driver resets the link when the NIC program comes or goes; this time it was back after 2.0 s"}}}
+		Rows: []row{{Program: "pingpong", Passed: true, XDPMode: "native", BindMode: "zero-copy", P50: 99.4},
+			{Program: "transfer", Passed: true, Bytes: 80.26}},
+		Beside: &beside{Alone: &guest.TCP{Rate: 20}, Idle: &guest.TCP{Rate: 16}, Job: &guest.TCP{Rate: 5},
+			After: &guest.TCP{Rate: 20}, PingIdle: every, PingJob: every,
+			PingStarts: &guest.Pings{Sent: 100, Received: 60},
+			StartsLog:  []string{"funid: interface eth0: its driver resets the link when the NIC program comes or goes; this time it was back after 2.0 s"}}}
 }
 
 // A run passed if every program did, the kernel's TCP kept 0.8 of its rate beside an idle funid, or
@@ -32,21 +35,24 @@ func TestVerdict(t *testing.T) {
 	}
 	c.Beside.Idle.Rate, c.Beside.Bare = 8, &guest.TCP{Rate: 10}
 	c.Beside.ratio()
-	if notes := c.notes(); !c.passed() || len(notes) != 1 || !strings.Contains(notes[0], "TCP keeps 0.40 of its rate beside an idle funid, and 0.50 beside") {
+	if notes := c.notes(); !c.passed() || len(notes) != 1 ||
+		!strings.Contains(notes[0], "TCP keeps 0.40 of its rate beside an idle funid, and 0.50 beside") {
 		t.Errorf("where XDP halves the rate: passed %v, notes %q", c.passed(), notes)
 	}
 	for name, spoil := range map[string]func(*configuration){
 		"TCP is slower than XDP makes it": func(c *configuration) {
 			c.Beside.Idle.Rate, c.Beside.Bare = 7.9, &guest.TCP{Rate: 10}
 		},
-		"a program failed":                   func(c *configuration) { c.Rows[1].Passed = false },
-		"nothing was tried":                  func(c *configuration) { c.Rows = nil },
-		"it went no further":                 func(c *configuration) { c.Error = "guest 0: QEMU has ended" },
-		"a daemon failed":                    func(c *configuration) { c.Beside.Error = "funid" },
-		"TCP is slow":                        func(c *configuration) { c.Beside.Idle.Rate = 15.9 },
-		"TCP is cut":                         func(c *configuration) { c.Beside.Idle = nil },
-		"TCP does not return":                func(c *configuration) { c.Beside.After = nil },
-		"a ping is lost":                     func(c *configuration) { c.Beside.PingIdle = &guest.Pings{Sent: 100, Received: 99} },
+		"a program failed":    func(c *configuration) { c.Rows[1].Passed = false },
+		"nothing was tried":   func(c *configuration) { c.Rows = nil },
+		"it went no further":  func(c *configuration) { c.Error = "guest 0: QEMU has ended" },
+		"a daemon failed":     func(c *configuration) { c.Beside.Error = "funid" },
+		"TCP is slow":         func(c *configuration) { c.Beside.Idle.Rate = 15.9 },
+		"TCP is cut":          func(c *configuration) { c.Beside.Idle = nil },
+		"TCP does not return": func(c *configuration) { c.Beside.After = nil },
+		"a ping is lost": func(c *configuration) {
+			c.Beside.PingIdle = &guest.Pings{Sent: 100, Received: 99}
+		},
 		"pings are lost and nobody says why": func(c *configuration) { c.Beside.StartsLog = nil },
 		"pings are cut":                      func(c *configuration) { c.Beside.PingJob = nil },
 	} {
@@ -73,7 +79,8 @@ func TestTable(t *testing.T) {
 	first.Beside.Bare = &guest.TCP{Rate: 18}
 	first.Beside.ratio()
 	var b strings.Builder
-	if err := (&report{QEMU: "10", Accelerator: "tcg", Why: "no /dev/kvm", Runs: []*configuration{first, bad}}).writeTable(&b); err != nil {
+	if err := (&report{QEMU: "10", Accelerator: "tcg", Why: "no /dev/kvm",
+		Runs: []*configuration{first, bad}}).writeTable(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -105,7 +112,8 @@ func TestTable(t *testing.T) {
 // that it was not run; where the speed of TCP is not judged it may be slow, but must get through.
 func TestVerdictInCI(t *testing.T) {
 	c := &configuration{NIC: "igb", Kernel: "7.3.4+deb13-amd64", NotRun: "guests took 50 s to boot"}
-	if lines := c.notes(); !c.passed() || len(lines) != 1 || lines[0] != "igb, 7.3.4: not run: guests took 50 s to boot" {
+	if lines := c.notes(); !c.passed() || len(lines) != 1 ||
+		lines[0] != "igb, 7.3.4: not run: guests took 50 s to boot" {
 		t.Errorf("passed %v, notes %q", c.passed(), lines)
 	}
 	c = good()
@@ -138,7 +146,8 @@ func TestMarkdown(t *testing.T) {
 	one.Beside.ratio()
 	two.Beside.ratio()
 	two.Kernel = "6.12.107+deb13-amd64"
-	a, b := write(&report{QEMU: "10", Accelerator: "tcg", Runs: []*configuration{one}}), write(&report{QEMU: "10", Accelerator: "tcg", Runs: []*configuration{two}})
+	a, b := write(&report{QEMU: "10", Accelerator: "tcg", Runs: []*configuration{one}}),
+		write(&report{QEMU: "10", Accelerator: "tcg", Runs: []*configuration{two}})
 	r, err := readReports([]string{a, b})
 	if err != nil || !r.Passed {
 		t.Fatal(err, r)
@@ -147,15 +156,20 @@ func TestMarkdown(t *testing.T) {
 	if err := r.writeMarkdown(&page); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| NIC | kernel | mode | pingpong |", "\n|---|---|", "\n| igb | 7.3.4 | native, zero-copy | 99 us |", "\n| igb | 6.12.107 | native,", "| NIC | kernel | mode | link_bounce | ring_change |", "| matmul | daemons | direct | TCP bare |", "\nQEMU 10, tcg, two guests of one processor and 512 MB. `TCP bare`"} {
+	for _, want := range []string{"| NIC | kernel | mode | pingpong |", "\n|---|---|",
+		"\n| igb | 7.3.4 | native, zero-copy | 99 us |", "\n| igb | 6.12.107 | native,",
+		"| NIC | kernel | mode | link_bounce | ring_change |", "| matmul | daemons | direct | TCP bare |",
+		"\nQEMU 10, tcg, two guests of one processor and 512 MB. `TCP bare`"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q in\n%s", want, page.String())
 		}
 	}
-	if _, err := readReports([]string{a, write(&report{QEMU: "11", Accelerator: "tcg"})}); err == nil || !strings.Contains(err.Error(), "they do not belong in one table") {
+	if _, err := readReports([]string{a, write(&report{QEMU: "11", Accelerator: "tcg"})}); err == nil ||
+		!strings.Contains(err.Error(), "they do not belong in one table") {
 		t.Errorf("two QEMUs: %v", err)
 	}
-	if _, err := readReports([]string{"/etc/passwd"}); err == nil || !strings.Contains(err.Error(), "is not what `qemu --json` writes") {
+	if _, err := readReports([]string{"/etc/passwd"}); err == nil ||
+		!strings.Contains(err.Error(), "is not what `qemu --json` writes") {
 		t.Errorf("another file: %v", err)
 	}
 }
@@ -164,7 +178,8 @@ func TestMarkdown(t *testing.T) {
 func TestFigures(t *testing.T) {
 	for want, r := range map[string]row{
 		"FAILED": {P50: 99}, "99 us": {Passed: true, P50: 99.4, P99: 200}, "756 k/s": {Passed: true, Rate: 756_400},
-		"80.3 MB/s": {Passed: true, Bytes: 80.26}, "107 MFLOP/s": {Passed: true, MFLOPS: 107}, "7 s": {Passed: true, P50: 99, Seconds: 7.2},
+		"80.3 MB/s": {Passed: true, Bytes: 80.26}, "107 MFLOP/s": {Passed: true, MFLOPS: 107},
+		"7 s": {Passed: true, P50: 99, Seconds: 7.2},
 	} {
 		if got := r.figure(); got != want {
 			t.Errorf("%q, not %q", got, want)

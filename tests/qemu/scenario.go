@@ -74,13 +74,15 @@ var programs = []program{
 		r.Rate = float64(n) / max(d[0].Seconds, d[1].Seconds, 1e-9)
 		for node, one := range d {
 			if one.Delivered != n || one.Lost+one.Duplicated+one.Damaged != 0 {
-				return fmt.Errorf("node %d: %d of %d messages delivered, %d lost, %d twice, %d damaged", node, one.Delivered, n, one.Lost, one.Duplicated, one.Damaged)
+				return fmt.Errorf("node %d: %d of %d messages delivered, %d lost, %d twice, %d damaged", node,
+					one.Delivered, n, one.Lost, one.Duplicated, one.Damaged)
 			}
 		}
 		return nil
 	}},
 	{"transfer", func(scale float64) []string {
-		return []string{"--bytes", fmt.Sprint(scaled(transferBytes, scale, transferBlock)), "--block", fmt.Sprint(transferBlock), "--depth", "4"}
+		return []string{"--bytes", fmt.Sprint(scaled(transferBytes, scale, transferBlock)), "--block",
+			fmt.Sprint(transferBlock), "--depth", "4"}
 	}, func(r *row, d [2]result, _ float64) error {
 		one := d[0]
 		if d[1].Bytes > 0 {
@@ -142,7 +144,8 @@ func (p pair) embedded(ctx context.Context, n nic, prog program, scale float64) 
 	r.Program = prog.Name
 	var both [2]*running
 	for host, m := range p {
-		args := append([]string{"funet", prog.Name, "--card", "embedded", "--iface", m.hello.Interface, "--node", fmt.Sprint(host), "--peers", peersPath,
+		args := append([]string{"funet", prog.Name, "--card", "embedded", "--iface", m.hello.Interface, "--node",
+			fmt.Sprint(host), "--peers", peersPath,
 			"--xdp", n.xdp, "--bind", n.bind, "--wait", m.within(peerWait).String(), "--json"}, prog.args(scale)...)
 		if both[host], err = m.begin(programDeadline, args...); err != nil {
 			return r, err
@@ -321,7 +324,8 @@ func (p pair) job(ctx context.Context, name string, scale float64, args []string
 
 // jobArguments is `funet run` of a program of funet's on both hosts.
 func jobArguments(name string, args ...string) []string {
-	return append([]string{"funet", "run", "-n", "2", "--label=false", "--hosts", guest.Address(0).String() + "," + guest.Address(1).String(), "--", "funet", name, "--json"}, args...)
+	return append([]string{"funet", "run", "-n", "2", "--label=false", "--hosts",
+		guest.Address(0).String() + "," + guest.Address(1).String(), "--", "funet", name, "--json"}, args...)
 }
 
 // measure runs a measurement of the kernel's own traffic on host 0.

@@ -108,7 +108,8 @@ func (s *store) room() error {
 // enough refuses a folder with too few free bytes.
 func enough(dir string, free int64) error {
 	if free < storeRoom {
-		return fmt.Errorf("%w: %s has %d MiB free, a kernel takes %d; say where there is more with QEMUCACHE", errSpace, dir, free>>20, int64(storeRoom)>>20)
+		return fmt.Errorf("%w: %s has %d MiB free, a kernel takes %d; say where there is more with QEMUCACHE", errSpace,
+			dir, free>>20, int64(storeRoom)>>20)
 	}
 	return nil
 }
@@ -275,7 +276,9 @@ func (s *store) kernel(ctx context.Context, k kernelPackage, tools string) (stri
 		if err := os.Mkdir(tree, 0o755); err != nil {
 			return err
 		}
-		if err := s.unpackAll(ctx, debs, tree, func(name string) bool { return kernelFile(name, k.Release) }); err != nil {
+		if err := s.unpackAll(ctx, debs, tree, func(name string) bool {
+			return kernelFile(name, k.Release)
+		}); err != nil {
 			return err
 		}
 		return fillKernel(dir, tree, k.Release, func(path string) ([]byte, error) {
@@ -295,7 +298,8 @@ func kernelFile(name, release string) bool {
 	if !ok || !strings.HasPrefix(rest, "kernel/") {
 		return ok && strings.HasPrefix(rest, "modules.")
 	}
-	for _, part := range []string{"kernel/net/", "kernel/lib/", "kernel/crypto/", "kernel/drivers/net/", "kernel/drivers/virtio/",
+	for _, part := range []string{"kernel/net/", "kernel/lib/", "kernel/crypto/", "kernel/drivers/net/",
+		"kernel/drivers/virtio/",
 		"kernel/drivers/i2c/", "kernel/drivers/ptp/", "kernel/drivers/pps/", "kernel/drivers/dca/"} {
 		if strings.HasPrefix(rest, part) {
 			return true
@@ -336,7 +340,8 @@ func fillKernel(dir, tree, release string, read func(string) ([]byte, error)) er
 		return err
 	}
 	for i, m := range all {
-		if err := os.WriteFile(filepath.Join(dir, "modules", fmt.Sprintf("%02d-%s.ko", i, m.name)), m.data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "modules", fmt.Sprintf("%02d-%s.ko", i, m.name)), m.data,
+			0o644); err != nil {
 			return err
 		}
 	}
@@ -355,7 +360,8 @@ func decompress(ctx context.Context, k *keeper, box, path string) ([]byte, error
 	}
 	applet, ok := decompressors[end]
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: compressed in a way that is not known; known are %s", name, errModule, slices.Sorted(maps.Keys(decompressors)))
+		return nil, fmt.Errorf("%s: %w: compressed in a way that is not known; known are %s", name, errModule,
+			slices.Sorted(maps.Keys(decompressors)))
 	}
 	cmd := exec.CommandContext(ctx, box, applet, path)
 	var out, complaints bytes.Buffer

@@ -32,7 +32,8 @@ func TestPrune(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	want := []string{"chosen.json", kernelPackage{Release: "6.1-a"}.folder(), kernelPackage{Release: "6.12-a"}.folder(), kernelPackage{Release: "7.3-a"}.folder(), "lock", "precious", "qemu-1", "tools-1"}
+	want := []string{"chosen.json", kernelPackage{Release: "6.1-a"}.folder(), kernelPackage{Release: "6.12-a"}.folder(),
+		kernelPackage{Release: "7.3-a"}.folder(), "lock", "precious", "qemu-1", "tools-1"}
 	if strings.Join(names, " ") != strings.Join(want, " ") {
 		t.Errorf("%v, not %v", names, want)
 	}

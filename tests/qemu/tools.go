@@ -29,7 +29,8 @@ const (
 )
 
 // linked are the programs that need libraries; those of older versions of ssh lack some.
-var linked = []string{"usr/bin/ssh", "usr/bin/ssh-keygen", "usr/sbin/sshd", "usr/lib/openssh/sshd-session", "usr/lib/openssh/sshd-auth"}
+var linked = []string{"usr/bin/ssh", "usr/bin/ssh-keygen", "usr/sbin/sshd", "usr/lib/openssh/sshd-session",
+	"usr/lib/openssh/sshd-auth"}
 
 // tools returns the folder with programs for guests.
 func (s *store) tools(ctx context.Context) (string, error) {
@@ -53,7 +54,8 @@ func (s *store) tools(ctx context.Context) (string, error) {
 			return err
 		}
 		cmd := exec.CommandContext(ctx, filepath.Join(dir, loader), "--library-path", filepath.Join(dir, libraries),
-			filepath.Join(dir, "usr/bin/ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "guest", "-f", filepath.Join(dir, sshKey))
+			filepath.Join(dir, "usr/bin/ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "guest", "-f",
+			filepath.Join(dir, sshKey))
 		var complaints bytes.Buffer
 		cmd.Stderr = &complaints
 		if err := s.keeper.start(cmd); err != nil {

@@ -37,8 +37,10 @@ func archive(t *testing.T, headers ...tar.Header) *bytes.Buffer {
 // Files and links are made that are wanted, others not.
 func TestUntar(t *testing.T) {
 	dir := t.TempDir()
-	b := archive(t, tar.Header{Name: "./usr/bin/x", Typeflag: tar.TypeReg}, tar.Header{Name: "./usr/bin/y", Typeflag: tar.TypeReg},
-		tar.Header{Name: "./usr/lib/z.so.1", Typeflag: tar.TypeSymlink, Linkname: "z.so.1.2"}, tar.Header{Name: "./usr/bin/hard", Typeflag: tar.TypeLink, Linkname: "./usr/bin/x"})
+	b := archive(t, tar.Header{Name: "./usr/bin/x", Typeflag: tar.TypeReg},
+		tar.Header{Name: "./usr/bin/y", Typeflag: tar.TypeReg},
+		tar.Header{Name: "./usr/lib/z.so.1", Typeflag: tar.TypeSymlink, Linkname: "z.so.1.2"},
+		tar.Header{Name: "./usr/bin/hard", Typeflag: tar.TypeLink, Linkname: "./usr/bin/x"})
 	if err := untar(b, dir, func(name string) bool { return name != "usr/bin/y" }); err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +60,12 @@ func TestUntar(t *testing.T) {
 // A name that leads out of the folder, also by way of a link, is refused.
 func TestUntarStaysInside(t *testing.T) {
 	for name, headers := range map[string][]tar.Header{
-		"dots":          {{Name: "./../outside", Typeflag: tar.TypeReg}},
-		"link":          {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "a/outside", Typeflag: tar.TypeReg}},
-		"absolute link": {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/tmp"}, {Name: "a/outside", Typeflag: tar.TypeReg}},
-		"hard link":     {{Name: "a", Typeflag: tar.TypeLink, Linkname: "../secret"}},
+		"dots": {{Name: "./../outside", Typeflag: tar.TypeReg}},
+		"link": {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: ".."},
+			{Name: "a/outside", Typeflag: tar.TypeReg}},
+		"absolute link": {{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/tmp"},
+			{Name: "a/outside", Typeflag: tar.TypeReg}},
+		"hard link": {{Name: "a", Typeflag: tar.TypeLink, Linkname: "../secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()

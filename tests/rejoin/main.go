@@ -80,7 +80,8 @@ func run(ctx context.Context, end string) error {
 	if err != nil {
 		return err
 	}
-	p := &program{ctx: ctx, life: uint32(cfg.Life), called: map[int]series{}, taken: map[lifeOf]map[uint32]bool{}, answers: map[int]bool{}, callers: map[int]bool{}}
+	p := &program{ctx: ctx, life: uint32(cfg.Life), called: map[int]series{}, taken: map[lifeOf]map[uint32]bool{},
+		answers: map[int]bool{}, callers: map[int]bool{}}
 	wrong := make(chan error, 100)
 	say := func(err error) {
 		if err != nil {
@@ -305,7 +306,8 @@ func (p *program) compare(sent map[lifeOf]tally) error {
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("of %d (perhaps %d more) messages to life %d of node %d came %d", t.sent, t.perhaps, life, node, came)
+				return fmt.Errorf("of %d (perhaps %d more) messages to life %d of node %d came %d", t.sent, t.perhaps,
+					life, node, came)
 			}
 		}
 	}

@@ -34,7 +34,8 @@ const (
 // frames of this module are in functions that exist. Who moves functions runs make profile.
 func TestProfiles(t *testing.T) {
 	for program, functions := range map[string][]string{
-		"funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll", "uspace/attach.(*Client).Drive"},
+		"funet": {"uspace/engine.(*Card).Step", "uspace/card.(*Card).Drive", "uspace/am.(*Endpoint).Poll",
+			"uspace/attach.(*Client).Drive"},
 		"funid": {"uspace/engine.(*Card).Step", "ctl/daemon.(*loop).turn"},
 	} {
 		t.Run(program, func(t *testing.T) {
@@ -84,7 +85,8 @@ func read(t *testing.T, name string) (*profile.Profile, int) {
 // closure matches what the compiler puts behind the name of the function that a closure is in, and
 // behind a method that is called through a value; instance matches what it puts where the types of
 // a generic function stand.
-var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`), regexp.MustCompile(`\[[^\]]*\]`)
+var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`),
+	regexp.MustCompile(`\[[^\]]*\]`)
 
 // weigh returns how many samples have a frame in each function of this module, whose path is left
 // out. The benchmarks' own, which are in tests, do not count.
@@ -93,7 +95,8 @@ func weigh(p *profile.Profile) map[string]int64 {
 	for _, s := range p.Sample {
 		for _, l := range s.Location {
 			for _, line := range l.Line {
-				if name, ours := strings.CutPrefix(line.Function.Name, module); ours && !strings.Contains(name, "_test.") {
+				if name, ours := strings.CutPrefix(line.Function.Name, module); ours &&
+					!strings.Contains(name, "_test.") {
 					weights[closure.ReplaceAllString(instance.ReplaceAllString(name, ""), "")] += s.Value[0]
 				}
 			}

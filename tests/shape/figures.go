@@ -43,7 +43,8 @@ type place struct {
 }
 
 func newFigures() *figures {
-	return &figures{methods: map[string]int{}, fields: map[string]int{}, code: map[string]int{}, tests: map[string]int{}}
+	return &figures{methods: map[string]int{}, fields: map[string]int{}, code: map[string]int{},
+		tests: map[string]int{}}
 }
 
 // addGo adds a Go file.
@@ -59,7 +60,8 @@ func (f *figures) addGo(name string, text []byte) error {
 	in := map[int]bool{} // lines that have a comment
 	for _, group := range tree.Comments {
 		for _, c := range group.List {
-			for line := files.Position(c.Pos()).Line; line <= files.Position(c.End()).Line && !strings.HasPrefix(c.Text, "//go:"); line++ {
+			for line := files.Position(c.Pos()).Line; line <= files.Position(c.End()).Line &&
+				!strings.HasPrefix(c.Text, "//go:"); line++ {
 				in[line] = true
 			}
 		}

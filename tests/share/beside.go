@@ -170,7 +170,8 @@ func (c *company) found(cards []uint16, direct bool) (attack.Group, error) {
 // play starts a process on each host.
 func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
 	for host, socket := range c.b.sockets {
-		p, err := start(c.b.lab, host, name, roleAttack, user, false, attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups})
+		p, err := start(c.b.lab, host, name, roleAttack, user, false,
+			attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups})
 		if err != nil {
 			return err
 		}
@@ -230,7 +231,8 @@ func (c *company) end(ctx context.Context) error {
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("the daemon of host %d has %d connections, not %d, %v after an attack (%v)", host, n, c.b.quiet[host], patience, err)
+				return fmt.Errorf("the daemon of host %d has %d connections, not %d, %v after an attack (%v)", host,
+					n, c.b.quiet[host], patience, err)
 			}
 			select {
 			case <-tick.C:

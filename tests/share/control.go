@@ -95,7 +95,8 @@ func (r *run) controlRound(ctx context.Context) error {
 		}
 		c := r.report.Control[i]
 		c.windows, c.did = append(c.windows, w), append(c.did, did)
-		fmt.Fprintf(os.Stderr, "%-20s job, attachment and segment take %.1f ms (p50), %.1f ms (p99), alone %.1f ms and %.1f ms; %.0f attacks/s\n", a.Name, w.P50, w.P99, alone.P50, alone.P99, did)
+		fmt.Fprintf(os.Stderr,
+			"%-20s job, attachment and segment take %.1f ms (p50), %.1f ms (p99), alone %.1f ms and %.1f ms; %.0f attacks/s\n", a.Name, w.P50, w.P99, alone.P50, alone.P99, did)
 	}
 	return nil
 }

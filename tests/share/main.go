@@ -101,7 +101,8 @@ func command() *cobra.Command {
 	p.StringSliceVar(&o.Only, "attacks", nil, "only these: "+strings.Join(names(), ", "))
 	p.IntVar(&o.MTU, "mtu", 9000, "of the lab's link, in bytes; frames are as long")
 	p.StringVar(&o.XDP, "xdp", "generic", "native or generic")
-	p.StringVar(&o.Card, "card", cardDaemon, "of the victim's processes: daemon, or direct, with a link of 1500 bytes, and attacks on direct ports besides")
+	p.StringVar(&o.Card, "card", cardDaemon,
+		"of the victim's processes: daemon, or direct, with a link of 1500 bytes, and attacks on direct ports besides")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	p.StringSliceVar(&o.From, "from", nil, "measure nothing: print the README's table from the JSON documents of runs")

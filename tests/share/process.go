@@ -79,7 +79,8 @@ func start(l *lab.Lab, host int, name, role string, user uint32, session bool, c
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: fmt.Sprintf("%s on host %d", name, host), lines: make(chan string, 64), ended: make(chan struct{})}
+	p := &process{name: fmt.Sprintf("%s on host %d", name, host), lines: make(chan string, 64),
+		ended: make(chan struct{})}
 	p.cmd = exec.Command(path)
 	p.cmd.Args, p.cmd.Dir = []string{"share " + name}, "/"
 	p.cmd.Env = []string{roleEnv + "=" + role, configEnv + "=" + string(text)}
@@ -149,7 +150,8 @@ func (p *process) next(ctx context.Context, word string, within time.Duration) (
 		case <-p.ended:
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return "", fmt.Errorf("%s ended instead of saying %q (%v): %s", p.name, word, p.err, strings.TrimSpace(p.complaints.String()))
+			return "", fmt.Errorf("%s ended instead of saying %q (%v): %s", p.name, word, p.err,
+				strings.TrimSpace(p.complaints.String()))
 		case <-timeout.C:
 			return "", fmt.Errorf("%s did not say %q within %v", p.name, word, within)
 		case <-ctx.Done():

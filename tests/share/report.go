@@ -89,7 +89,8 @@ type attackReport struct {
 }
 
 func newReport(o *options) *report {
-	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU, XDPMode: o.XDP, Card: o.Card, OwnSession: o.ownSession(),
+	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU,
+		XDPMode: o.XDP, Card: o.Card, OwnSession: o.ownSession(),
 		LeastRateRatio: leastRate, MostP99Ratio: mostP99}
 	if o.Card == cardDirect {
 		r.LeastRateRatio, r.MostP99Ratio = leastDirectRate, mostDirectP99
@@ -137,7 +138,8 @@ func summary(all []window) (f figures) {
 		}
 		return median(values)
 	}
-	f.Rate, f.Pipelined = of(func(w window) float64 { return w.Rate }), of(func(w window) float64 { return w.Pipelined })
+	f.Rate, f.Pipelined = of(func(w window) float64 { return w.Rate }),
+		of(func(w window) float64 { return w.Pipelined })
 	f.P50, f.P99 = of(func(w window) float64 { return w.P50 }), of(func(w window) float64 { return w.P99 })
 	return f
 }
@@ -165,7 +167,8 @@ func writeMarkdown(out io.Writer, files []string) error {
 		runs = append(runs, r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| attack | what the other user does | rate kept | p99 longer | attacks/s |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b,
+		"| attack | what the other user does | rate kept | p99 longer | attacks/s |\n|---|---|---|---|---|\n")
 	for _, first := range runs[0].Attacks {
 		var rate, p99, did []float64
 		for i := range runs {
@@ -176,7 +179,8 @@ func writeMarkdown(out io.Writer, files []string) error {
 			a := runs[i].Attacks[n]
 			rate, p99, did = append(rate, a.RateRatio), append(p99, a.P99Ratio), append(did, a.Did)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", first.Name, first.Does, span("%.2f", rate), span("%.1f", p99), span("%.0f", did))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", first.Name, first.Does, span("%.2f", rate), span("%.1f", p99),
+			span("%.0f", did))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -197,14 +201,18 @@ func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
 // writeTable prints the report for people.
 func (r *report) writeTable(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "two hosts with a daemon each, MTU %d, XDP %s; medians of %d rounds of %g s\n", r.MTU, r.XDPMode, r.Rounds, r.WindowSeconds)
-	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s %6s %6s %6s  %9s %6s\n", "beside", "rate", "p50 us", "p99 us", "longest", "rate", "p99", "", "rate of", "")
-	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s %6s %6s %6s  %9s %6s\n", "", "/s", "", "", "ms", "x", "x", "", fmt.Sprint(r.Outstanding, " /s"), "x")
+	fmt.Fprintf(&b, "two hosts with a daemon each, MTU %d, XDP %s; medians of %d rounds of %g s\n", r.MTU, r.XDPMode,
+		r.Rounds, r.WindowSeconds)
+	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s %6s %6s %6s  %9s %6s\n", "beside", "rate", "p50 us", "p99 us", "longest",
+		"rate", "p99", "", "rate of", "")
+	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s %6s %6s %6s  %9s %6s\n", "", "/s", "", "", "ms", "x", "x", "",
+		fmt.Sprint(r.Outstanding, " /s"), "x")
 	for _, row := range []struct {
 		name string
 		figures
 	}{{"nothing", r.Alone}, {"two that compute", r.Burner}} {
-		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6s %6s %6s  %9.0f\n", row.name, row.Rate, row.P50, row.P99, row.Longest/1000, "", "", "", row.Pipelined)
+		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6s %6s %6s  %9.0f\n", row.name, row.Rate, row.P50, row.P99,
+			row.Longest/1000, "", "", "", row.Pipelined)
 	}
 	for _, a := range r.Attacks {
 		verdict := "kept"
@@ -212,10 +220,12 @@ func (r *report) writeTable(out io.Writer) error {
 			verdict = "LOST"
 		}
 		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6.2f %6.2f %6s  %9.0f %6.2f\n",
-			a.Name, a.Rate, a.P50, a.P99, a.Longest/1000, a.RateRatio, a.P99Ratio, verdict, a.Pipelined, a.PipelinedRatio)
+			a.Name, a.Rate, a.P50, a.P99, a.Longest/1000, a.RateRatio, a.P99Ratio, verdict, a.Pipelined,
+			a.PipelinedRatio)
 	}
 	if len(r.Control) > 0 {
-		fmt.Fprintf(&b, "%-20s %9s %9s %9s\n%-20s %9.1f %9.1f\n", "requests beside", "p50 ms", "p99 ms", "at most", "nothing", r.ControlAlone.P50, r.ControlAlone.P99)
+		fmt.Fprintf(&b, "%-20s %9s %9s %9s\n%-20s %9.1f %9.1f\n", "requests beside", "p50 ms", "p99 ms", "at most",
+			"nothing", r.ControlAlone.P50, r.ControlAlone.P99)
 	}
 	for _, c := range r.Control {
 		verdict := "kept"
@@ -224,7 +234,8 @@ func (r *report) writeTable(out io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%-20s %9.1f %9.1f %9.1f %6s\n", c.Name, c.P50, c.P99, c.MostP50, verdict)
 	}
-	fmt.Fprintf(&b, "x: by that beside two processes that compute; kept: at least %g times the rate, at most %g times the p99, beside an attack that goes on\n", r.LeastRateRatio, r.MostP99Ratio)
+	fmt.Fprintf(&b,
+		"x: by that beside two processes that compute; kept: at least %g times the rate, at most %g times the p99, beside an attack that goes on\n", r.LeastRateRatio, r.MostP99Ratio)
 	_, err := io.WriteString(out, b.String())
 	return err
 }

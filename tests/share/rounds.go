@@ -36,7 +36,8 @@ func measure(ctx context.Context, o *options) (_ *report, err error) {
 	}
 	defer g.end()
 	for node := range uint16(2) {
-		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, o.ownSession(), victimConfig{Socket: b.sockets[node], GID: g.GID, Node: node, Token: g.Token})
+		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, o.ownSession(),
+			victimConfig{Socket: b.sockets[node], GID: g.GID, Node: node, Token: g.Token})
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +92,10 @@ func (r *run) round(ctx context.Context) error {
 		}
 		r.report.burner = append(r.report.burner, after)
 		r.report.add(i, before, beside, after, did)
-		fmt.Fprintf(os.Stderr, "%-20s %7.0f exchanges/s, %6.0f beside computing processes; p50 %6.0f us, p99 %7.0f us beside %5.0f us; longest %.0f ms, returned %d; %.0f attacks/s\n", a.Name,
-			beside.Rate, (before.Rate+after.Rate)/2, beside.P50, beside.P99, (before.P99+after.P99)/2, beside.Longest/1000, beside.Returned, did)
+		fmt.Fprintf(os.Stderr,
+			"%-20s %7.0f exchanges/s, %6.0f beside computing processes; p50 %6.0f us, p99 %7.0f us beside %5.0f us; longest %.0f ms, returned %d; %.0f attacks/s\n", a.Name,
+			beside.Rate, (before.Rate+after.Rate)/2, beside.P50, beside.P99, (before.P99+after.P99)/2,
+			beside.Longest/1000, beside.Returned, did)
 		before = after
 	}
 	return r.controlRound(ctx)

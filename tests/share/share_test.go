@@ -75,7 +75,8 @@ func finish(t *testing.T, cmd *exec.Cmd) (code int) {
 // ratios, the figures and whether they are within what they are judged by; that they are not is no
 // failure.
 func TestDocument(t *testing.T) {
-	cmd, out, complaints := share(t, "--rounds", "2", "--window", "200ms", "--attacks", "stolen_bells,connections", "--json")
+	cmd, out, complaints := share(t, "--rounds", "2", "--window", "200ms", "--attacks",
+		"stolen_bells,connections", "--json")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,8 @@ func TestDocument(t *testing.T) {
 		found = append(found, a.Name)
 		met = met && a.Met
 		mean := (a.RoundsRate[0] + a.RoundsRate[1]) / 2 // the median of two
-		if len(a.RoundsRate) != 2 || math.Abs(a.RateRatio-mean) > 0.002 || a.Met != (a.RateRatio >= leastRate && a.P99Ratio <= mostP99 && a.Did > 0) {
+		if len(a.RoundsRate) != 2 || math.Abs(a.RateRatio-mean) > 0.002 ||
+			a.Met != (a.RateRatio >= leastRate && a.P99Ratio <= mostP99 && a.Did > 0) {
 			t.Errorf("%+v", a)
 		}
 		if a.Rate <= 0 || a.P50 <= 0 || a.P99 < a.P50 || a.Does == "" {
@@ -117,7 +119,8 @@ func TestDocument(t *testing.T) {
 	}
 	for _, c := range r.Control {
 		met = met && c.Met
-		if c.Name != "connections" || c.P50 <= 0 || c.P99 < c.P50 || c.MostP50 != mostConnectionP50 || c.Met != (c.P50 <= c.MostP50 && c.Did > 0) {
+		if c.Name != "connections" || c.P50 <= 0 || c.P99 < c.P50 || c.MostP50 != mostConnectionP50 ||
+			c.Met != (c.P50 <= c.MostP50 && c.Did > 0) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -136,7 +139,8 @@ func TestMet(t *testing.T) {
 		did    float64
 		waits  bool
 		wanted bool
-	}{{"kept", 600, 10, false, true}, {"lost", 400, 10, false, false}, {"stands still", 600, 0, false, false}, {"waits", 600, 0, true, true}} {
+	}{{"kept", 600, 10, false, true}, {"lost", 400, 10, false, false}, {"stands still", 600, 0, false, false},
+		{"waits", 600, 0, true, true}} {
 		r := newReport(&options{Rounds: 1, attacks: []attack.Attack{{Name: row.name, Waits: row.waits}}})
 		quiet, beside := window{Rate: 1000, P99: 10, Pipelined: 1}, window{Rate: row.rate, P99: 10, Pipelined: 1}
 		r.alone, r.burner = []window{quiet}, []window{quiet, quiet}
@@ -159,15 +163,18 @@ func TestFrom(t *testing.T) {
 		}
 		return path
 	}
-	one := write("one", report{Attacks: []*attackReport{{Name: "b", Does: "much", RateRatio: 0.714, P99Ratio: 1, Did: 8}, {Name: "a", Does: "little", RateRatio: 0.5, P99Ratio: 2, Did: 3}}})
-	two := write("two", report{Attacks: []*attackReport{{Name: "a", RateRatio: 0.5, P99Ratio: 2.04, Did: 3}, {Name: "b", RateRatio: 0.66, P99Ratio: 1.5, Did: 1000}}})
+	one := write("one", report{Attacks: []*attackReport{{Name: "b", Does: "much", RateRatio: 0.714, P99Ratio: 1,
+		Did: 8}, {Name: "a", Does: "little", RateRatio: 0.5, P99Ratio: 2, Did: 3}}})
+	two := write("two", report{Attacks: []*attackReport{{Name: "a", RateRatio: 0.5, P99Ratio: 2.04, Did: 3},
+		{Name: "b", RateRatio: 0.66, P99Ratio: 1.5, Did: 1000}}})
 	less := write("less", report{Attacks: []*attackReport{{Name: "a"}}})
 	var out bytes.Buffer
 	if err := writeMarkdown(&out, []string{one, two}); err != nil {
 		t.Fatal(err)
 	}
 	_, rows, _ := strings.Cut(out.String(), "---|\n")
-	if want := "| `b` | much | 0.66 to 0.71 | 1.0 to 1.5 | 8 to 1000 |\n| `a` | little | 0.50 | 2.0 | 3 |\n"; rows != want {
+	if want := "| `b` | much | 0.66 to 0.71 | 1.0 to 1.5 | 8 to 1000 |\n| `a` | little | 0.50 | 2.0 | 3 |\n"; rows !=
+		want {
 		t.Errorf("%s, want %s", rows, want)
 	}
 	for _, files := range [][]string{{one, less}, {filepath.Join(folder, "none")}, {write("text", "no report")}} {
@@ -179,13 +186,15 @@ func TestFrom(t *testing.T) {
 
 // TestRefusals: what cannot be measured is refused in a line, before anything is made.
 func TestRefusals(t *testing.T) {
-	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100", "--funid /nonexistent", "more"} {
+	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100",
+		"--funid /nonexistent", "more"} {
 		cmd, out, complaints := share(t, strings.Fields(args)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		code := finish(t, cmd)
-		if text := complaints.String(); code != 1 || out.Len() > 0 || !strings.HasPrefix(text, "share: ") || strings.Count(text, "\n") != 1 {
+		if text := complaints.String(); code != 1 || out.Len() > 0 || !strings.HasPrefix(text, "share: ") ||
+			strings.Count(text, "\n") != 1 {
 			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out, text)
 		}
 	}

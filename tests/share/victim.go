@@ -75,7 +75,8 @@ func (v *victim) live() error {
 	if err != nil {
 		return err
 	}
-	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.c.Node, Token: token, Slots: 256, Timeout: patience}}
+	o := funet.Options{Attach: &attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.c.Node, Token: token,
+		Slots: 256, Timeout: patience}}
 	// of the daemon, or on a direct port
 	if v.k, _, err = o.Carrier(context.Background()); err != nil {
 		return err

@@ -132,7 +132,8 @@ func TestPlugReplaces(t *testing.T) {
 func TestFaults(t *testing.T) {
 	const frames = 10000
 	for name, faults := range map[string]wire.Faults{
-		"none": {}, "loss": {Loss: 0.3}, "duplicate": {Duplicate: 0.3}, "reorder": {Reorder: 0.3}, "corrupt": {Corrupt: 0.3},
+		"none": {}, "loss": {Loss: 0.3}, "duplicate": {Duplicate: 0.3}, "reorder": {Reorder: 0.3},
+		"corrupt": {Corrupt: 0.3},
 	} {
 		n := wire.New(wire.Config{Seed: 5, Delay: time.Microsecond, Ring: 3 * frames})
 		n.SetFaults(faults)
@@ -201,7 +202,8 @@ func TestFaults(t *testing.T) {
 // another seed gives others.
 func TestSameSeedSameFrames(t *testing.T) {
 	run := func(seed uint64) []byte {
-		n := wire.New(wire.Config{Seed: seed, Delay: 50, Faults: wire.Faults{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3, Corrupt: 0.1}})
+		n := wire.New(wire.Config{Seed: seed, Delay: 50,
+			Faults: wire.Faults{Loss: 0.1, Duplicate: 0.1, Reorder: 0.3, Corrupt: 0.1}})
 		from, to := n.Plug(a), n.Plug(b)
 		var all []byte
 		for i := range uint32(500) {

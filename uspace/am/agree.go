@@ -68,7 +68,8 @@ func (e *Endpoint) Agree() error {
 		if e.node == 0 {
 			e.lead()
 		} else if m.absent == 0 && (!a.told || a.view != m.view) {
-			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.collective.number, b: uint32(m.view), c: uint32(m.view >> 32)}
+			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.collective.number,
+				b: uint32(m.view), c: uint32(m.view >> 32)}
 			if e.tell(0, v) {
 				a.told, a.view = true, m.view
 				a.tells++

@@ -53,7 +53,9 @@ func newCouncil(t *testing.T) *council {
 	if c.e, err = am.New(iface, 0, 3, c.drive, 1); err != nil {
 		t.Fatal(err)
 	}
-	err = c.e.Rejoin(am.RejoinOptions{Now: func() int64 { return 0 }, Event: func(v am.Event) { c.events = append(c.events, v.String()) }})
+	err = c.e.Rejoin(am.RejoinOptions{Now: func() int64 { return 0 }, Event: func(v am.Event) {
+		c.events = append(c.events, v.String())
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,8 @@ func (c *council) drive() {
 
 // says delivers a message of the membership's own, of a life of a node.
 func (c *council) says(l funi.Level, node, life uint16, what uint32, words ...uint32) {
-	c.message(l, node, typeMember, append([]uint32{what | uint32(life)<<senderShift, uint32(life)}, append(words, 0, 0, 0)[:3]...))
+	c.message(l, node, typeMember, append([]uint32{what | uint32(life)<<senderShift, uint32(life)},
+		append(words, 0, 0, 0)[:3]...))
 }
 
 func (c *council) message(l funi.Level, node, typ uint16, words []uint32) {
@@ -153,7 +156,8 @@ func TestHelloRepeated(t *testing.T) {
 		c.says(funi.Request, 1, 1, memberHello)
 		c.must()
 	}
-	if got, want := c.said(), [][3]uint32{{1, memberBack, 0}, {1, memberBack, 0}, {1, memberBack, 0}}; !slices.Equal(got, want) {
+	if got, want := c.said(), [][3]uint32{{1, memberBack, 0}, {1, memberBack, 0},
+		{1, memberBack, 0}}; !slices.Equal(got, want) {
 		t.Errorf("three hellos were answered with %v", got)
 	}
 	c.says(funi.Request, 1, 0, memberHello)

@@ -232,11 +232,13 @@ func TestNoAllocationInCalls(t *testing.T) {
 	var objects [2]uint32
 	for i := range e {
 		err := errors.Join(
-			e[i].Share(register[i], funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Source | funi.Destination}),
+			e[i].Share(register[i], funi.Segment{Base: segment, Memory: make([]byte, 1<<16),
+				Rights: funi.Source | funi.Destination}),
 			e[i].Handle(0, func(m *am.Message) {
 				received++
 				place := am.Place(m.Words[0])
-				if err := errors.Join(m.ReplyXfer4(place, 1, 2, 3, 4), m.ReplyXfer(place, blank[:]), m.ReplyMfer(place, segment, segment+1024, 16),
+				if err := errors.Join(m.ReplyXfer4(place, 1, 2, 3, 4), m.ReplyXfer(place, blank[:]),
+					m.ReplyMfer(place, segment, segment+1024, 16),
 					m.ReplyIndirect4(objects[0], 1, 2, 3, 4), m.ReplyIndirect(objects[0], m.Words...)); err != nil {
 					t.Error(err)
 				}
@@ -282,11 +284,14 @@ func TestNoAllocationInCalls(t *testing.T) {
 		_, err1 := n.ReadInt32(1, segment)
 		_, err2 := n.ReadFloat64(1, segment)
 		err = first(err1, err2, n.WriteInt32(1, segment, 1), n.WriteFloat64(1, segment, 1),
-			n.Get(1, segment, segment, 1, &c), n.Get(1, segment+4, segment+8, 16, &c), n.Get(1, segment, segment+4096, 4003, &c),
-			n.Put(1, segment, segment, 1, &c), n.Put(1, segment+4, segment+8, 16, &c), n.Put(1, segment+4, segment+4100, 4003, &c),
+			n.Get(1, segment, segment, 1, &c), n.Get(1, segment+4, segment+8, 16, &c),
+			n.Get(1, segment, segment+4096, 4003, &c),
+			n.Put(1, segment, segment, 1, &c), n.Put(1, segment+4, segment+8, 16, &c),
+			n.Put(1, segment+4, segment+4100, 4003, &c),
 			n.PutInt32(1, segment, 1, &c), n.PutFloat64(1, segment, 1, &c), n.WaitCounter(&c, 8),
 			n.Request4(1, 0, uint32(places[0]), 0, 0, 0),
-			n.Xfer4(1, places[1], 1, 2, 3, 4), n.Xfer(1, places[1], blank[:]), n.Mfer(1, places[1], segment, segment+1024, 16),
+			n.Xfer4(1, places[1], 1, 2, 3, 4), n.Xfer(1, places[1], blank[:]),
+			n.Mfer(1, places[1], segment, segment+1024, 16),
 			n.RequestIndirect4(1, objects[1], 1, 2, 3, 4), n.RequestIndirect(1, objects[1], shared[:20]...),
 			n.WaitFor(1, func() bool { return completed == want }), together(n))
 		if err != nil {

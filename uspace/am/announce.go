@@ -38,7 +38,8 @@ func (m *member) repeat(node int, what uint32) {
 	case memberReady:
 		m.agree.told = false
 	case memberGo:
-		m.announce(announcement{what: what, a: m.agree.base, b: uint32(m.agree.view), c: uint32(m.agree.view >> 32), only: true, next: node})
+		m.announce(announcement{what: what, a: m.agree.base, b: uint32(m.agree.view), c: uint32(m.agree.view >> 32),
+			only: true, next: node})
 	}
 }
 

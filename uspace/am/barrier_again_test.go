@@ -42,7 +42,8 @@ func TestRoundOfTheLastBarrierIsToldAgain(t *testing.T) {
 			first = s
 		}
 		if over && len(told) == 1 && !back {
-			card.Return(funi.Returned{Reason: arctic.ReasonQueueFull, Level: funi.Request, Header: first.Header(), Word: first[1]})
+			card.Return(funi.Returned{Reason: arctic.ReasonQueueFull, Level: funi.Request, Header: first.Header(),
+				Word: first[1]})
 			card.Publish()
 			back = true
 		}
@@ -89,7 +90,8 @@ func TestBarrierTellsAgain(t *testing.T) {
 		for _, s := range sentOf(card, typeRound) {
 			node := s.Header().Node()
 			if told[node]++; node == 1 && told[node] == 1 {
-				card.Return(funi.Returned{Reason: arctic.ReasonQueueFull, Level: funi.Request, Header: s.Header(), Word: s[1]})
+				card.Return(funi.Returned{Reason: arctic.ReasonQueueFull, Level: funi.Request,
+					Header: s.Header(), Word: s[1]})
 				card.Publish()
 				continue
 			}

@@ -122,7 +122,8 @@ func BenchmarkReceive(b *testing.B) {
 		typ   uint16
 		words int
 	}{
-		{"four", funi.Request, 0, 4}, {"reply", funi.Reply, 0, 4}, {"n=1", funi.Request, 3, 1}, {"n=20", funi.Request, 3, 20},
+		{"four", funi.Request, 0, 4}, {"reply", funi.Reply, 0, 4}, {"n=1", funi.Request, 3, 1},
+		{"n=20", funi.Request, 3, 20},
 		{"indirect", funi.Request, 1, 4}, {"xfer4", funi.Request, 2, 4}, {"bytes=16", funi.Request, 18, 4},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -139,7 +140,9 @@ func BenchmarkReceive(b *testing.B) {
 			if err := e.HandleBytes(0, func(_ *am.Message, b []byte) error { got += len(b); return nil }); err != nil {
 				b.Fatal(err)
 			}
-			if err := e.Share(func(funi.Segment) error { return nil }, funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Destination}); err != nil {
+			if err := e.Share(func(funi.Segment) error {
+				return nil
+			}, funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Destination}); err != nil {
 				b.Fatal(err)
 			}
 			var place am.Place
@@ -297,14 +300,17 @@ func BenchmarkMebibyte(b *testing.B) {
 			source := make([]byte, size)
 			block := funi.Transfer{Source: 0x1000_0000, Destination: 0x2000_0000, Words: size / 4}
 			err := first(cards[0].Register(funi.Segment{Base: block.Source, Memory: source, Rights: funi.Source}),
-				cards[1].Register(funi.Segment{Base: block.Destination, Memory: make([]byte, size), Rights: funi.Destination}),
+				cards[1].Register(funi.Segment{Base: block.Destination, Memory: make([]byte, size),
+					Rights: funi.Destination}),
 				e[1].HandleNotice(0, func(*am.Message, funi.Notice) { arrived++ }),
 				e[1].HandleBytes(0, func(*am.Message, []byte) error { arrived++; return nil }))
 			if err != nil {
 				b.Fatal(err)
 			}
 			for i := range e {
-				m := am.Memory{Limit: 16 << 20, Now: func() int64 { return 0 }, Segment: func(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+				m := am.Memory{Limit: 16 << 20, Now: func() int64 {
+					return 0
+				}, Segment: func(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
 					memory := make([]byte, bytes)
 					return memory, cards[i].Register(funi.Segment{Base: base, Memory: memory, Rights: rights})
 				}}
@@ -328,7 +334,8 @@ func BenchmarkMebibyte(b *testing.B) {
 				} else {
 					_, err = e[0].StartBytes(1, 0, source, done)
 				}
-				for err == nil && (arrived <= n || name != "transfer" && ended <= n || name == "transfer" && !e[0].Retrieved(funi.Request)) {
+				for err == nil && (arrived <= n || name != "transfer" && ended <= n ||
+					name == "transfer" && !e[0].Retrieved(funi.Request)) {
 					_, err1 := e[0].Poll()
 					_, err2 := e[1].Poll()
 					err = first(err1, err2)

@@ -78,7 +78,8 @@ func TestShortBytes(t *testing.T) {
 				}
 				clear(b)
 			}
-			return errors.Join(n.WaitFor(1-n.Node(), all(&there)), n.WaitFor(1-n.Node(), all(&back)), n.Barrier(), n.Failed())
+			return errors.Join(n.WaitFor(1-n.Node(), all(&there)), n.WaitFor(1-n.Node(), all(&back)),
+				n.Barrier(), n.Failed())
 		})
 	}
 }
@@ -151,7 +152,8 @@ func TestHandlerFails(t *testing.T) {
 		for ran == 0 {
 			_, _ = n.Poll()
 		}
-		if _, again := n.Poll(); !errors.Is(err, broken) || !errors.Is(again, broken) || !errors.Is(n.Failed(), broken) || errors.Is(n.Failed(), later) {
+		if _, again := n.Poll(); !errors.Is(err, broken) || !errors.Is(again, broken) ||
+			!errors.Is(n.Failed(), broken) || errors.Is(n.Failed(), later) {
 			return fmt.Errorf("the wait ended with %v, the poll with %v; failed: %v", err, again, n.Failed())
 		}
 		return n.SendBytes(1, 2, nil)
@@ -202,7 +204,8 @@ func TestHandlerPanics(t *testing.T) {
 			deliver(funi.Request, 4)
 			_, err = e.Poll()
 			var p *am.PanicError
-			if !errors.As(err, &p) || !errors.Is(err, cause) || p.Handler != 4-inside%5/3 || p.Source != 2 || !bytes.Contains(p.Stack, []byte("TestHandlerPanics")) || strings.Contains(err.Error(), "\n") {
+			if !errors.As(err, &p) || !errors.Is(err, cause) || p.Handler != 4-inside%5/3 || p.Source != 2 ||
+				!bytes.Contains(p.Stack, []byte("TestHandlerPanics")) || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("the poll ended with %v", err)
 			}
 			was := ran % 100
@@ -210,7 +213,8 @@ func TestHandlerPanics(t *testing.T) {
 			deliver(funi.Reply, 5)
 			ran = 0
 			if _, err := e.Poll(); !errors.Is(err, cause) || was != 1 || ran != 200 {
-				t.Fatalf("%d handlers panicked; the next poll ended with %v, and handlers ran as %d, want 200", was, err, ran)
+				t.Fatalf("%d handlers panicked; the next poll ended with %v, and handlers ran as %d, want 200",
+					was, err, ran)
 			}
 		})
 	}

@@ -63,7 +63,8 @@ func newDeaf(t *testing.T) *deaf {
 		t.Fatal(err)
 	}
 	know := func(funi.Segment) error { return nil }
-	if err := d.Share(know, funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Source | funi.Destination}); err != nil {
+	if err := d.Share(know, funi.Segment{Base: segment, Memory: make([]byte, 1<<16),
+		Rights: funi.Source | funi.Destination}); err != nil {
 		t.Fatal(err)
 	}
 	if d.place, err = d.OpenSegment(segment, 1<<16, nil, nil); err != nil {
@@ -158,8 +159,12 @@ func waits() map[string]func(*deaf) error {
 			}
 			return d.WaitCounter(&d.counter, 1)
 		},
-		"Get": func(d *deaf) error { return until(func() error { return d.Get(1, segment, segment, 100, &d.counter) }) },
-		"Put": func(d *deaf) error { return until(func() error { return d.Put(1, segment, segment, 100, &d.counter) }) },
+		"Get": func(d *deaf) error {
+			return until(func() error { return d.Get(1, segment, segment, 100, &d.counter) })
+		},
+		"Put": func(d *deaf) error {
+			return until(func() error { return d.Put(1, segment, segment, 100, &d.counter) })
+		},
 		"one more call than there may be": func(d *deaf) error {
 			return until(func() error {
 				err := d.PutInt32(1, segment, 1, &d.counter)
@@ -169,8 +174,10 @@ func waits() map[string]func(*deaf) error {
 				return err
 			})
 		},
-		"SendBytes":        func(d *deaf) error { return until(func() error { return d.SendBytes(1, 0, blank[:]) }) },
-		"a long SendBytes": func(d *deaf) error { return errors.Join(anyMemory(d.Endpoint), d.SendBytes(1, 0, make([]byte, 1000))) },
+		"SendBytes": func(d *deaf) error { return until(func() error { return d.SendBytes(1, 0, blank[:]) }) },
+		"a long SendBytes": func(d *deaf) error {
+			return errors.Join(anyMemory(d.Endpoint), d.SendBytes(1, 0, make([]byte, 1000)))
+		},
 		"SendList": func(d *deaf) error {
 			return errors.Join(anyMemory(d.Endpoint), d.SendList(1, 0, blank[:], make([]byte, 1000)))
 		},
@@ -194,8 +201,10 @@ func waits() map[string]func(*deaf) error {
 		"Message.ReplyBytes": func(d *deaf) error {
 			return d.in(func(m *am.Message) error { return m.ReplyBytes(0, blank[:]) })
 		},
-		"Call":      func(d *deaf) error { return value(d.Call(nil, 1, 0, blank[:])) },
-		"StartCall": func(d *deaf) error { return until(func() error { return value(d.StartCall(1, 0, blank[:], ignore)) }) },
+		"Call": func(d *deaf) error { return value(d.Call(nil, 1, 0, blank[:])) },
+		"StartCall": func(d *deaf) error {
+			return until(func() error { return value(d.StartCall(1, 0, blank[:], ignore)) })
+		},
 		"ProbeCalled": func(d *deaf) error {
 			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
 		},
@@ -216,19 +225,31 @@ func waits() map[string]func(*deaf) error {
 				return err
 			})
 		},
-		"PutInt32":         func(d *deaf) error { return until(func() error { return d.PutInt32(1, segment, 1, &d.counter) }) },
-		"PutFloat64":       func(d *deaf) error { return until(func() error { return d.PutFloat64(1, segment, 1, &d.counter) }) },
-		"Request4":         func(d *deaf) error { return until(func() error { return d.Request4(1, 0, 1, 2, 3, 4) }) },
-		"Request":          func(d *deaf) error { return until(func() error { return d.Request(1, 0, words...) }) },
-		"Post4":            func(d *deaf) error { return until(func() error { return d.Post4(1, 0, 1, 2, 3, 4) }) },
-		"Post":             func(d *deaf) error { return until(func() error { return d.Post(1, 0, words...) }) },
-		"RequestIndirect4": func(d *deaf) error { return until(func() error { return d.RequestIndirect4(1, 1, 1, 2, 3, 4) }) },
-		"RequestIndirect":  func(d *deaf) error { return until(func() error { return d.RequestIndirect(1, 1, words...) }) },
-		"Xfer4":            func(d *deaf) error { return until(func() error { return d.Xfer4(1, 0, 1, 2, 3, 4) }) },
-		"Xfer":             func(d *deaf) error { return until(func() error { return d.Xfer(1, 0, blank[:]) }) },
-		"Mfer":             func(d *deaf) error { return until(func() error { return d.Mfer(1, 0, segment, segment, 16) }) },
-		"TransferCounted":  func(d *deaf) error { return until(func() error { return d.TransferCounted(1, 0, block, &d.counter) }) },
-		"Transfer":         func(d *deaf) error { return until(func() error { return d.Transfer(1, 0, block) }) },
+		"PutInt32": func(d *deaf) error {
+			return until(func() error { return d.PutInt32(1, segment, 1, &d.counter) })
+		},
+		"PutFloat64": func(d *deaf) error {
+			return until(func() error { return d.PutFloat64(1, segment, 1, &d.counter) })
+		},
+		"Request4": func(d *deaf) error { return until(func() error { return d.Request4(1, 0, 1, 2, 3, 4) }) },
+		"Request":  func(d *deaf) error { return until(func() error { return d.Request(1, 0, words...) }) },
+		"Post4":    func(d *deaf) error { return until(func() error { return d.Post4(1, 0, 1, 2, 3, 4) }) },
+		"Post":     func(d *deaf) error { return until(func() error { return d.Post(1, 0, words...) }) },
+		"RequestIndirect4": func(d *deaf) error {
+			return until(func() error { return d.RequestIndirect4(1, 1, 1, 2, 3, 4) })
+		},
+		"RequestIndirect": func(d *deaf) error {
+			return until(func() error { return d.RequestIndirect(1, 1, words...) })
+		},
+		"Xfer4": func(d *deaf) error { return until(func() error { return d.Xfer4(1, 0, 1, 2, 3, 4) }) },
+		"Xfer":  func(d *deaf) error { return until(func() error { return d.Xfer(1, 0, blank[:]) }) },
+		"Mfer": func(d *deaf) error {
+			return until(func() error { return d.Mfer(1, 0, segment, segment, 16) })
+		},
+		"TransferCounted": func(d *deaf) error {
+			return until(func() error { return d.TransferCounted(1, 0, block, &d.counter) })
+		},
+		"Transfer": func(d *deaf) error { return until(func() error { return d.Transfer(1, 0, block) }) },
 
 		"Message.Reply4": func(d *deaf) error {
 			return d.in(func(m *am.Message) error { return m.Reply4(0, 1, 2, 3, 4) })
@@ -259,7 +280,9 @@ func waits() map[string]func(*deaf) error {
 
 // anyMemory gives an endpoint memory for messages that no card knows.
 func anyMemory(e *am.Endpoint) error {
-	return e.UseMemory(am.Memory{Segment: func(_ uint32, bytes int, _ funi.Rights) ([]byte, error) { return make([]byte, bytes), nil },
+	return e.UseMemory(am.Memory{Segment: func(_ uint32, bytes int, _ funi.Rights) ([]byte, error) {
+		return make([]byte, bytes), nil
+	},
 		Now: func() int64 { return 0 }, Limit: am.LeastMemory})
 }
 
@@ -320,7 +343,8 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 					d.Pace(processor(new(int64)))
 					d.paced = true
 				}
-				if err := call(d); !errors.Is(err, am.ErrCancelled) || !errors.Is(err, errAsked) || strings.Contains(err.Error(), "\n") {
+				if err := call(d); !errors.Is(err, am.ErrCancelled) || !errors.Is(err, errAsked) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Errorf("it ended with %v", err)
 				}
 				if d.drives < cancelledAfter {
@@ -335,7 +359,8 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 // the table, or known not to.
 func TestNoWaitIsForgotten(t *testing.T) {
 	known := waits()
-	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[*am.Endpoint](), "Message.": reflect.TypeFor[*am.Message]()} {
+	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[*am.Endpoint](),
+		"Message.": reflect.TypeFor[*am.Message]()} {
 		for i := range of.NumMethod() {
 			name := prefix + of.Method(i).Name
 			if (known[name] == nil) == !slices.Contains(immediate, name) {

@@ -212,7 +212,8 @@ func (e *Endpoint) pass(child int) error {
 
 // up notes that a child has called.
 func (c *collective) up(e *Endpoint, m *Message, number uint32) {
-	if len(m.Words) != 4 || m.Words[1] >= maxChildren || !e.timely(number) || int32(number-c.ups[m.Words[1]].number) < 0 {
+	if len(m.Words) != 4 || m.Words[1] >= maxChildren || !e.timely(number) ||
+		int32(number-c.ups[m.Words[1]].number) < 0 {
 		e.unknown++
 		return
 	}

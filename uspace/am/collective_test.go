@@ -101,7 +101,8 @@ func TestReduce(t *testing.T) {
 					if err := errors.Join(append(errs[:], err)...); err != nil {
 						return err
 					}
-					if want := [5]any{total, slices.Min(ints), slices.Max(ints), slices.Min(doubles), slices.Max(doubles)}; got != want {
+					if want := [5]any{total, slices.Min(ints), slices.Max(ints), slices.Min(doubles),
+						slices.Max(doubles)}; got != want {
 						return fmt.Errorf("round %d: got %v, want %v", round, got, want)
 					}
 					if math.Abs(sum-about) > 1e-12 {
@@ -131,7 +132,8 @@ func TestReduceEdges(t *testing.T) {
 		_, err4 := n.ReduceInt64(am.Max+1, 0)
 		_, err5 := n.ReduceFloat64(255, 0)
 		return errors.Join(err1, err2, err3,
-			check(errors.Is(err4, am.ErrOperation) && errors.Is(err5, am.ErrOperation), "operations 3 and 255: %v, %v", err4, err5),
+			check(errors.Is(err4, am.ErrOperation) && errors.Is(err5, am.ErrOperation),
+				"operations 3 and 255: %v, %v", err4, err5),
 			check(math.IsNaN(least) && math.IsNaN(most), "min %v and max %v of NaN and others", least, most),
 			check(wrapped == math.MaxInt64-2, "sum %d", wrapped), n.Barrier())
 	})
@@ -212,8 +214,12 @@ func TestCollectiveRepeated(t *testing.T) {
 					}
 				}
 				sum := int64(0)
-				err := errors.Join(spoil(), spoil(), again(func() (err error) { sum, err = n.ReduceInt64(am.Sum, int64(n.Node())); return err }),
-					spoil(), spoil(), spoil(), again(func() error { return n.Broadcast(round%nodes, words) }), spoil(), again(n.Barrier))
+				err := errors.Join(spoil(), spoil(), again(func() (err error) {
+					sum, err = n.ReduceInt64(am.Sum, int64(n.Node()))
+					return err
+				}),
+					spoil(), spoil(), spoil(), again(func() error { return n.Broadcast(round%nodes, words) }), spoil(),
+					again(n.Barrier))
 				if err != nil {
 					return err
 				}

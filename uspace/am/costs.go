@@ -66,7 +66,8 @@ const (
 	drainSecondCost = 2*pointerCost + opCost + setCost + lookCost + testCost
 	// pollCost is the service call up to what it knows of replies, in a loop that looks at
 	// a global, and pollSecondCost from there to what it knows of requests.
-	pollCost       = globalCost + opCost + testCost + opCost + callCost + 3*pointerCost + 2*(opCost+setCost) + setCost + testCost
+	pollCost = globalCost + opCost + testCost + opCost + callCost + 3*pointerCost + 2*(opCost+setCost) +
+		setCost + testCost
 	pollRegister   = lookCost + testCost
 	pollSecondCost = setCost + opCost + testCost + 2*pointerCost + 2*(opCost+setCost) + testCost
 	// takeCost is from a message that is there to the call of its handler, with six words.

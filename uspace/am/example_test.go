@@ -98,7 +98,8 @@ func ExampleEndpoint_Transfer() {
 			return err
 		}
 		arrived := false
-		if err := errors.Join(e.HandleNotice(0, func(*am.Message, funi.Notice) { arrived = true }), e.Barrier()); err != nil {
+		if err := errors.Join(e.HandleNotice(0, func(*am.Message, funi.Notice) { arrived = true }),
+			e.Barrier()); err != nil {
 			return err
 		}
 		if e.Node() == 0 {

@@ -62,7 +62,8 @@ func (e *Endpoint) endOffer(s *tagSend, told bool) {
 // dropOffer frees the offer of a send that was given up, whose receiver asks for pieces.
 func (e *Endpoint) dropOffer(node uint16, word uint32) {
 	for i := range e.bytes.sends {
-		if o := &e.bytes.sends[i]; o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) == kindTagged && o.words[0] == word {
+		if o := &e.bytes.sends[i]; o.state == sendGivenUp && o.key == 0 && o.node == node && kindOf(o.second) ==
+			kindTagged && o.words[0] == word {
 			e.bytes.freeSend(o)
 		}
 	}
@@ -76,7 +77,8 @@ func (e *Endpoint) fetch(r *tagReceive, offer uint32, m *Message) bool {
 		return false
 	}
 	r.offer = offer
-	a := asking{node: uint16(r.received.Source), id: offer, second: kindTagged << kindShift, words: [2]uint32{r.word()}, bytes: r.received.Bytes}
+	a := asking{node: uint16(r.received.Source), id: offer, second: kindTagged << kindShift, words: [2]uint32{r.word()},
+		bytes: r.received.Bytes}
 	if len(x.waiting) > 0 || !e.grant(&a, m) {
 		x.waiting = append(x.waiting, a)
 		x.busy = true

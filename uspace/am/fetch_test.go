@@ -27,15 +27,18 @@ func TestFetchedInOrder(t *testing.T) {
 	type message struct{ to, size, cancel int } // cancel: after the given number of polls; 0: never
 	rapid.Check(t, func(r *rapid.T) {
 		nodes := rapid.IntRange(1, 3).Draw(r, "nodes")
-		o := bed.Options{Nodes: nodes, Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}, Limit: 10 * time.Minute}
+		o := bed.Options{Nodes: nodes, Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"),
+			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}, Limit: 10 * time.Minute}
 		if rapid.Bool().Draw(r, "faults") {
 			o.Net.Faults = faults
 		}
-		plans, limits, directs, stops := make([][]message, nodes), make([]int, nodes), make([]bool, nodes), make([][]int, nodes)
+		plans, limits, directs, stops := make([][]message, nodes), make([]int, nodes), make([]bool, nodes),
+			make([][]int, nodes)
 		for i := range plans {
 			for range rapid.IntRange(0, 12).Draw(r, "messages") {
 				plans[i] = append(plans[i], message{rapid.IntRange(0, nodes-1).Draw(r, "to"),
-					rapid.OneOf(rapid.IntRange(8, 200), rapid.IntRange(2000, 5000), rapid.IntRange(5000, 70<<10)).Draw(r, "size"),
+					rapid.OneOf(rapid.IntRange(8, 200), rapid.IntRange(2000, 5000),
+						rapid.IntRange(5000, 70<<10)).Draw(r, "size"),
 					max(0, rapid.IntRange(-60, 60).Draw(r, "cancelled after"))})
 			}
 			limits[i] = rapid.SampledFrom([]int{0, am.LeastMemory, 1 << 20}).Draw(r, "memory")
@@ -110,9 +113,12 @@ func TestFetchedInOrder(t *testing.T) {
 						finished[from] = true
 						return
 					}
-					if p := plans[from]; c.number >= len(p) || p[c.number].to != n.Node() || p[c.number].size != what.Bytes ||
-						what.Tag != uint32(c.number%2) || (err != nil) != (what.Bytes > len(c.room)) || !bytes.Equal(got, numbered(from, c.number, what.Bytes)[:len(got)]) {
-						failed = errors.Join(failed, fmt.Errorf("message %d of node %d, %+v, is damaged: %w", c.number, from, what, err))
+					if p := plans[from]; c.number >= len(p) || p[c.number].to != n.Node() ||
+						p[c.number].size != what.Bytes ||
+						what.Tag != uint32(c.number%2) || (err != nil) != (what.Bytes > len(c.room)) ||
+						!bytes.Equal(got, numbered(from, c.number, what.Bytes)[:len(got)]) {
+						failed = errors.Join(failed,
+							fmt.Errorf("message %d of node %d, %+v, is damaged: %w", c.number, from, what, err))
 					}
 				})
 				return err
@@ -155,7 +161,8 @@ func TestFetchedInOrder(t *testing.T) {
 				for _, c := range all {
 					n.Cancel(c.id) // those that are too many
 					if c.number >= 0 && c.number <= before {
-						failed = errors.Join(failed, fmt.Errorf("message %d of node %d was taken after %d", c.number, from, before))
+						failed = errors.Join(failed,
+							fmt.Errorf("message %d of node %d was taken after %d", c.number, from, before))
 					}
 					before = max(before, c.number)
 				}
@@ -168,8 +175,10 @@ func TestFetchedInOrder(t *testing.T) {
 			if err := n.Wait(func() bool { return over == nodes && n.SendsUnderWay() == 0 && !used() }); err != nil {
 				return err
 			}
-			if sends, receives := n.TaggedUnderWay(); sends+receives > 0 || n.Unknown() > 0 && !anyCancelled(stops, plans, func(m message) bool { return m.cancel > 0 }) {
-				return fmt.Errorf("%d sends and %d receives are left, and %d messages were for nobody", sends, receives, n.Unknown())
+			if sends, receives := n.TaggedUnderWay(); sends+receives > 0 ||
+				n.Unknown() > 0 && !anyCancelled(stops, plans, func(m message) bool { return m.cancel > 0 }) {
+				return fmt.Errorf("%d sends and %d receives are left, and %d messages were for nobody", sends,
+					receives, n.Unknown())
 			}
 			if err := n.Barrier(); err != nil {
 				return err
@@ -210,7 +219,8 @@ func TestUnreceivedTakesNoMemory(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2, Limit: 10 * time.Minute})
 	handled, received := 0, false
 	b.MustRun(func(n *bed.Node) error {
-		err := errors.Join(messageMemory(n, am.LeastMemory, false), n.HandleBytes(0, func(*am.Message, []byte) error { handled++; return nil }), n.Barrier())
+		err := errors.Join(messageMemory(n, am.LeastMemory, false),
+			n.HandleBytes(0, func(*am.Message, []byte) error { handled++; return nil }), n.Barrier())
 		if err != nil {
 			return err
 		}
@@ -356,7 +366,9 @@ func TestFetchedMessageIsCancelled(t *testing.T) {
 				return errors.Join(n.WaitFor(1, func() bool { return over }), n.Barrier())
 			}
 			got := make([]byte, size)
-			if _, err := n.StartRecv(0, 5, got, func(_ am.Received, err error) { over, ended = true, err }); err != nil {
+			if _, err := n.StartRecv(0, 5, got, func(_ am.Received, err error) {
+				over, ended = true, err
+			}); err != nil {
 				return err
 			}
 			err := n.WaitFor(0, func() bool {

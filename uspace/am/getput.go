@@ -83,7 +83,8 @@ func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) e
 	for err == nil && p.next() {
 		at := uint32(4 * p.at)
 		if p.block {
-			err = e.transfer(node, typePutBlock, &funi.Transfer{Source: local + at, Destination: address + at, Argument: ticket, Words: p.words})
+			err = e.transfer(node, typePutBlock, &funi.Transfer{Source: local + at, Destination: address + at,
+				Argument: ticket, Words: p.words})
 		} else {
 			err = e.putPiece(node, ticket, address+at, from[at:at+uint32(4*p.words)])
 		}
@@ -124,7 +125,8 @@ func plan(address, local uint32, words int) copying {
 		p.end = p.begin + (words-p.begin)&^3
 	}
 	count := func(words, most int) int { return (words + most - 1) / most }
-	p.pieces = max(1, count(p.begin, pieceWords)+count(p.end-p.begin, arctic.MaxTransferWords)+count(words-p.end, pieceWords))
+	p.pieces = max(1, count(p.begin, pieceWords)+count(p.end-p.begin, arctic.MaxTransferWords)+
+		count(words-p.end, pieceWords))
 	return p
 }
 

@@ -123,7 +123,8 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 // told returns what the sender of a message is told of its grant.
 func (g *grant) told(e *Endpoint) control {
 	l := e.bytes.landing
-	return control{node: g.node, typ: typeGrant, n: 4, words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
+	return control{node: g.node, typ: typeGrant, n: 4,
+		words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
 }
 
 // moreGrants makes the table larger, or reports false. Keys begin at random, so that those of a

@@ -65,7 +65,8 @@ func TestMemoryGrows(t *testing.T) {
 	for _, quota := range []int{8 << 20, 300 << 10} {
 		const grow, each = 600 << 10, 6
 		sizes := [each]int{200 << 10, 100 << 10, 299 << 10, 30 << 10, 200<<10 + 1, 70 << 10}
-		b := bed.New(t, bed.Options{Nodes: 3, Net: wire.Config{Faults: faults, Seed: uint64(quota)}, Limit: 10 * time.Minute})
+		b := bed.New(t, bed.Options{Nodes: 3, Net: wire.Config{Faults: faults, Seed: uint64(quota)},
+			Limit: 10 * time.Minute})
 		var of [3]growing
 		got := map[[2]int]int{}
 		b.MustRun(func(n *bed.Node) error {
@@ -129,7 +130,8 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	b.MustRun(func(n *bed.Node) error {
 		g := growing{quota: 100 << 10}
 		ran := 0
-		err := errors.Join(g.use(n, 400<<10), n.HandleBytes(0, func(*am.Message, []byte) error { ran++; return nil }), n.Barrier())
+		err := errors.Join(g.use(n, 400<<10), n.HandleBytes(0, func(*am.Message, []byte) error { ran++; return nil }),
+			n.Barrier())
 		if err != nil {
 			return err
 		}
@@ -142,7 +144,9 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 		}
 		var refused error
 		ended := false
-		if _, err := n.StartBytes(1, 0, make([]byte, 200<<10), func(err error) { refused, ended = err, true }); err != nil {
+		if _, err := n.StartBytes(1, 0, make([]byte, 200<<10), func(err error) {
+			refused, ended = err, true
+		}); err != nil {
 			return err
 		}
 		if err := n.SendBytes(1, 0, make([]byte, 20<<10)); err != nil || ended {
@@ -163,7 +167,8 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	b = bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {
 		var g growing
-		err := errors.Join(g.use(n, 400<<10), n.HandleBytes(0, func(*am.Message, []byte) error { return nil }), n.Barrier())
+		err := errors.Join(g.use(n, 400<<10), n.HandleBytes(0, func(*am.Message, []byte) error { return nil }),
+			n.Barrier())
 		if err == nil && n.Node() == 0 {
 			for range 2 {
 				if err := n.SendBytes(1, 0, make([]byte, 200<<10)); !errors.Is(err, am.ErrMemory) {

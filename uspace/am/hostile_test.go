@@ -16,7 +16,8 @@ import (
 )
 
 // arrive lets a message arrive and be handled.
-func arrive(t interface{ Fatal(...any) }, e *am.Endpoint, card *funi.Card, l funi.Level, from uint16, h funi.Header, words []uint32) {
+func arrive(t interface{ Fatal(...any) }, e *am.Endpoint, card *funi.Card, l funi.Level, from uint16, h funi.Header,
+	words []uint32) {
 	s := card.Vacant(l)
 	if s == nil {
 		t.Fatal("no room")
@@ -62,21 +63,26 @@ func TestAnythingArrives(t *testing.T) {
 		}
 		ended := 0
 		_, err = e.StartCall(1, 3, []byte{1}, func([]byte, error) { ended++ })
-		if err := first(err, e.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil })); err != nil {
+		if err := first(err, e.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil })); err !=
+			nil {
 			t.Fatal(err)
 		}
-		ticket := rapid.SampledFrom([]uint32{card.Slot(funi.Request, 0)[funi.PayloadWord], card.Slot(funi.Request, 1)[funi.PayloadWord], card.Slot(funi.Request, 2)[funi.PayloadWord]})
+		ticket := rapid.SampledFrom([]uint32{card.Slot(funi.Request, 0)[funi.PayloadWord],
+			card.Slot(funi.Request, 1)[funi.PayloadWord], card.Slot(funi.Request, 2)[funi.PayloadWord]})
 		word := rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32Range(0x100, 0x240), rapid.Uint32(), ticket)
 		for range rapid.IntRange(1, 40).Draw(r, "messages") {
 			words := rapid.SliceOfN(word, 0, funi.MaxPayloadWords).Draw(r, "words")
 			typ := rapid.OneOf(rapid.Uint16Range(0, 31), rapid.Uint16Range(0, funi.MaxType)).Draw(r, "type")
 			h := funi.NewHeader(0, typ, len(words))
 			if rapid.Bool().Draw(r, "transfer") {
-				h |= funi.NewTransferHeader(0, typ, len(words)) | funi.Header(rapid.Uint32Range(0, 1).Draw(r, "many")<<30)
+				h |= funi.NewTransferHeader(0, typ,
+					len(words)) | funi.Header(rapid.Uint32Range(0, 1).Draw(r, "many")<<30)
 			}
-			arrive(r, e, card, funi.Level(rapid.IntRange(0, 1).Draw(r, "level")), uint16(rapid.IntRange(0, 2).Draw(r, "from")), h, words)
+			arrive(r, e, card, funi.Level(rapid.IntRange(0, 1).Draw(r, "level")),
+				uint16(rapid.IntRange(0, 2).Draw(r, "from")), h, words)
 		}
-		if !bytes.Equal(written[:64], make([]byte, 64)) || !bytes.Equal(written[128:], make([]byte, 128)) || !bytes.Equal(read, bytes.Repeat([]byte{7}, 64)) {
+		if !bytes.Equal(written[:64], make([]byte, 64)) || !bytes.Equal(written[128:], make([]byte, 128)) ||
+			!bytes.Equal(read, bytes.Repeat([]byte{7}, 64)) {
 			r.Fatal("memory changed that is not to be written")
 		}
 		if c.Complete()+c.UnderWay() > 2 || c.UnderWay() < 0 {
@@ -98,7 +104,8 @@ func TestAnswersOfOthers(t *testing.T) {
 	e, card := bare(t)
 	memory := make([]byte, 64)
 	var c am.Counter
-	if err := first(e.Share(func(funi.Segment) error { return nil }, funi.Segment{Base: 0x100, Memory: memory, Rights: funi.Destination}),
+	if err := first(e.Share(func(funi.Segment) error { return nil },
+		funi.Segment{Base: 0x100, Memory: memory, Rights: funi.Destination}),
 		e.Get(1, 0x1000, 0x110, 2, &c)); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +144,9 @@ func TestAnswersToAPredecessor(t *testing.T) {
 		e, card := born(t, uint64(life))
 		memory := make([]byte, 64)
 		var c am.Counter
-		if err := first(e.Share(func(funi.Segment) error { return nil }, funi.Segment{Base: 0x100, Memory: memory, Rights: funi.Destination}),
+		if err := first(e.Share(func(funi.Segment) error {
+			return nil
+		}, funi.Segment{Base: 0x100, Memory: memory, Rights: funi.Destination}),
 			e.Get(1, 0x1000, 0x110, 2, &c)); err != nil {
 			t.Fatal(err)
 		}

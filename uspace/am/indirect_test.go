@@ -64,7 +64,9 @@ func TestIndirect(t *testing.T) {
 			var theirs [3]uint32
 			known := false
 			err := errors.Join(
-				n.Handle(0, func(m *am.Message) { boxes[0].errs = append(boxes[0].errs, m.Reply(1, references[:]...)) }),
+				n.Handle(0, func(m *am.Message) {
+					boxes[0].errs = append(boxes[0].errs, m.Reply(1, references[:]...))
+				}),
 				n.Handle(1, func(m *am.Message) { copy(theirs[:], m.Words); known = true }),
 				n.Barrier(), n.Request(1-n.Node(), 0), n.Wait(func() bool { return known }))
 			if err != nil {
@@ -82,7 +84,8 @@ func TestIndirect(t *testing.T) {
 				n.Wait(func() bool { return len(boxes[2].got) == 3 }), n.Barrier())
 			slices.SortFunc(boxes[1].got, func(a, b []uint32) int { return len(a) - len(b) })
 			slices.SortFunc(boxes[2].got, func(a, b []uint32) int { return len(a) - len(b) })
-			for i, want := range [][][]uint32{{{theirs[2], 1, 2, 3}}, {{theirs[2]}, long}, {{}, {1, 2, 3, 7}, long[1:]}} {
+			for i, want := range [][][]uint32{{{theirs[2], 1, 2, 3}}, {{theirs[2]}, long},
+				{{}, {1, 2, 3, 7}, long[1:]}} {
 				if !slices.EqualFunc(boxes[i].got, want, slices.Equal) {
 					err = errors.Join(err, fmt.Errorf("box %d got %x, want %x", i, boxes[i].got, want))
 				}
@@ -113,7 +116,8 @@ func TestObjectsComeAndGo(t *testing.T) {
 					all = append(all, reference)
 				case 1:
 					reference := rapid.SampledFrom(all).Draw(r, "remove")
-					if err := n.RemoveObject(reference); (live[reference] != nil) != (err == nil) || err != nil && !errors.Is(err, am.ErrObject) {
+					if err := n.RemoveObject(reference); (live[reference] != nil) != (err == nil) ||
+						err != nil && !errors.Is(err, am.ErrObject) {
 						return fmt.Errorf("removing %#x: %v", reference, err)
 					}
 					delete(live, reference)

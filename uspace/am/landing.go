@@ -106,7 +106,8 @@ type quarantine struct {
 // must be free. Errors are those of Segment, and ErrLimit. Any context; it sends nothing.
 func (e *Endpoint) UseMemory(m Memory) error {
 	if m.Limit < LeastMemory || m.Grow < 0 || m.Limit > MostMemory-m.Grow || e.bytes.landing != nil {
-		return fmt.Errorf("using %d bytes for messages: %w: limits are %d to %d bytes, once", m.Limit, ErrLimit, LeastMemory, MostMemory)
+		return fmt.Errorf("using %d bytes for messages: %w: limits are %d to %d bytes, once", m.Limit, ErrLimit,
+			LeastMemory, MostMemory)
 	}
 	l := &landing{Memory: m, base: landingBase + uint32(e.Life(e.node)&7)*lifeStride}
 	if l.Hold == 0 {

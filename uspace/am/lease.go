@@ -73,7 +73,8 @@ func (e *Endpoint) lease(node int) uint32 {
 // sendEager sends a message at once, if it is short enough, there is a free slot at the receiver,
 // and the send queue is long enough; false: it is not. M is nil, or the request that it replies to.
 // Either all of its packets are sent or, if an error comes, none.
-func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather, size int) (bool, error) {
+func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather,
+	size int) (bool, error) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {
 		return false, nil
@@ -97,15 +98,17 @@ func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [
 	}
 	p.free &^= 1 << slot
 	p.number[slot]++
-	argument := partBit | kind<<partKindShift | uint32(slot)<<partSlotShift | uint32(p.number[slot]&partNumberMask)<<partNumberShift |
-		uint32(size-1)<<partBytesShift | handler
+	argument :=
+		partBit | kind<<partKindShift | uint32(slot)<<partSlotShift | uint32(p.number[slot]&partNumberMask)<<partNumberShift |
+			uint32(size-1)<<partBytesShift | handler
 	p.used[slot] = argument
 	g.setHead(headWords[kind], words[0], words[1])
 	address := p.lease + uint32(slot*EagerBytes)
 	for at := 0; at < size; at += 4 * partWords {
 		n := min(partWords, (size-at+15)/16*4)
 		s := e.iface.Reserve(level)
-		s.SetTransfer(uint16(node), typePart, funi.Transfer{Destination: address + uint32(at), Argument: argument, Words: n})
+		s.SetTransfer(uint16(node), typePart, funi.Transfer{Destination: address + uint32(at),
+			Argument: argument, Words: n})
 		data := s[funi.DataWord : funi.DataWord+n]
 		clear(data[n-4:])
 		g.read(bytesOf(data))
@@ -155,7 +158,8 @@ func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
 	if s.left == 0 || s.argument != n.Argument {
 		s.argument, s.left = n.Argument, (size+15)/16*4
 	}
-	if n.Words == 0 || n.Words > s.left || n.Address < x.landing.base+uint32(at) || n.Address-x.landing.base-uint32(at) >= EagerBytes {
+	if n.Words == 0 || n.Words > s.left || n.Address < x.landing.base+uint32(at) ||
+		n.Address-x.landing.base-uint32(at) >= EagerBytes {
 		e.unknown++
 		return
 	}

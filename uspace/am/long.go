@@ -213,7 +213,8 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 
 // startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too
 // many, or if those that wait for their receivers have as many bytes as the memory.
-func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte, done func(error)) (ID, error) {
+func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte,
+	done func(error)) (ID, error) {
 	if !m.mayReply() {
 		return 0, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
 	}
@@ -271,8 +272,9 @@ func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gathe
 	x.freeSends = x.freeSends[:len(x.freeSends)-1]
 	x.under++
 	s := &x.sends[place]
-	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: e.stamp(node, handler|kind<<kindShift),
-		words: words, gather: g, size: size, window: -1, done: done}
+	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node),
+		second: e.stamp(node, handler|kind<<kindShift),
+		words:  words, gather: g, size: size, window: -1, done: done}
 	if kind == kindTagged {
 		s.state = sendAsked
 		return s
@@ -297,7 +299,8 @@ func (e *Endpoint) announce(p *bytePeer) {
 		}
 		s.state = sendAsked
 		p.asked++
-		e.sendControl(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
+		e.sendControl(nil, control{node: s.node, typ: typeReady, n: 5,
+			words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
 	}
 }
 
@@ -395,7 +398,8 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	case kindOf(s.second) == kindTagged:
 		err = fmt.Errorf("sending %d bytes with a tag to node %d: %w", s.size, m.Source, errorOf(status))
 	default:
-		err = fmt.Errorf("sending %d bytes to handler %d on node %d: %w", s.size, s.second&handlerMask, m.Source, errorOf(status))
+		err = fmt.Errorf("sending %d bytes to handler %d on node %d: %w", s.size, s.second&handlerMask, m.Source,
+			errorOf(status))
 	}
 	// whose receive may have ended
 	if err == nil && s.state != sendGone && (kindOf(s.second) != kindTagged || !s.asked()) {

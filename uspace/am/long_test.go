@@ -48,7 +48,8 @@ type plannedSend struct{ to, size, how int }
 func TestLongBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		nodes := rapid.IntRange(1, 3).Draw(r, "nodes")
-		o := bed.Options{Nodes: nodes, Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}}
+		o := bed.Options{Nodes: nodes, Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"),
+			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}}
 		if rapid.Bool().Draw(r, "faults") {
 			o.Net.Faults = faults
 		}
@@ -61,7 +62,8 @@ func TestLongBytes(t *testing.T) {
 		for i := range plans {
 			for range rapid.IntRange(0, 12).Draw(r, "messages") {
 				plans[i] = append(plans[i], plannedSend{rapid.IntRange(0, nodes-1).Draw(r, "to"),
-					rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(0, 2100), rapid.IntRange(0, 40<<10)).Draw(r, "size"), rapid.IntRange(0, 3).Draw(r, "how")})
+					rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(0, 2100), rapid.IntRange(0, 40<<10)).Draw(r,
+						"size"), rapid.IntRange(0, 3).Draw(r, "how")})
 			}
 		}
 		type key struct{ from, number int }
@@ -224,7 +226,9 @@ func TestLongFlood(t *testing.T) {
 						}
 					}
 				}
-				if err := n.Wait(func() bool { return pending == 0 && handled == 9*each && replied+refused == handled }); err != nil {
+				if err := n.Wait(func() bool {
+					return pending == 0 && handled == 9*each && replied+refused == handled
+				}); err != nil {
 					return err
 				}
 				return errors.Join(n.Failed(), n.Barrier())

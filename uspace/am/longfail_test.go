@@ -54,7 +54,8 @@ func TestLongBytesRefused(t *testing.T) {
 				return err
 			}
 			if n.Node() != 0 {
-				if err := n.Wait(func() bool { return n.Failed() != nil || n.Node() == 2 }); n.Node() == 1 && !errors.Is(err, am.ErrLong) {
+				if err := n.Wait(func() bool { return n.Failed() != nil || n.Node() == 2 }); n.Node() == 1 &&
+					!errors.Is(err, am.ErrLong) {
 					return fmt.Errorf("a reply of 2^31 bytes: %w", err)
 				}
 				err := n.Wait(func() bool { return n.Node() == 2 })
@@ -107,8 +108,11 @@ func TestLongBytesRefused(t *testing.T) {
 func TestUseMemoryRefused(t *testing.T) {
 	e, _ := bare(t)
 	none := errors.New("none")
-	for limit, want := range map[int]error{0: am.ErrLimit, am.LeastMemory - 1: am.ErrLimit, am.MostMemory + 1: am.ErrLimit, am.LeastMemory: none} {
-		err := e.UseMemory(am.Memory{Limit: limit, Segment: func(uint32, int, funi.Rights) ([]byte, error) { return nil, none }})
+	for limit, want := range map[int]error{0: am.ErrLimit, am.LeastMemory - 1: am.ErrLimit,
+		am.MostMemory + 1: am.ErrLimit, am.LeastMemory: none} {
+		err := e.UseMemory(am.Memory{Limit: limit, Segment: func(uint32, int, funi.Rights) ([]byte, error) {
+			return nil, none
+		}})
 		if !errors.Is(err, want) {
 			t.Errorf("a limit of %d: %v, want %v", limit, err, want)
 		}
@@ -155,28 +159,31 @@ func (w *windowCount) memory(n *bed.Node, direct bool) am.Memory {
 // before, after and beside it arrive whole; then all memory is free.
 func TestCancelBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")},
+		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"),
+			Net:  wire.Config{Seed: rapid.Uint64().Draw(r, "seed")},
 			Tune: func(c *engine.Config) { c.PeerTimeout = peerTimeout }}
 		if rapid.Bool().Draw(r, "faults") {
 			o.Net.Faults = faults
 		}
 		direct := rapid.Bool().Draw(r, "direct")
-		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(81, 2100), rapid.IntRange(3000, 40<<10)), 1, 20).Draw(r, "sizes")
+		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(81, 2100), rapid.IntRange(3000, 40<<10)),
+			1, 20).Draw(r, "sizes")
 		after := rapid.SliceOfN(rapid.IntRange(0, 60), len(sizes), len(sizes)).Draw(r, "polls until cancelled")
 		b := bed.New(t, o)
 		arrived := make([]int, len(sizes))
 		over := false
 		windows := new(windowCount)
 		for i, err := range b.Run(func(n *bed.Node) error {
-			err := errors.Join(n.UseMemory(windows.memory(n, direct)), n.HandleBytes(0, func(m *am.Message, b []byte) error {
-				for i, size := range sizes {
-					if len(b) == size && bytes.Equal(b, numbered(0, i, size)) {
-						arrived[i]++
-						return nil
+			err := errors.Join(n.UseMemory(windows.memory(n, direct)),
+				n.HandleBytes(0, func(m *am.Message, b []byte) error {
+					for i, size := range sizes {
+						if len(b) == size && bytes.Equal(b, numbered(0, i, size)) {
+							arrived[i]++
+							return nil
+						}
 					}
-				}
-				return fmt.Errorf("%d bytes are damaged", len(b))
-			}), n.Barrier())
+					return fmt.Errorf("%d bytes are damaged", len(b))
+				}), n.Barrier())
 			if err != nil {
 				return err
 			}
@@ -218,8 +225,11 @@ func TestCancelBytes(t *testing.T) {
 				return fmt.Errorf("the card may still read %d messages", windows.open)
 			}
 			for i := range sizes {
-				if n.Cancel(ids[i]) || ended[i] != 1 || results[i] != nil && (after[i] == 0 || results[i] != am.ErrCancelled) || results[i] == nil && arrived[i] != 1 && ids[i] != 0 || arrived[i] > 1 {
-					return fmt.Errorf("message %d of %d bytes ended %d times with %v and arrived %d times", i, sizes[i], ended[i], results[i], arrived[i])
+				if n.Cancel(ids[i]) || ended[i] != 1 || results[i] != nil &&
+					(after[i] == 0 || results[i] != am.ErrCancelled) ||
+					results[i] == nil && arrived[i] != 1 && ids[i] != 0 || arrived[i] > 1 {
+					return fmt.Errorf("message %d of %d bytes ended %d times with %v and arrived %d times", i, sizes[i],
+						ended[i], results[i], arrived[i])
 				}
 			}
 			return n.Barrier()
@@ -244,15 +254,16 @@ func TestBytesToANodeThatDies(t *testing.T) {
 		b.At(time.Duration(at)+100*time.Microsecond, func() { b.Nodes[2].Kill() })
 		for i, err := range b.Run(func(n *bed.Node) error {
 			got := 0
-			err := errors.Join(messageMemory(n, am.LeastMemory, direct), n.HandleBytes(0, func(m *am.Message, b []byte) error {
-				if !bytes.Equal(b, pattern(m.Source, size)) {
-					return fmt.Errorf("%d bytes of node %d are damaged", len(b), m.Source)
-				}
-				if m.Source != 2 {
-					got++
-				}
-				return nil
-			}))
+			err := errors.Join(messageMemory(n, am.LeastMemory, direct),
+				n.HandleBytes(0, func(m *am.Message, b []byte) error {
+					if !bytes.Equal(b, pattern(m.Source, size)) {
+						return fmt.Errorf("%d bytes of node %d are damaged", len(b), m.Source)
+					}
+					if m.Source != 2 {
+						got++
+					}
+					return nil
+				}))
 			if err != nil {
 				return err
 			}
@@ -304,7 +315,8 @@ func TestBytesToANodeThatDies(t *testing.T) {
 					return err
 				}
 				if n.Now() > until+int64(20*time.Second) {
-					return fmt.Errorf("%d of %d messages arrived; %d bytes are in use", got, rounds, am.MemoryInUse(n.Endpoint))
+					return fmt.Errorf("%d of %d messages arrived; %d bytes are in use", got, rounds,
+						am.MemoryInUse(n.Endpoint))
 				}
 			}
 			return nil
@@ -353,7 +365,8 @@ func TestLongBytesComeBack(t *testing.T) {
 
 	start()
 	ready := one("a start", typeReady)
-	if err := back(funi.Request, ready.Header(), ready[1]); !errors.As(err, &u) || u.Reason != reason || len(ended) != 1 || !errors.As(ended[0], &u) {
+	if err := back(funi.Request, ready.Header(), ready[1]); !errors.As(err, &u) || u.Reason != reason ||
+		len(ended) != 1 || !errors.As(ended[0], &u) {
 		t.Errorf("the announcement came back: %v; %v", err, ended)
 	}
 	s := card.Vacant(funi.Reply) // the grant comes after all
@@ -364,14 +377,16 @@ func TestLongBytesComeBack(t *testing.T) {
 	_, err := e.Poll()
 	if abort := one("a grant for a message that has ended", typeAbort); err != nil || abort[1] != 88 {
 		t.Errorf("key %d was given up, want 88: %v", abort[1], err)
-	} else if err := back(funi.Request, abort.Header(), 88); err != nil || one("an abort that came back", typeAbort)[1] != 88 {
+	} else if err := back(funi.Request, abort.Header(), 88); err != nil ||
+		one("an abort that came back", typeAbort)[1] != 88 {
 		t.Errorf("it came back: %v", err)
 	}
 
 	start()
 	ready = one("a start", typeReady)
 	granted(ready[1], 99) // its parts have left
-	if err := back(funi.Request, funi.NewTransferHeader(1, typePart, 0), 99); !errors.As(err, &u) || len(ended) != 2 || !errors.As(ended[1], &u) {
+	if err := back(funi.Request, funi.NewTransferHeader(1, typePart, 0), 99); !errors.As(err, &u) || len(ended) != 2 ||
+		!errors.As(ended[1], &u) {
 		t.Errorf("a part came back: %v; %v", err, ended)
 	}
 	if abort := one("a part that came back", typeAbort); abort[1] != 99 {

@@ -59,7 +59,8 @@ func sentOf(card *funi.Card, typ uint16) (found []funi.Slot) {
 func TestHostileSenders(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		e, card, _ := hostile(t)
-		words := []uint32{0, 1, 90, 3000, 1 << 16, 1 << 31, 1<<31 | 1<<28, 0xc0000000, 0xc0002000, 0xc000c000, 0xffffffff}
+		words := []uint32{0, 1, 90, 3000, 1 << 16, 1 << 31, 1<<31 | 1<<28, 0xc0000000, 0xc0002000,
+			0xc000c000, 0xffffffff}
 		note := func(slots []funi.Slot) {
 			for _, s := range slots {
 				words = append(words, s[1:5]...)
@@ -67,12 +68,14 @@ func TestHostileSenders(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 60).Draw(r, "messages") {
 			if rapid.IntRange(0, 5).Draw(r, "send") == 0 {
-				if _, err := e.StartBytes(rapid.IntRange(0, 2).Draw(r, "to"), 0, make([]byte, rapid.SampledFrom([]int{100, 3000, 20000}).Draw(r, "size")), nil); err != nil {
+				if _, err := e.StartBytes(rapid.IntRange(0, 2).Draw(r, "to"), 0,
+					make([]byte, rapid.SampledFrom([]int{100, 3000, 20000}).Draw(r, "size")), nil); err != nil {
 					r.Fatal(err)
 				}
 			}
 			word := rapid.OneOf(rapid.SampledFrom(words), rapid.Uint32())
-			typ := rapid.SampledFrom([]uint16{typePart, typeReady, typeReady, typeGrant, typeTaken, typeAbort}).Draw(r, "type")
+			typ := rapid.SampledFrom([]uint16{typePart, typeReady, typeReady, typeGrant, typeTaken,
+				typeAbort}).Draw(r, "type")
 			n := map[uint16]int{typeReady: 5, typeGrant: 4, typeTaken: 2, typeAbort: 1}[typ]
 			if rapid.IntRange(0, 9).Draw(r, "odd length") == 0 || typ == typePart {
 				n = rapid.IntRange(0, 16).Draw(r, "length")
@@ -220,7 +223,8 @@ func TestPartsOfOthers(t *testing.T) {
 	if p := part(funi.Request, 1, argument, slot, 16); len(p) != 0 || *ran != 1 {
 		t.Errorf("the first of two parts: %v", p)
 	}
-	if p := part(funi.Request, 1, argument, slot+64, 12); len(p) != 1 || p[0][1] != argument || p[0][2] != 0 || *ran != 2 {
+	if p := part(funi.Request, 1, argument, slot+64, 12); len(p) != 1 || p[0][1] != argument ||
+		p[0][2] != 0 || *ran != 2 {
 		t.Errorf("the second of two parts: %v; %d handlers ran", p, *ran)
 	}
 }
@@ -249,7 +253,9 @@ func announce(t testing.TB, e *am.Endpoint, card *funi.Card, id, size uint32) (k
 func TestMemoryIsHeld(t *testing.T) {
 	e, card := bare(t)
 	now := int64(1000)
-	if err := e.UseMemory(am.Memory{Segment: func(_ uint32, bytes int, _ funi.Rights) ([]byte, error) { return make([]byte, bytes), nil },
+	if err := e.UseMemory(am.Memory{Segment: func(_ uint32, bytes int, _ funi.Rights) ([]byte, error) {
+		return make([]byte, bytes), nil
+	},
 		Now: func() int64 { return now }, Limit: am.LeastMemory, Hold: 500}); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +300,8 @@ func TestSlotsOfALease(t *testing.T) {
 			t.Fatal(err)
 		}
 		if parts := sentOf(card, typePart); len(parts) == 2 && id == 0 {
-			if parts[0][funi.ArgumentWord] != parts[1][funi.ArgumentWord] || parts[0][funi.DestinationAddressWord]+64 != parts[1][funi.DestinationAddressWord] {
+			if parts[0][funi.ArgumentWord] != parts[1][funi.ArgumentWord] ||
+				parts[0][funi.DestinationAddressWord]+64 != parts[1][funi.DestinationAddressWord] {
 				t.Fatalf("the parts are %x and %x", parts[0][:5], parts[1][:5])
 			}
 			return parts[0][funi.ArgumentWord], true
@@ -359,7 +366,9 @@ func TestLivesHaveTheirOwnMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		var begin uint64
-		if err := e.UseMemory(am.Memory{Limit: am.MostMemory, Now: func() int64 { return 0 }, Segment: func(base uint32, bytes int, _ funi.Rights) ([]byte, error) {
+		if err := e.UseMemory(am.Memory{Limit: am.MostMemory, Now: func() int64 {
+			return 0
+		}, Segment: func(base uint32, bytes int, _ funi.Rights) ([]byte, error) {
 			begin = uint64(base)
 			return make([]byte, bytes), nil
 		}}); err != nil {

@@ -37,7 +37,8 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 		return
 	}
 	data, ok := content(third, m.Words[2:])
-	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid || form == formLong && len(m.Words) != 4 && len(m.Words) != 5 {
+	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid ||
+		form == formLong && len(m.Words) != 4 && len(m.Words) != 5 {
 		e.unknown++
 		return
 	}

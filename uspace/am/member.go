@@ -228,7 +228,8 @@ func (e *Endpoint) Life(node int) int {
 
 // Present reports whether a node can be sent to, as far as is known. Any context.
 func (e *Endpoint) Present(node int) bool {
-	return uint(node) < uint(e.nodes) && (e.member == nil || e.member.nodes[node].state == present && !e.member.nodes[node].leaving)
+	return uint(node) < uint(e.nodes) && (e.member == nil ||
+		e.member.nodes[node].state == present && !e.member.nodes[node].leaving)
 }
 
 // Heard reports whether a send to a node does not have to wait until that has answered a later
@@ -413,7 +414,8 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	case memberLeave:
 		p.leaving = p.state == present
 	case memberGone:
-		if n := m.Words[1]; n < uint32(e.nodes) && int(n) != e.node && k.nodes[n].state == present && k.nodes[n].life == m.Words[2] {
+		if n := m.Words[1]; n < uint32(e.nodes) && int(n) != e.node && k.nodes[n].state == present &&
+			k.nodes[n].life == m.Words[2] {
 			e.depart(int(n))
 		}
 	case memberBeat:
@@ -554,7 +556,8 @@ func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
 // noteStale counts a message for an earlier life.
 func (e *Endpoint) noteStale(node int, word uint32, typ uint16) {
 	s := &e.member.stale
-	r := funi.Returned{Reason: arctic.ReasonReplaced, Level: funi.Request, Header: funi.NewHeader(uint16(node), typ&funi.MaxType, 1), Word: word}
+	r := funi.Returned{Reason: arctic.ReasonReplaced, Level: funi.Request,
+		Header: funi.NewHeader(uint16(node), typ&funi.MaxType, 1), Word: word}
 	if s.count == 0 {
 		s.first = *e.describe(&r)
 	}

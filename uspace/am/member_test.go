@@ -152,11 +152,14 @@ func (j *job) handle(n *jobNode, m *am.Message, number uint32) {
 	case r.handled:
 		j.errorf("message %d is handled twice", m.Words[0])
 	case r.to != n.number || r.toLife != n.life:
-		j.errorf("message %d for life %d of node %d is handled by life %d of node %d", m.Words[0], r.toLife, r.to, n.life, n.number)
+		j.errorf("message %d for life %d of node %d is handled by life %d of node %d", m.Words[0], r.toLife, r.to,
+			n.life, n.number)
 	case r.from != m.Source || (was.told || n.life == 0 && m.Source != n.number) && was.life != r.fromLife:
-		j.errorf("message %d of life %d of node %d is handled as from life %d of node %d", m.Words[0], r.fromLife, r.from, was.life, m.Source)
+		j.errorf("message %d of life %d of node %d is handled as from life %d of node %d", m.Words[0], r.fromLife,
+			r.from, was.life, m.Source)
 	case !was.there && m.Source != n.number:
-		j.errorf("message %d of node %d is handled by life %d of node %d, which was told that it has left", m.Words[0], m.Source, n.life, n.number)
+		j.errorf("message %d of node %d is handled by life %d of node %d, which was told that it has left", m.Words[0],
+			m.Source, n.life, n.number)
 	}
 	r.handled = true
 }
@@ -232,19 +235,20 @@ func (j *job) sendLong(n *jobNode, to, number int) error {
 // one that fails has the node's end as its reason.
 func (j *job) call(n *jobNode, to, number int) error {
 	life := n.life
-	_, err := n.e.StartCall(to, 1, binary.LittleEndian.AppendUint32(nil, uint32(number)), func(answer []byte, err error) {
-		r := &j.messages[number]
-		switch {
-		case r.ended || life != n.life:
-			j.errorf("the call %d ends twice, or for life %d and not %d", number, n.life, life)
-		case err == nil && (!r.handled || string(answer) != fmt.Sprint(number, r.toLife)):
-			j.errorf("the call %d was answered with %q, executed %v", number, answer, r.handled)
-		case err != nil && !errors.Is(err, am.ErrLeft) && j.took(n, err) != nil:
-			j.errorf("the call %d ended with %v", number, err)
-		}
-		n.calls--
-		r.ended, r.handled = true, true // or never will be
-	})
+	_, err := n.e.StartCall(to, 1, binary.LittleEndian.AppendUint32(nil, uint32(number)),
+		func(answer []byte, err error) {
+			r := &j.messages[number]
+			switch {
+			case r.ended || life != n.life:
+				j.errorf("the call %d ends twice, or for life %d and not %d", number, n.life, life)
+			case err == nil && (!r.handled || string(answer) != fmt.Sprint(number, r.toLife)):
+				j.errorf("the call %d was answered with %q, executed %v", number, answer, r.handled)
+			case err != nil && !errors.Is(err, am.ErrLeft) && j.took(n, err) != nil:
+				j.errorf("the call %d ended with %v", number, err)
+			}
+			n.calls--
+			r.ended, r.handled = true, true // or never will be
+		})
 	if err == nil {
 		n.calls++
 		j.messages[number].toLife, j.messages[number].handled = n.e.Life(to), false
@@ -280,7 +284,10 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 	n.e = e
 	if err := errors.Join(
 		e.Handle(1, func(m *am.Message) { j.handle(n, m, m.Words[0]) }),
-		e.HandleBytes(1, func(m *am.Message, b []byte) error { j.handle(n, m, binary.LittleEndian.Uint32(b)); return nil }),
+		e.HandleBytes(1, func(m *am.Message, b []byte) error {
+			j.handle(n, m, binary.LittleEndian.Uint32(b))
+			return nil
+		}),
 		e.HandleCall(1, func(m *am.Message, b []byte) ([]byte, error) {
 			number := binary.LittleEndian.Uint32(b)
 			j.handle(n, m, number)
@@ -297,9 +304,11 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 		e.Rejoin(am.RejoinOptions{Life: n.life, Now: p.Now, Event: func(v am.Event) { j.event(n, v) }})); err != nil {
 		return err
 	}
-	memory := am.Memory{Segment: p.Segment, Now: p.Now, Limit: am.LeastMemory << j.random.IntN(3), Hold: 2 * time.Millisecond}
+	memory := am.Memory{Segment: p.Segment, Now: p.Now, Limit: am.LeastMemory << j.random.IntN(3),
+		Hold: 2 * time.Millisecond}
 	if j.random.IntN(2) == 0 {
-		memory.Register, memory.Unregister, memory.Withdraw = p.Context().Register, p.Context().Unregister, p.Context().Withdraw
+		memory.Register, memory.Unregister, memory.Withdraw = p.Context().Register, p.Context().Unregister,
+			p.Context().Withdraw
 	}
 	if err := e.UseMemory(memory); err != nil {
 		return err
@@ -362,10 +371,12 @@ func (j *job) drain(n *jobNode, p *sim.Process) error {
 
 // runJob runs a job with faults and deaths that a seed tells.
 func runJob(t *testing.T, seed uint64) (steps, deaths int) {
-	j := &job{t: t, world: sim.NewWorld(sim.Options{}), random: rand.New(rand.NewPCG(seed, 0)), over: int64(300 * time.Millisecond)}
+	j := &job{t: t, world: sim.NewWorld(sim.Options{}), random: rand.New(rand.NewPCG(seed, 0)),
+		over: int64(300 * time.Millisecond)}
 	r := j.random
 	chance := func() float64 { return []float64{0, .001, .01, .05}[r.IntN(4)] }
-	net := j.world.NewEthernet(sim.EthernetConfig{Seed: seed, Faults: sim.Faults{Loss: chance(), Duplicate: chance(), Reorder: chance(), HoldBack: 20 * time.Millisecond}})
+	net := j.world.NewEthernet(sim.EthernetConfig{Seed: seed,
+		Faults: sim.Faults{Loss: chance(), Duplicate: chance(), Reorder: chance(), HoldBack: 20 * time.Millisecond}})
 	t.Cleanup(j.world.Close)
 	for i := range numberOfJobs {
 		j.world.NewCard(net.Plug())

@@ -264,7 +264,8 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 				t.hurry(p)
 			}
 		}
-		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 && w.received.Source == int(node) && !gone(r.Reason) {
+		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 &&
+			w.received.Source == int(node) && !gone(r.Reason) {
 			t.tell(t.pair(e.nodes, w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
 		}
 	case typePiece:
@@ -299,7 +300,8 @@ func (e *Endpoint) failTagged(err error, which func(node int) bool) {
 		}
 	}
 	for _, r := range t.receives.all {
-		if r.state == opWaiting && r.source != AnySource && which(r.source) || r.state == opMoving && which(r.received.Source) {
+		if r.state == opWaiting && r.source != AnySource && which(r.source) ||
+			r.state == opMoving && which(r.received.Source) {
 			e.dropReceive(r, err)
 		}
 	}

@@ -32,7 +32,8 @@ func (e *Endpoint) pump() bool {
 		e.pumpGranted()
 	}
 	x.busy = len(x.waiting) > 0 // it counts the polls
-	x.waits = len(x.control)+len(x.granted)+len(x.retiring) > 0 || l != nil && (len(l.closed) > 0 || len(l.grown) > 0 || l.closing())
+	x.waits = len(x.control)+len(x.granted)+len(x.retiring) > 0 ||
+		l != nil && (len(l.closed) > 0 || len(l.grown) > 0 || l.closing())
 	return e.iface.SendHead(funi.Request) != head
 }
 
@@ -111,7 +112,8 @@ func (e *Endpoint) sendPart(s *send) bool {
 	e.commit(funi.Request, slot)
 	if reading {
 		s.staged++
-		e.bytes.retiring = append(e.bytes.retiring, retiring{place: e.iface.SendHead(funi.Request), stage: stage, id: s.id})
+		e.bytes.retiring = append(e.bytes.retiring,
+			retiring{place: e.iface.SendHead(funi.Request), stage: stage, id: s.id})
 	}
 	return true
 }
@@ -184,7 +186,8 @@ func (e *Endpoint) openWindow(s *send) bool {
 		if state != windowFree {
 			continue
 		}
-		if l.Register(funi.Segment{Base: windowBase + uint32(i)*MaxBytes, Memory: g.first[:s.size&^15], Rights: funi.Source}) != nil {
+		if l.Register(funi.Segment{Base: windowBase + uint32(i)*MaxBytes, Memory: g.first[:s.size&^15],
+			Rights: funi.Source}) != nil {
 			return false
 		}
 		l.window[i], s.window = windowOpen, i

@@ -40,7 +40,8 @@ func (e *Endpoint) Poll() (int, error) {
 		n = e.handleAll() // what the last drive brought; else two would fill the queue
 	}
 	e.drive()
-	if n == 0 && !e.iface.Waiting() && !e.lostMore() && e.member == nil && e.tags == nil && !e.bytes.busy && !e.bytes.waits && len(e.remote.back) == 0 {
+	if n == 0 && !e.iface.Waiting() && !e.lostMore() && e.member == nil && e.tags == nil && !e.bytes.busy &&
+		!e.bytes.waits && len(e.remote.back) == 0 {
 		return 0, e.ended("waiting") // most looks of those who wait are in vain
 	}
 	return e.tidy(n + e.handleAll())

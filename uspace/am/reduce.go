@@ -30,7 +30,8 @@ func (e *Endpoint) ReduceInt64(op Operation, value int64) (int64, error) {
 	if op > Max {
 		return 0, fmt.Errorf("reducing by operation %d: %w", op, ErrOperation)
 	}
-	bits, err := e.reduce(int64Kind+kind(op), uint64(value), [...]func(a, b uint64) uint64{sumInt64, minInt64, maxInt64}[op])
+	bits, err := e.reduce(int64Kind+kind(op), uint64(value), [...]func(a, b uint64) uint64{
+		sumInt64, minInt64, maxInt64}[op])
 	return int64(bits), err
 }
 
@@ -40,7 +41,8 @@ func (e *Endpoint) ReduceFloat64(op Operation, value float64) (float64, error) {
 	if op > Max {
 		return 0, fmt.Errorf("reducing by operation %d: %w", op, ErrOperation)
 	}
-	bits, err := e.reduce(float64Kind+kind(op), math.Float64bits(value), [...]func(a, b uint64) uint64{sumFloat64, minFloat64, maxFloat64}[op])
+	bits, err := e.reduce(float64Kind+kind(op), math.Float64bits(value), [...]func(a, b uint64) uint64{
+		sumFloat64, minFloat64, maxFloat64}[op])
 	return math.Float64frombits(bits), err
 }
 

@@ -81,7 +81,8 @@ var (
 )
 
 // remoteErrors are those that have a status of their own.
-var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
+var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory,
+	statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
 
 // RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is
 // tells ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
@@ -546,7 +547,8 @@ func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
 // gone reports whether a message came back because its node is not there any more.
 func gone(r arctic.Reason) bool {
 	switch r {
-	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute:
+	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted,
+		arctic.ReasonNoRoute:
 		return true
 	}
 	return false

@@ -75,7 +75,8 @@ func TestCall(t *testing.T) {
 				for _, node := range []int{1, 0} { // a node may call itself
 					got, err := n.Call([]byte("answer "), node, handler, b)
 					if err != nil || !bytes.Equal(got, append([]byte("answer "), want...)) {
-						return fmt.Errorf("handler %d of node %d with %d bytes answered %x: %w", handler, node, size, got, err)
+						return fmt.Errorf("handler %d of node %d with %d bytes answered %x: %w", handler,
+							node, size, got, err)
 					}
 				}
 			}
@@ -146,19 +147,24 @@ func TestCallErrors(t *testing.T) {
 		{nil, errors.New(long), am.CodeError, long[:am.ShortErrorText&^1], nil},
 		{nil, errors.New("x" + long), am.CodeError, ("x" + long)[:(am.ShortErrorText-1)&^1+1], nil},
 		{nil, errors.New("\xff\xfe"), am.CodeError, `"\xff\xfe"`, nil},
-		{make([]byte, am.MaxCall+1), nil, 7, fmt.Sprintf("an answer of %d bytes is too long", am.MaxCall+1), am.ErrLong},
+		{make([]byte, am.MaxCall+1), nil, 7, fmt.Sprintf("an answer of %d bytes is too long", am.MaxCall+1),
+			am.ErrLong},
 	}
 	served(t, bed.Options{Nodes: 2}, func(n *bed.Node) error {
-		return n.HandleCall(3, func(m *am.Message, b []byte) ([]byte, error) { return answers[b[0]].answer, answers[b[0]].err })
+		return n.HandleCall(3, func(m *am.Message, b []byte) ([]byte, error) {
+			return answers[b[0]].answer, answers[b[0]].err
+		})
 	}, func(n *bed.Node) error {
 		for i, c := range answers {
 			got, err := n.Call([]byte("as it was"), 1, 3, []byte{byte(i)})
 			var r *am.RemoteError
-			if !errors.As(err, &r) || *r != (am.RemoteError{Node: 1, Handler: 3, Code: c.code, Text: c.text}) || !utf8.ValidString(r.Text) {
+			if !errors.As(err, &r) || *r != (am.RemoteError{Node: 1, Handler: 3, Code: c.code, Text: c.text}) ||
+				!utf8.ValidString(r.Text) {
 				t.Errorf("%v arrived as %#v", c.err, err)
 				continue
 			}
-			if c.is != nil && !errors.Is(err, c.is) || errors.Is(err, am.ErrNoHandler) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "handler 3 on node 1") {
+			if c.is != nil && !errors.Is(err, c.is) || errors.Is(err, am.ErrNoHandler) ||
+				strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "handler 3 on node 1") {
 				t.Errorf("%v arrived as %v", c.err, err)
 			}
 			if string(got) != "as it was" {
@@ -167,7 +173,8 @@ func TestCallErrors(t *testing.T) {
 		}
 		_, err := n.Call(nil, 1, 9, nil)
 		var r *am.RemoteError
-		if !errors.As(err, &r) || !errors.Is(err, am.ErrNoHandler) || r.Handler != 9 || !strings.Contains(err.Error(), "no such handler") {
+		if !errors.As(err, &r) || !errors.Is(err, am.ErrNoHandler) || r.Handler != 9 ||
+			!strings.Contains(err.Error(), "no such handler") {
 			t.Errorf("a call without a handler ended with %v", err)
 		}
 		return nil
@@ -180,7 +187,8 @@ func TestCallPanics(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	var caught any
 	b.MustRun(func(n *bed.Node) (err error) {
-		if err := errors.Join(n.HandleCall(0, func(*am.Message, []byte) ([]byte, error) { panic("at the disco") }), n.Barrier()); err != nil {
+		if err := errors.Join(n.HandleCall(0, func(*am.Message, []byte) ([]byte, error) { panic("at the disco") }),
+			n.Barrier()); err != nil {
 			return err
 		}
 		if n.Node() == 1 {
@@ -279,7 +287,9 @@ func TestCallsToTheDead(t *testing.T) {
 		var started []error
 		var u *am.Undelivered
 		for range 5 {
-			if _, err := n.StartCall(1, 0, nil, func(_ []byte, err error) { started = append(started, err) }); err != nil {
+			if _, err := n.StartCall(1, 0, nil, func(_ []byte, err error) {
+				started = append(started, err)
+			}); err != nil {
 				return err
 			}
 		}
@@ -343,14 +353,17 @@ func TestCancelledCall(t *testing.T) {
 	e, card := bare(t)
 	var ends []string
 	start := func(name string) (am.ID, uint32) {
-		id, err := e.StartCall(1, 0, []byte(name), func(answer []byte, err error) { ends = append(ends, fmt.Sprint(name, " ", string(answer), " ", err)) })
+		id, err := e.StartCall(1, 0, []byte(name), func(answer []byte, err error) {
+			ends = append(ends, fmt.Sprint(name, " ", string(answer), " ", err))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id, sent(card, funi.Request)[funi.PayloadWord]
 	}
 	answer := func(ticket uint32, b string) {
-		arrive(t, e, card, funi.Reply, 1, funi.NewHeader(0, typeAnswer, 3), []uint32{ticket, 0, uint32(b[0]) * 0x01010101})
+		arrive(t, e, card, funi.Reply, 1, funi.NewHeader(0, typeAnswer, 3),
+			[]uint32{ticket, 0, uint32(b[0]) * 0x01010101})
 	}
 	first, ticket := start("first")
 	if !e.Cancel(first) || len(ends) != 1 || ends[0] != "first  "+am.ErrCancelled.Error() || e.CallsUnderWay() != 0 {
@@ -387,7 +400,8 @@ func TestCancelInsideAnEnd(t *testing.T) {
 		if !e.Cancel(other) {
 			t.Error("the other call was not under way")
 		}
-		for name, err := range map[string]error{"StartCall": second(e.StartCall(1, 0, nil, ignore)), "Poll": second(e.Poll()), "Request": e.Request(1, 0)} {
+		for name, err := range map[string]error{"StartCall": second(e.StartCall(1, 0, nil, ignore)),
+			"Poll": second(e.Poll()), "Request": e.Request(1, 0)} {
 			if !errors.Is(err, am.ErrHandler) {
 				t.Errorf("%s at the end of a call: %v", name, err)
 			}
@@ -397,7 +411,8 @@ func TestCancelInsideAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := card.Pending(funi.Request)
-	if e.Cancel(one); len(ends) != 2 || !errors.Is(ends[0], am.ErrCancelled) || !errors.Is(ends[1], am.ErrCancelled) || card.Pending(funi.Request) != n {
+	if e.Cancel(one); len(ends) != 2 || !errors.Is(ends[0], am.ErrCancelled) || !errors.Is(ends[1], am.ErrCancelled) ||
+		card.Pending(funi.Request) != n {
 		t.Errorf("they ended with %v", ends)
 	}
 	if _, err := e.StartCall(1, 0, nil, ignore); err != nil {
@@ -446,7 +461,8 @@ func TestLostAnswer(t *testing.T) {
 	if _, err := caller.StartCall(1, 4, nil, func(_ []byte, err error) { end = err }); err != nil {
 		t.Fatal(err)
 	}
-	arrive(t, caller, its, funi.Request, 1, funi.NewHeader(0, typeAnswer, 2), []uint32{sent(its, funi.Request)[1], s[2]})
+	arrive(t, caller, its, funi.Request, 1, funi.NewHeader(0, typeAnswer, 2),
+		[]uint32{sent(its, funi.Request)[1], s[2]})
 	if !errors.Is(end, am.ErrLost) {
 		t.Errorf("the call ended with %v", end)
 	}

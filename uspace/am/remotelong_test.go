@@ -23,8 +23,9 @@ import (
 // or, where there is no memory, ErrMemory; then all memory is free.
 func TestLongCalls(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		o := bed.Options{Nodes: rapid.IntRange(1, 3).Draw(r, "nodes"), Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"),
-			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}, Limit: 5 * time.Minute}
+		o := bed.Options{Nodes: rapid.IntRange(1, 3).Draw(r, "nodes"),
+			Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"),
+			Net:   wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}, Limit: 5 * time.Minute}
 		if rapid.Bool().Draw(r, "faults") {
 			o.Net.Faults = faults
 		}
@@ -34,21 +35,23 @@ func TestLongCalls(t *testing.T) {
 		plans := make([][]call, o.Nodes)
 		for i := range plans {
 			for range rapid.IntRange(1, 12).Draw(r, "calls") {
-				plans[i] = append(plans[i], call{rapid.IntRange(0, o.Nodes-1).Draw(r, "to"), size.Draw(r, "size"), size.Draw(r, "answer")})
+				plans[i] = append(plans[i], call{rapid.IntRange(0, o.Nodes-1).Draw(r, "to"), size.Draw(r, "size"),
+					size.Draw(r, "answer")})
 			}
 		}
 		b := bed.New(t, o)
 		b.MustRun(func(n *bed.Node) error {
-			err := errors.Join(messageMemory(n, 256<<10, direct), n.HandleCall(1, func(m *am.Message, b []byte) ([]byte, error) {
-				if len(b) < 8 {
-					return nil, errors.New(strings.Repeat("x", 1000))
-				}
-				size := int(b[4]) | int(b[5])<<8
-				if !bytes.Equal(b[8:], numbered(m.Source, int(b[6]), len(b))[8:]) {
-					return nil, errors.New("other bytes than were sent")
-				}
-				return numbered(n.Node(), int(b[6]), size), nil
-			}), n.Barrier())
+			err := errors.Join(messageMemory(n, 256<<10, direct),
+				n.HandleCall(1, func(m *am.Message, b []byte) ([]byte, error) {
+					if len(b) < 8 {
+						return nil, errors.New(strings.Repeat("x", 1000))
+					}
+					size := int(b[4]) | int(b[5])<<8
+					if !bytes.Equal(b[8:], numbered(m.Source, int(b[6]), len(b))[8:]) {
+						return nil, errors.New("other bytes than were sent")
+					}
+					return numbered(n.Node(), int(b[6]), size), nil
+				}), n.Barrier())
 			if err != nil {
 				return err
 			}
@@ -63,12 +66,14 @@ func TestLongCalls(t *testing.T) {
 					var remote *am.RemoteError
 					switch {
 					case c.size < 8:
-						if !errors.As(err, &remote) || len(remote.Text) != 1000 && len(remote.Text) != am.ShortErrorText {
+						if !errors.As(err, &remote) || len(remote.Text) != 1000 && len(remote.Text) !=
+							am.ShortErrorText {
 							t.Errorf("a call without words ended with %v", err)
 						}
 					case errors.Is(err, am.ErrMemory):
 					case err != nil || !bytes.Equal(answer, numbered(c.to, i, c.answer)):
-						t.Errorf("a call of %d bytes for %d ended with %d bytes, %v", c.size, c.answer, len(answer), err)
+						t.Errorf("a call of %d bytes for %d ended with %d bytes, %v", c.size, c.answer,
+							len(answer), err)
 					}
 					clear(request) // the program's again
 				}); err != nil {
@@ -81,11 +86,13 @@ func TestLongCalls(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			if err := n.Wait(func() bool { return n.SendsUnderWay() == 0 && am.MemoryInUse(n.Endpoint) == 0 }); err != nil {
+			if err := n.Wait(func() bool { return n.SendsUnderWay() == 0 && am.MemoryInUse(n.Endpoint) == 0 }); err !=
+				nil {
 				return err
 			}
 			if ended != len(plans[n.Node()]) || n.CallsUnderWay() != 0 || n.Unknown() != 0 {
-				return fmt.Errorf("%d of %d calls ended, %d under way, %d messages for nobody", ended, len(plans[n.Node()]), n.CallsUnderWay(), n.Unknown())
+				return fmt.Errorf("%d of %d calls ended, %d under way, %d messages for nobody", ended,
+					len(plans[n.Node()]), n.CallsUnderWay(), n.Unknown())
 			}
 			return n.Barrier()
 		})
@@ -123,7 +130,8 @@ func TestLongCallsCancelled(t *testing.T) {
 					}
 					under := ended == 0
 					if n.Cancel(id) != under || under && !errors.Is(end, am.ErrCancelled) || ended != 1 {
-						return fmt.Errorf("cancelling a call that was under way %v: ended %d times, %w", under, ended, end)
+						return fmt.Errorf("cancelling a call that was under way %v: ended %d times, %w",
+							under, ended, end)
 					}
 					clear(request)
 					answer, err := n.Call(nil, 1, 0, numbered(0, 2, size))
@@ -134,7 +142,9 @@ func TestLongCallsCancelled(t *testing.T) {
 				if err := n.Barrier(); err != nil {
 					return err
 				}
-				if err := n.Wait(func() bool { return n.SendsUnderWay() == 0 && am.MemoryInUse(n.Endpoint) == 0 }); err != nil {
+				if err := n.Wait(func() bool {
+					return n.SendsUnderWay() == 0 && am.MemoryInUse(n.Endpoint) == 0
+				}); err != nil {
 					return err
 				}
 				return n.Barrier()
@@ -149,7 +159,8 @@ func TestLongCallPanics(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	var caught any
 	b.MustRun(func(n *bed.Node) error {
-		if err := errors.Join(messageMemory(n, 256<<10, true), n.HandleCall(0, func(*am.Message, []byte) ([]byte, error) { panic("at once") }), n.Barrier()); err != nil {
+		if err := errors.Join(messageMemory(n, 256<<10, true),
+			n.HandleCall(0, func(*am.Message, []byte) ([]byte, error) { panic("at once") }), n.Barrier()); err != nil {
 			return err
 		}
 		if n.Node() == 1 {
@@ -203,7 +214,9 @@ func TestLongCallsToTheDead(t *testing.T) {
 	for _, at := range []time.Duration{0, 3 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond} {
 		b := bed.New(t, bed.Options{Nodes: 2, Limit: 2 * time.Minute})
 		errs := b.Run(func(n *bed.Node) error {
-			if err := errors.Join(messageMemory(n, 256<<10, true), n.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil }), n.Barrier()); err != nil {
+			if err := errors.Join(messageMemory(n, 256<<10, true),
+				n.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil }),
+				n.Barrier()); err != nil {
 				return err
 			}
 			if n.Node() == 1 {

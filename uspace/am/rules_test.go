@@ -35,7 +35,9 @@ var requests = []attempt{
 	{"RequestIndirect4", func(e *am.Endpoint, _ *am.Message) error { return e.RequestIndirect4(0, 0, 0, 0, 0, 0) }},
 	{"RequestIndirect", func(e *am.Endpoint, _ *am.Message) error { return e.RequestIndirect(0, 0, 1, 2, 3, 4, 5) }},
 	{"Transfer", func(e *am.Endpoint, _ *am.Message) error { return e.Transfer(0, 9, block) }},
-	{"TransferCounted", func(e *am.Endpoint, _ *am.Message) error { return e.TransferCounted(0, 9, block, new(am.Counter)) }},
+	{"TransferCounted", func(e *am.Endpoint, _ *am.Message) error {
+		return e.TransferCounted(0, 9, block, new(am.Counter))
+	}},
 	{"Xfer4", func(e *am.Endpoint, _ *am.Message) error { return e.Xfer4(0, 0, 0, 0, 0, 0) }},
 	{"Xfer", func(e *am.Endpoint, _ *am.Message) error { return e.Xfer(0, 0, make([]byte, 40)) }},
 	{"Mfer", func(e *am.Endpoint, _ *am.Message) error { return e.Mfer(0, 0, segment, segment, 16) }},
@@ -60,7 +62,10 @@ var requests = []attempt{
 	{"Call", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Call(nil, 0, 9, nil); return err }},
 	{"StartCall", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartCall(0, 9, nil, ignore); return err }},
 	{"SendTag", func(e *am.Endpoint, _ *am.Message) error { return e.SendTag(0, 9, nil) }},
-	{"StartSendTag", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartSendTag(0, 9, nil, nil); return err }},
+	{"StartSendTag", func(e *am.Endpoint, _ *am.Message) error {
+		_, err := e.StartSendTag(0, 9, nil, nil)
+		return err
+	}},
 	{"Recv", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Recv(0, 9, nil); return err }},
 	{"StartRecv", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartRecv(0, 9, nil, nil); return err }},
 	{"Barrier", func(e *am.Endpoint, _ *am.Message) error { return e.Barrier() }},
@@ -184,7 +189,8 @@ func TestReplyOutsideItsHandler(t *testing.T) {
 			}
 		}
 		if !nested {
-			errs = append(errs, errors.New("no reply was handled while a request handler waited: the test tests nothing"))
+			errs = append(errs,
+				errors.New("no reply was handled while a request handler waited: the test tests nothing"))
 		}
 		return errors.Join(append(errs, n.Barrier())...)
 	})

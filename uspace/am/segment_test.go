@@ -33,7 +33,8 @@ func shared(n *bed.Node, size int) ([]byte, error) {
 func TestSegment(t *testing.T) {
 	const size = 16384
 	rapid.Check(t, func(r *rapid.T) {
-		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}}
+		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"),
+			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}}
 		if rapid.Bool().Draw(r, "faults") {
 			o.Net.Faults = faults
 		}
@@ -108,7 +109,8 @@ func TestSegment(t *testing.T) {
 				full++
 				*info.(*int)++
 				if m.Source != 1 || n.Remaining(place) != 0 {
-					errs = append(errs, fmt.Errorf("the last came from node %d and left %d", m.Source, n.Remaining(place)))
+					errs = append(errs, fmt.Errorf("the last came from node %d and left %d", m.Source,
+						n.Remaining(place)))
 				}
 			}, &flag)
 			err = errors.Join(err, check(n.Remaining(place) == length, "%d remain of %d", n.Remaining(place), length))
@@ -124,7 +126,8 @@ func TestSegment(t *testing.T) {
 			err = errors.Join(append(errs, err, n.WaitFlag(1, &flag, 1), n.Barrier())...)
 			copy(before[base:base+length], sent[base:base+length])
 			if err == nil && (full != 1 || flag != 0 || n.Unknown() != 0 || !bytes.Equal(memory, before)) {
-				err = fmt.Errorf("completed %d times, unknown %d, memory right: %v", full, n.Unknown(), bytes.Equal(memory, before))
+				err = fmt.Errorf("completed %d times, unknown %d, memory right: %v", full, n.Unknown(),
+					bytes.Equal(memory, before))
 			}
 			return err
 		}) {
@@ -161,7 +164,8 @@ func TestSegmentsComeAndGo(t *testing.T) {
 			return fmt.Errorf("one more: %v, want ErrSegment", err)
 		}
 		before := bytes.Clone(memory)
-		if err := errors.Join(n.Xfer4(0, first, 1, 2, 3, 4), n.Wait(func() bool { return n.Remaining(first) == 16 })); err != nil {
+		if err := errors.Join(n.Xfer4(0, first, 1, 2, 3, 4),
+			n.Wait(func() bool { return n.Remaining(first) == 16 })); err != nil {
 			return err
 		}
 		if missing, err := n.CloseSegment(first.At(20)); missing != 16 || err != nil {
@@ -171,7 +175,8 @@ func TestSegmentsComeAndGo(t *testing.T) {
 			return fmt.Errorf("closing twice: %v, want ErrSegment", err)
 		}
 		copy(before, []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0})
-		err = errors.Join(n.Xfer4(0, first.At(16), 1, 2, 3, 4), n.Mfer(0, first, segment+512, segment+512, 4), n.Wait(func() bool { return n.Unknown() == 2 }))
+		err = errors.Join(n.Xfer4(0, first.At(16), 1, 2, 3, 4), n.Mfer(0, first, segment+512, segment+512, 4),
+			n.Wait(func() bool { return n.Unknown() == 2 }))
 		if err != nil || !bytes.Equal(memory, before) {
 			return fmt.Errorf("a closed segment was written: %v", err)
 		}
@@ -188,7 +193,8 @@ func TestSegmentsComeAndGo(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(n.Xfer(0, p, []byte{9, 9, 9, 9}), n.Wait(func() bool { return n.Remaining(p) == 0 })); err != nil {
+			if err := errors.Join(n.Xfer(0, p, []byte{9, 9, 9, 9}),
+				n.Wait(func() bool { return n.Remaining(p) == 0 })); err != nil {
 				return err
 			}
 		}
@@ -223,20 +229,25 @@ func TestSegmentRefused(t *testing.T) {
 		refused("3 bytes", n.Xfer(1, 0, make([]byte, 3)), am.ErrSegment)
 		refused("no node", n.Xfer4(2, 0, 0, 0, 0, 0), am.ErrNode)
 		refused("no node", n.Mfer(-1, 0, segment, segment, 4), am.ErrNode)
-		for _, x := range [][3]uint32{{0, segment, 4}, {segment, 0, 4}, {segment + 4, segment, 4}, {segment, segment + 8, 4}, {segment, segment, 3}, {segment, segment, 1<<24 + 4}} {
+		for _, x := range [][3]uint32{{0, segment, 4}, {segment, 0, 4}, {segment + 4, segment, 4},
+			{segment, segment + 8, 4}, {segment, segment, 3}, {segment, segment, 1<<24 + 4}} {
 			refused(fmt.Sprint("transfer ", x), n.Mfer(1, 0, x[0], x[1], int(x[2])), am.ErrTransfer)
 		}
 		if n.Node() == 1 {
-			if _, err := n.OpenSegment(segment+256, 64, func(*am.Message, any) { errs = append(errs, errors.New("full")) }, nil); err != nil {
+			if _, err := n.OpenSegment(segment+256, 64, func(*am.Message, any) {
+				errs = append(errs, errors.New("full"))
+			}, nil); err != nil {
 				return err
 			}
 		}
 		errs = append(errs, n.Barrier())
 		if n.Node() == 0 { // the first segment of an endpoint is number 0
 			errs = append(errs, n.Xfer4(1, am.Place(0).At(52), 0, 0, 0, 0), n.Xfer4(1, 1<<24, 0, 0, 0, 0),
-				n.Mfer(1, 0, segment, segment+240, 4), n.Mfer(1, 0, segment, segment+256, 20), n.Mfer(1, 9<<24, segment, segment+512, 4))
+				n.Mfer(1, 0, segment, segment+240, 4), n.Mfer(1, 0, segment, segment+256, 20),
+				n.Mfer(1, 9<<24, segment, segment+512, 4))
 		} else {
-			errs = append(errs, n.Wait(func() bool { return n.Unknown() == 5 }), check(n.Remaining(0) == 64, "%d remain", n.Remaining(0)))
+			errs = append(errs, n.Wait(func() bool { return n.Unknown() == 5 }),
+				check(n.Remaining(0) == 64, "%d remain", n.Remaining(0)))
 		}
 		return errors.Join(append(errs, n.Barrier())...)
 	})

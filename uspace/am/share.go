@@ -38,7 +38,8 @@ func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment)
 // ShareNew is Share of new memory of the given size in bytes, all 0, which it returns. It works on
 // embedded cards and on the cards of daemons, which make such memory themselves. segment is the
 // method Segment of the card that the endpoint is on.
-func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, error), base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, error), base uint32, bytes int,
+	rights funi.Rights) ([]byte, error) {
 	memory, err := segment(base, bytes, rights)
 	if err == nil {
 		err = e.regions.Register(funi.Segment{Base: base, Memory: memory, Rights: rights})

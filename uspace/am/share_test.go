@@ -37,7 +37,8 @@ func TestReadWrite(t *testing.T) {
 			for round := range 30 {
 				to := (n.Node() + round) % 3
 				i, d := int32(math.MinInt32+round*7919), math.Sqrt(float64(round))-2
-				err := errors.Join(n.WriteInt32(to, at(0), i), n.WriteFloat64(to, at(4), d), n.WriteInt32(to, at(12), -1))
+				err := errors.Join(n.WriteInt32(to, at(0), i), n.WriteFloat64(to, at(4), d),
+					n.WriteInt32(to, at(12), -1))
 				gotI, err1 := n.ReadInt32(to, at(0))
 				gotD, err2 := n.ReadFloat64(to, at(4))
 				gotE, err3 := n.ReadInt32(to, at(12))
@@ -61,7 +62,8 @@ type copying struct {
 func TestGetPut(t *testing.T) {
 	const size = 65536
 	rapid.Check(t, func(r *rapid.T) {
-		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}}
+		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"),
+			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}}
 		if rapid.Bool().Draw(r, "faults") {
 			o.Net.Faults = faults
 		}
@@ -70,7 +72,8 @@ func TestGetPut(t *testing.T) {
 		}
 		var copies []copying
 		for remote, local := 0, 0; len(copies) < 12; {
-			c := copying{get: rapid.Bool().Draw(r, "get"), remote: remote + 4*rapid.IntRange(0, 7).Draw(r, "remote"), local: local + 4*rapid.IntRange(0, 7).Draw(r, "local"),
+			c := copying{get: rapid.Bool().Draw(r, "get"), remote: remote + 4*rapid.IntRange(0, 7).Draw(r, "remote"),
+				local: local + 4*rapid.IntRange(0, 7).Draw(r, "local"),
 				words: rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 1200)).Draw(r, "words")}
 			copies = append(copies, c)
 			remote, local = c.remote+4*c.words, c.local+4*c.words
@@ -111,7 +114,8 @@ func TestGetPut(t *testing.T) {
 					return fmt.Errorf("memory of node %d differs", i)
 				}
 			}
-			return errors.Join(n.Barrier(), check(c.Complete() == 0 && c.UnderWay() == 0 && n.Unknown() == 0, "%d more complete, %d under way, %d unknown", c.Complete(), c.UnderWay(), n.Unknown()))
+			return errors.Join(n.Barrier(), check(c.Complete() == 0 && c.UnderWay() == 0 && n.Unknown() == 0,
+				"%d more complete, %d under way, %d unknown", c.Complete(), c.UnderWay(), n.Unknown()))
 		}) {
 			if err != nil {
 				r.Fatalf("node %d: %v", i, err)
@@ -133,7 +137,8 @@ func TestManyCalls(t *testing.T) {
 		if n.Node() == 0 {
 			var c am.Counter
 			for i := range count {
-				err = errors.Join(err, n.PutInt32(1, uint32(segment+16*i), int32(i), &c), n.PutFloat64(1, uint32(segment+16*i+4), float64(i), &c))
+				err = errors.Join(err, n.PutInt32(1, uint32(segment+16*i), int32(i), &c),
+					n.PutFloat64(1, uint32(segment+16*i+4), float64(i), &c))
 			}
 			if err = errors.Join(err, n.WaitCounter(&c, 2*count)); err != nil {
 				return err
@@ -176,8 +181,11 @@ func TestShareRefused(t *testing.T) {
 		errs = append(errs, err,
 			n.Share(n.Register, funi.Segment{Base: read, Memory: make([]byte, 1024), Rights: funi.Source}),
 			n.Share(n.Register, funi.Segment{Base: write, Memory: make([]byte, 1024), Rights: funi.Destination}))
-		refused("sharing twice", n.Share(n.Register, funi.Segment{Base: read, Memory: make([]byte, 16), Rights: funi.Source}), funi.ErrOverlap)
-		refused("sharing what the card does not take", n.Share(func(funi.Segment) error { return funi.ErrTooManySegments }, funi.Segment{}), funi.ErrTooManySegments)
+		refused("sharing twice", n.Share(n.Register,
+			funi.Segment{Base: read, Memory: make([]byte, 16), Rights: funi.Source}), funi.ErrOverlap)
+		refused("sharing what the card does not take", n.Share(func(funi.Segment) error {
+			return funi.ErrTooManySegments
+		}, funi.Segment{}), funi.ErrTooManySegments)
 		errs = append(errs, n.Barrier())
 		if n.Node() == 1 {
 			return errors.Join(append(errs, n.Barrier())...)
@@ -263,7 +271,8 @@ func TestCallsToANodeThatIsGone(t *testing.T) {
 				switch n.Node() {
 				case 1:
 					// Its card takes what comes; the program never answers.
-					for until := n.Now() + int64(100*time.Millisecond); n.Now() < until; n.Pause(int64(20 * time.Microsecond)) {
+					for until := n.Now() + int64(100*time.Millisecond); n.Now() <
+						until; n.Pause(int64(20 * time.Microsecond)) {
 						n.Card.Step(n.Now())
 					}
 					b.At(0, n.Kill)
@@ -290,7 +299,8 @@ func TestCallsToANodeThatIsGone(t *testing.T) {
 						return fmt.Errorf("%d of %s: then %v", count, name, err)
 					}
 				}
-				if err := n.WaitCounter(&c, 1); err != nil && !errors.As(err, &u) && !errors.Is(err, am.ErrCounter) || c.Complete() != 0 {
+				if err := n.WaitCounter(&c, 1); err != nil && !errors.As(err, &u) && !errors.Is(err, am.ErrCounter) ||
+					c.Complete() != 0 {
 					return fmt.Errorf("%d of %s: at last %v, %d complete", count, name, err, c.Complete())
 				}
 				if other.Complete() != 1 {
@@ -359,7 +369,8 @@ func TestMoreReturnsThanTheRing(t *testing.T) {
 		// The card of node 1 refuses the 16 words that it is to write, of 17.
 		err = errors.Join(err,
 			n.Share(n.Register, funi.Segment{Base: 0x10000, Memory: make([]byte, 64), Rights: funi.Source}),
-			n.Share(n.Register, funi.Segment{Base: 0x10040, Memory: make([]byte, 64), Rights: funi.Destination}), n.Barrier())
+			n.Share(n.Register, funi.Segment{Base: 0x10040, Memory: make([]byte, 64), Rights: funi.Destination}),
+			n.Barrier())
 		if err != nil || n.Node() == 1 {
 			return errors.Join(err, n.Barrier())
 		}
@@ -382,6 +393,7 @@ func TestMoreReturnsThanTheRing(t *testing.T) {
 				came += u.Count
 			}
 		}
-		return errors.Join(n.Barrier(), check(c.Complete() == 0 && came == count, "%d complete, %d came back", c.Complete(), came))
+		return errors.Join(n.Barrier(), check(c.Complete() == 0 && came == count, "%d complete, %d came back",
+			c.Complete(), came))
 	})
 }

@@ -32,7 +32,8 @@ func content(n, seed int) []byte {
 // TestTagged: messages of each kind of length arrive as they were, to this node too, whether the
 // receive comes first or the message.
 func TestTagged(t *testing.T) {
-	lengths := []int{0, 1, 3, 4, 71, am.ShortTagged, am.ShortTagged + 1, 75, 76, 77, 151, 152, 153, 1000, 76 * 33, 100_000}
+	lengths := []int{0, 1, 3, 4, 71, am.ShortTagged, am.ShortTagged + 1, 75, 76, 77, 151, 152, 153, 1000,
+		76 * 33, 100_000}
 	for _, slots := range []int{2, 64} {
 		b := bed.New(t, bed.Options{Nodes: 3, Slots: slots, Limit: 5 * time.Minute})
 		b.MustRun(func(n *bed.Node) error {
@@ -47,14 +48,18 @@ func TestTagged(t *testing.T) {
 						}
 					}
 					var what am.Received
-					if _, err := n.StartSendTag(to, uint32(i), content(length, n.Node()), func(err error) { sent = err == nil }); err != nil {
+					if _, err := n.StartSendTag(to, uint32(i), content(length, n.Node()), func(err error) {
+						sent = err == nil
+					}); err != nil {
 						return err
 					}
 					what, err := n.Recv(from, uint32(i), got)
 					if err != nil {
 						return err
 					}
-					if want := (am.Received{Source: from, Tag: uint32(i), Bytes: length}); what != want || !bytes.Equal(got[:length], content(length, from)) || !bytes.Equal(got[length:], make([]byte, 8)) {
+					if want := (am.Received{Source: from, Tag: uint32(i), Bytes: length}); what != want ||
+						!bytes.Equal(got[:length], content(length, from)) ||
+						!bytes.Equal(got[length:], make([]byte, 8)) {
 						return fmt.Errorf("got %+v, want %+v, or other bytes", what, want)
 					}
 					if err := n.Wait(func() bool { return sent }); err != nil {
@@ -77,7 +82,8 @@ func TestTagsSelect(t *testing.T) {
 			for _, m := range []struct {
 				tag uint32
 				b   []byte
-			}{{7, []byte("seven")}, {8, long}, {9, []byte("nine")}, {am.GroupTag, []byte("group")}, {7, []byte("seven again")}} {
+			}{{7, []byte("seven")}, {8, long}, {9, []byte("nine")}, {am.GroupTag, []byte("group")},
+				{7, []byte("seven again")}} {
 				if _, err := n.StartSendTag(0, m.tag, m.b, func(err error) {
 					if err != nil {
 						t.Error(err)
@@ -134,7 +140,8 @@ func TestTagsTruncate(t *testing.T) {
 				}
 				got := make([]byte, room+4)
 				what, err := n.Recv(1, 1, got[:room])
-				if !errors.Is(err, am.ErrTruncate) || what.Bytes != length || !bytes.Equal(got[:room], content(room, 0)) || !bytes.Equal(got[room:], make([]byte, 4)) {
+				if !errors.Is(err, am.ErrTruncate) || what.Bytes != length ||
+					!bytes.Equal(got[:room], content(room, 0)) || !bytes.Equal(got[room:], make([]byte, 4)) {
 					t.Errorf("%d bytes into %d: %+v, %v, %x", length, room, what, err, got)
 				}
 			}
@@ -155,7 +162,8 @@ func TestTagsKeepMPIsOrder(t *testing.T) {
 		messages := rapid.IntRange(1, 80).Draw(r, "messages")
 		longest := rapid.SampledFrom([]int{16, 100, 3000}).Draw(r, "longest")
 		any := rapid.Bool().Draw(r, "any source")
-		b := bed.New(t, bed.Options{Nodes: nodes, Slots: slots, Net: wire.Config{Seed: seed, Faults: faults}, Limit: 10 * time.Minute})
+		b := bed.New(t, bed.Options{Nodes: nodes, Slots: slots, Net: wire.Config{Seed: seed, Faults: faults},
+			Limit: 10 * time.Minute})
 		const tags = 3
 		b.MustRun(func(n *bed.Node) error {
 			random := rand.New(rand.NewPCG(seed, uint64(n.Node())))
@@ -241,7 +249,8 @@ func TestTagsKeepMPIsOrder(t *testing.T) {
 			for _, got := range order {
 				next := &seen[got[0]][got[1]]
 				if got[2] != *next {
-					t.Errorf("message %d of node %d with tag %d was taken in the place of %d", got[2], got[0], got[1], *next)
+					t.Errorf("message %d of node %d with tag %d was taken in the place of %d", got[2],
+						got[0], got[1], *next)
 				}
 				*next++
 			}
@@ -295,11 +304,13 @@ func TestTagFlood(t *testing.T) {
 	arrive(t, e, card, funi.Request, 2, funi.NewHeader(0, 26, 4), []uint32{0, 1, 0, 0x64636261})
 	b := make([]byte, 8)
 	var what am.Received
-	if _, err := e.StartRecv(2, 1, b, func(r am.Received, err error) { what = r }); err != nil || what.Bytes != 4 || string(b[:4]) != "abcd" {
+	if _, err := e.StartRecv(2, 1, b, func(r am.Received, err error) { what = r }); err != nil || what.Bytes != 4 ||
+		string(b[:4]) != "abcd" {
 		t.Errorf("received %+v, %q, %v", what, b, err)
 	}
 	for range am.TagWindow {
-		if _, err := e.StartRecv(1, am.AnyTag, b, func(r am.Received, err error) { what = r }); err != nil || what.Source != 1 {
+		if _, err := e.StartRecv(1, am.AnyTag, b, func(r am.Received, err error) { what = r }); err != nil ||
+			what.Source != 1 {
 			t.Fatalf("received %+v, %v", what, err)
 		}
 	}
@@ -348,7 +359,8 @@ func TestTagsCancelled(t *testing.T) {
 					if err := n.SendTag(1, 2, message[:3000]); err != nil {
 						return err
 					}
-				} else if what, err := n.Recv(0, 2, next); err != nil || what.Bytes != 3000 || !bytes.Equal(next, message[:3000]) {
+				} else if what, err := n.Recv(0, 2, next); err != nil || what.Bytes != 3000 ||
+					!bytes.Equal(next, message[:3000]) {
 					return fmt.Errorf("the next message: %+v, %w", what, err)
 				}
 				if mine && n.Node() == 1 && !bytes.Equal(b, make([]byte, len(b))) {
@@ -395,7 +407,9 @@ func TestTagsToTheDead(t *testing.T) {
 		got := make([]byte, 100)
 		_, err1 := n.StartSendTag(1, 5, make([]byte, 1000), finish)
 		_, err2 := n.StartRecv(1, 5, make([]byte, 10), func(_ am.Received, err error) { finish(err) })
-		_, err3 := n.StartRecv(am.AnySource, 6, got, func(what am.Received, err error) { anyone = err == nil && what.Source == 2 })
+		_, err3 := n.StartRecv(am.AnySource, 6, got, func(what am.Received, err error) {
+			anyone = err == nil && what.Source == 2
+		})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}
@@ -429,7 +443,8 @@ func TestTagsThatComeBack(t *testing.T) {
 	}
 	came := func(typ uint16, word uint32) []uint32 {
 		card.Retire(funi.Request, card.Pending(funi.Request))
-		card.Return(funi.Returned{Reason: arctic.ReasonUnknownKind, Level: funi.Request, Header: funi.NewHeader(1, typ, 2), Word: word})
+		card.Return(funi.Returned{Reason: arctic.ReasonUnknownKind, Level: funi.Request,
+			Header: funi.NewHeader(1, typ, 2), Word: word})
 		card.Publish()
 		// what is said of messages is the library's own
 		if _, err := e.Poll(); (err == nil) != (typ == 28) {
@@ -464,7 +479,8 @@ func TestTagsThatComeBack(t *testing.T) {
 	}
 	// Who has got all that it wanted may be gone before it is told how many of its messages were
 	// received.
-	card.Return(funi.Returned{Reason: arctic.ReasonDeparted, Level: funi.Request, Header: funi.NewHeader(2, 28, 5), Word: 0})
+	card.Return(funi.Returned{Reason: arctic.ReasonDeparted, Level: funi.Request,
+		Header: funi.NewHeader(2, 28, 5), Word: 0})
 	if _, err := e.Poll(); err != nil {
 		t.Errorf("what was told to who is gone: %v", err)
 	}
@@ -490,7 +506,8 @@ func TestTagsRefuse(t *testing.T) {
 		"receiving node 3":    {second(e.Recv(3, 0, nil)), am.ErrNode},
 		"receiving node -2":   {second(e.StartRecv(-2, 0, nil, ended)), am.ErrNode},
 		"receiving tag 3<<30": {second(e.Recv(1, 3<<30, nil)), am.ErrTag},
-		"a byte too many":     {second(e.StartSendTag(1, 0, make([]byte, am.MaxTaggedBytes+1), func(error) {})), am.ErrLong},
+		"a byte too many": {second(e.StartSendTag(1, 0, make([]byte, am.MaxTaggedBytes+1), func(error) {})),
+			am.ErrLong},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.want)

@@ -39,8 +39,10 @@ func TestMutualFlooding(t *testing.T) {
 		}},
 		{3, 2, 300, faults, func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.Train = 2, 1, 1, 1 }},
 	} {
-		t.Run(fmt.Sprintf("%d nodes %d slots faults %v small %v", c.nodes, c.slots, c.faults != wire.Faults{}, c.tune != nil), func(t *testing.T) {
-			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: wire.Config{Seed: 1, Faults: c.faults}, Tune: c.tune, Limit: 5 * time.Minute})
+		t.Run(fmt.Sprintf("%d nodes %d slots faults %v small %v", c.nodes, c.slots, c.faults != wire.Faults{},
+			c.tune != nil), func(t *testing.T) {
+			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: wire.Config{Seed: 1, Faults: c.faults},
+				Tune: c.tune, Limit: 5 * time.Minute})
 			b.MustRun(func(n *bed.Node) error { return flood(n, c.messages) })
 		})
 	}
@@ -56,7 +58,8 @@ func flood(n *bed.Node, messages int) error {
 	note := func(what string, seen []uint8, count *int, m *am.Message) {
 		i := m.Source*messages + int(m.Words[0])
 		if seen[i]++; seen[i] > 1 || m.Words[1] != ^m.Words[0] {
-			errs = append(errs, fmt.Errorf("%s %d of node %d came %d times with %x", what, m.Words[0], m.Source, seen[i], m.Words))
+			errs = append(errs, fmt.Errorf("%s %d of node %d came %d times with %x", what, m.Words[0], m.Source,
+				seen[i], m.Words))
 		}
 		*count++
 	}
@@ -100,7 +103,8 @@ func TestBarrier(t *testing.T) {
 						}
 						for i, e := range entered {
 							if e < round {
-								return fmt.Errorf("node %d left barrier %d while node %d was at %d", n.Node(), round, i, e)
+								return fmt.Errorf("node %d left barrier %d while node %d was at %d",
+									n.Node(), round, i, e)
 							}
 						}
 					}
@@ -190,7 +194,8 @@ func TestRepliesFirst(t *testing.T) {
 			}
 			// Before the card runs, and after.
 			if want := strings.Repeat(strings.Repeat("p", replies)+strings.Repeat("q", requests), 2); order != want {
-				return fmt.Errorf("one poll handled %s, want twice %d replies and then %d requests", order, replies, requests)
+				return fmt.Errorf("one poll handled %s, want twice %d replies and then %d requests", order,
+					replies, requests)
 			}
 		}
 		if err := n.Wait(func() bool { return len(order) == 2*messages }); err != nil {

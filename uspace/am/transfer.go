@@ -106,7 +106,8 @@ func (e *Endpoint) checkTransfer(node int, number uint32, t *funi.Transfer) erro
 	case number >= Handlers:
 		return fmt.Errorf("transferring to notice handler %d: %w", number, ErrNumber)
 	case t.Source == 0 || !t.Valid():
-		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination, node, ErrTransfer)
+		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination,
+			node, ErrTransfer)
 	case t.Destination == 0:
 		t.Argument = number
 	}

@@ -41,15 +41,18 @@ func TestTransferBothLevels(t *testing.T) {
 				back, there := false, false
 				err = errors.Join(
 					n.HandleNotice(7, func(m *am.Message, x funi.Notice) {
-						if want := (funi.Notice{Address: segment + 2048, Argument: 99, Words: words}); x != want || m.Source != 0 || len(m.Words) != 0 {
+						if want := (funi.Notice{Address: segment + 2048, Argument: 99, Words: words}); x != want ||
+							m.Source != 0 || len(m.Words) != 0 {
 							errs = append(errs, fmt.Errorf("notice %+v from %d", x, m.Source))
 						}
 						there = true
-						errs = append(errs, m.Transfer(8, funi.Transfer{Source: segment, Destination: segment + 2048, Argument: 5, Words: words}))
+						errs = append(errs, m.Transfer(8,
+							funi.Transfer{Source: segment, Destination: segment + 2048, Argument: 5, Words: words}))
 					}),
 					n.HandleNotice(8, func(m *am.Message, x funi.Notice) {
 						back = true
-						if err := m.Transfer(8, funi.Transfer{Source: segment, Destination: segment, Words: 4}); !errors.Is(err, am.ErrHandler) {
+						if err := m.Transfer(8, funi.Transfer{Source: segment, Destination: segment,
+							Words: 4}); !errors.Is(err, am.ErrHandler) {
 							errs = append(errs, fmt.Errorf("a transfer from a reply handler: %v", err))
 						}
 					}),
@@ -58,13 +61,16 @@ func TestTransferBothLevels(t *testing.T) {
 					return err
 				}
 				if n.Node() == 0 {
-					err = n.Transfer(1, 7, funi.Transfer{Source: segment, Destination: segment + 2048, Argument: 99, Words: words})
+					err = n.Transfer(1, 7, funi.Transfer{Source: segment, Destination: segment + 2048,
+						Argument: 99, Words: words})
 					err = errors.Join(err, n.Wait(func() bool { return back && n.Retrieved(funi.Request) }))
 				} else {
 					err = n.Wait(func() bool { return there })
 				}
 				err = errors.Join(append(errs, err, n.Barrier())...)
-				want := slices.Concat(bytes.Repeat([]byte{byte(n.Node() + 1)}, 2048), bytes.Repeat([]byte{byte(2 - n.Node())}, 4*words), bytes.Repeat([]byte{byte(n.Node() + 1)}, 2048-4*words))
+				want := slices.Concat(bytes.Repeat([]byte{byte(n.Node() + 1)}, 2048),
+					bytes.Repeat([]byte{byte(2 - n.Node())}, 4*words),
+					bytes.Repeat([]byte{byte(n.Node() + 1)}, 2048-4*words))
 				if err == nil && !bytes.Equal(m, want) {
 					err = errors.New("memory differs")
 				}
@@ -86,14 +92,17 @@ func TestTransferCounted(t *testing.T) {
 		}
 	}
 	for range 3 * benchSlots { // the indices of the queue wrap around
-		err := errors.Join(e.TransferCounted(1, 0, long, &first), e.Post(1, 0), e.TransferCounted(2, 0, long, &second), e.TransferCounted(2, 0, long, &second))
+		err := errors.Join(e.TransferCounted(1, 0, long, &first), e.Post(1, 0), e.TransferCounted(2, 0, long, &second),
+			e.TransferCounted(2, 0, long, &second))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for retired, want := range [][2]int{{0, 0}, {1, 0}, {1, 0}, {1, 1}, {1, 2}} {
 			poll()
-			if first.Complete() != want[0] || second.Complete() != want[1] || first.UnderWay() != 1-want[0] || second.UnderWay() != 2-want[1] {
-				t.Fatalf("%d and %d are counted, %d and %d under way, when %d slots have been given back", first.Complete(), second.Complete(), first.UnderWay(), second.UnderWay(), retired)
+			if first.Complete() != want[0] || second.Complete() != want[1] || first.UnderWay() != 1-want[0] ||
+				second.UnderWay() != 2-want[1] {
+				t.Fatalf("%d and %d are counted, %d and %d under way, when %d slots have been given back",
+					first.Complete(), second.Complete(), first.UnderWay(), second.UnderWay(), retired)
 			}
 			if retired < 4 {
 				card.Retire(funi.Request, 1)
@@ -117,7 +126,8 @@ func TestTransferToHandler(t *testing.T) {
 			return err
 		}
 		var got []uint32
-		if err := errors.Join(n.Handle(3, func(m *am.Message) { got = slices.Clone(m.Words) }), n.Barrier()); err != nil {
+		if err := errors.Join(n.Handle(3, func(m *am.Message) { got = slices.Clone(m.Words) }),
+			n.Barrier()); err != nil {
 			return err
 		}
 		if n.Node() == 0 {
@@ -152,7 +162,9 @@ func TestTransferComesBack(t *testing.T) {
 					err = n.Wait(func() bool { return false })
 				}
 				var u *am.Undelivered
-				if !errors.As(err, &u) || *u != (am.Undelivered{Reason: reason, Level: funi.Request, Node: 1, Handler: 9, Transfer: true, Count: 1}) {
+				if !errors.As(err, &u) || *u !=
+					(am.Undelivered{Reason: reason, Level: funi.Request, Node: 1, Handler: 9,
+						Transfer: true, Count: 1}) {
 					return fmt.Errorf("%d words: %+v, want %v", words, err, reason)
 				}
 			}
@@ -173,7 +185,8 @@ func TestTransferRefused(t *testing.T) {
 				errs = append(errs, fmt.Errorf("%v, want %v", err, want))
 			}
 		}
-		for _, x := range []funi.Transfer{{Source: 0, Destination: 1 << 12, Words: 4}, {Source: 1 << 12, Destination: 1 << 12, Words: 5}, {Source: 1 << 12, Destination: 1 << 12, Words: -4},
+		for _, x := range []funi.Transfer{{Source: 0, Destination: 1 << 12, Words: 4},
+			{Source: 1 << 12, Destination: 1 << 12, Words: 5}, {Source: 1 << 12, Destination: 1 << 12, Words: -4},
 			{Source: 1 << 12, Words: 20}, {Source: 1 << 12, Destination: 1 << 12, Words: 1<<24 + 4}} {
 			refused(n.Transfer(0, 0, x), am.ErrTransfer)
 		}

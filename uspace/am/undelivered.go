@@ -63,7 +63,8 @@ func (e *Endpoint) tellUnhandled(m *Message, number uint32) {
 	}
 	in := e.depth[m.level]
 	e.depth[m.level] = true
-	e.sendControl(m, control{node: uint16(m.Source), typ: typeUnhandled, n: 2, words: [5]uint32{e.stamp(m.Source, number), uint32(m.level)}})
+	e.sendControl(m, control{node: uint16(m.Source), typ: typeUnhandled, n: 2,
+		words: [5]uint32{e.stamp(m.Source, number), uint32(m.level)}})
 	e.depth[m.level] = in
 }
 

@@ -160,7 +160,8 @@ func TestReplyComesBack(t *testing.T) {
 		return errors.Join(err, n.Wait(func() bool { return false }))
 	})
 	var u *am.Undelivered
-	if !errors.As(errs[1], &u) || u.Reason != arctic.ReasonSilent || u.Level != funi.Reply || u.Node != 0 || u.Handler != 1 || u.Count != 1 {
+	if !errors.As(errs[1], &u) || u.Reason != arctic.ReasonSilent || u.Level != funi.Reply || u.Node != 0 ||
+		u.Handler != 1 || u.Count != 1 {
 		t.Errorf("ended with %v, want one reply to node 0, silent", errs[1])
 	}
 }
@@ -212,7 +213,8 @@ func TestLastWordOfANodeThatEnds(t *testing.T) {
 		name  string
 		level funi.Level
 		typ   uint16
-	}{{"probe", funi.Request, 14}, {"answer", funi.Reply, typeAnswer}, {"put done", funi.Reply, 11}, {"taken", funi.Request, 22}} {
+	}{{"probe", funi.Request, 14}, {"answer", funi.Reply, typeAnswer}, {"put done", funi.Reply, 11},
+		{"taken", funi.Request, 22}} {
 		for _, drive := range []int{1, 2} { // in the middle of a poll, and at its end
 			t.Run(fmt.Sprintf("%s comes back in drive %d", c.name, drive), func(t *testing.T) {
 				memory, err := funi.NewMemory(4)
@@ -237,7 +239,8 @@ func TestLastWordOfANodeThatEnds(t *testing.T) {
 				e, err := am.New(iface, 0, 2, func() {
 					if drives++; drives == drive {
 						deliver(handler)
-						card.Return(funi.Returned{Reason: arctic.ReasonNoContext, Level: c.level, Header: funi.NewHeader(1, c.typ, 3), Word: 7})
+						card.Return(funi.Returned{Reason: arctic.ReasonNoContext, Level: c.level,
+							Header: funi.NewHeader(1, c.typ, 3), Word: 7})
 						card.Publish()
 					}
 				}, 0)
@@ -288,7 +291,8 @@ func TestNoHandlerThere(t *testing.T) {
 			hear := func(level funi.Level, count int) error {
 				list, err := lost(n, count)
 				for _, u := range list {
-					if u.Node != uint16(1-n.Node()) || u.Handler != missing || u.Level != level || !errors.Is(u, am.ErrNoHandler) || u.Library {
+					if u.Node != uint16(1-n.Node()) || u.Handler != missing || u.Level != level ||
+						!errors.Is(u, am.ErrNoHandler) || u.Library {
 						return fmt.Errorf("said %+v (%w)", *u, u)
 					}
 				}
@@ -305,7 +309,8 @@ func TestNoHandlerThere(t *testing.T) {
 				if err := n.SendBytes(1, missing, make([]byte, am.EagerBytes+1)); !errors.Is(err, am.ErrNoHandler) {
 					return fmt.Errorf("a long message: %w", err)
 				}
-				err = errors.Join(n.SendBytes(1, asks, nil), n.SendBytes(1, asks, make([]byte, 300)), n.Wait(func() bool { return stop }))
+				err = errors.Join(n.SendBytes(1, asks, nil), n.SendBytes(1, asks, make([]byte, 300)),
+					n.Wait(func() bool { return stop }))
 				return errors.Join(err, n.SendBytes(1, there, nil), n.Barrier())
 			}
 			if err := hear(funi.Reply, 2); err != nil {

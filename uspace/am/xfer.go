@@ -152,7 +152,8 @@ func (p Place) check(bytes int) error {
 // checkBlock refuses what is not a transfer from memory to memory.
 func checkBlock(node int, t *funi.Transfer) error {
 	if t.Source == 0 || t.Destination == 0 || (t.Source|t.Destination)%arctic.TransferAlign != 0 || !t.Valid() {
-		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination, node, ErrTransfer)
+		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination,
+			node, ErrTransfer)
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func TestProgress(t *testing.T) {
 			return err
 		},
 		"stream": func(n *bed.Node, p apps.Progress) error {
-			_, err := apps.Stream(n.Endpoint, n.Now, apps.StreamOptions{Senders: 1, Messages: 3000, Words: 4, Progress: p})
+			_, err := apps.Stream(n.Endpoint, n.Now,
+				apps.StreamOptions{Senders: 1, Messages: 3000, Words: 4, Progress: p})
 			return err
 		},
 		"flood": func(n *bed.Node, p apps.Progress) error {
@@ -76,7 +77,8 @@ func TestPingPong(t *testing.T) {
 		{3, faults, apps.PingPongOptions{Exchanges: 100}},
 	} {
 		t.Run(fmt.Sprintf("%d nodes faults %v", c.nodes, c.faults != wire.Faults{}), func(t *testing.T) {
-			b := bed.New(t, bed.Options{Nodes: c.nodes, Net: wire.Config{Seed: 1, Delay: 2 * time.Microsecond, Faults: c.faults}})
+			b := bed.New(t, bed.Options{Nodes: c.nodes,
+				Net: wire.Config{Seed: 1, Delay: 2 * time.Microsecond, Faults: c.faults}})
 			histograms := make([]*hdrhistogram.Histogram, c.nodes)
 			b.MustRun(func(n *bed.Node) (err error) {
 				histograms[n.Node()], err = apps.PingPong(n.Endpoint, n.Now, c.o)
@@ -90,7 +92,8 @@ func TestPingPong(t *testing.T) {
 			if low := time.Duration(h.Min()); low < 4*time.Microsecond*999/1000 {
 				t.Errorf("shortest round trip %v over a wire of 2us each way", low)
 			}
-			if h.Max() < h.ValueAtPercentile(99) || h.ValueAtPercentile(99) < h.ValueAtPercentile(50) || h.ValueAtPercentile(50) < h.Min() {
+			if h.Max() < h.ValueAtPercentile(99) || h.ValueAtPercentile(99) < h.ValueAtPercentile(50) ||
+				h.ValueAtPercentile(50) < h.Min() {
 				t.Errorf("percentiles are not in order: %v", h)
 			}
 			if slices.ContainsFunc(histograms[1:], func(h *hdrhistogram.Histogram) bool { return h != nil }) {
@@ -107,15 +110,18 @@ func TestMatMulShapes(t *testing.T) {
 		nodes, n, r, m int
 		faults         wire.Faults
 	}{
-		{2, 1, 1, 1, wire.Faults{}}, {9, 1, 1, 1, wire.Faults{}}, {3, 1, 1, 20, wire.Faults{}}, {3, 20, 1, 1, wire.Faults{}}, {3, 1, 20, 1, wire.Faults{}},
-		{2, 7, 7, 7, wire.Faults{}}, {4, 9, 10, 11, wire.Faults{}}, {4, 11, 10, 9, wire.Faults{}}, {5, 3, 4, 2, wire.Faults{}}, {8, 10, 5, 17, wire.Faults{}},
+		{2, 1, 1, 1, wire.Faults{}}, {9, 1, 1, 1, wire.Faults{}}, {3, 1, 1, 20, wire.Faults{}},
+		{3, 20, 1, 1, wire.Faults{}}, {3, 1, 20, 1, wire.Faults{}},
+		{2, 7, 7, 7, wire.Faults{}}, {4, 9, 10, 11, wire.Faults{}}, {4, 11, 10, 9, wire.Faults{}},
+		{5, 3, 4, 2, wire.Faults{}}, {8, 10, 5, 17, wire.Faults{}},
 		{2, 64, 64, 64, wire.Faults{}}, {3, 100, 37, 50, wire.Faults{}}, {1, 5, 6, 7, wire.Faults{}},
 		{2, 17, 18, 19, faults}, {4, 30, 20, 10, faults}, {7, 5, 3, 4, faults},
 	} {
-		t.Run(fmt.Sprintf("%dx%d by %dx%d on %d faults %v", c.n, c.r, c.r, c.m, c.nodes, c.faults != wire.Faults{}), func(t *testing.T) {
-			b := bed.New(t, bed.Options{Nodes: c.nodes, Net: wire.Config{Seed: 3, Faults: c.faults}})
-			matMul(t, b, apps.MatMulOptions{N: c.n, R: c.r, M: c.m, Seed: 5})
-		})
+		t.Run(fmt.Sprintf("%dx%d by %dx%d on %d faults %v", c.n, c.r, c.r, c.m, c.nodes, c.faults != wire.Faults{}),
+			func(t *testing.T) {
+				b := bed.New(t, bed.Options{Nodes: c.nodes, Net: wire.Config{Seed: 3, Faults: c.faults}})
+				matMul(t, b, apps.MatMulOptions{N: c.n, R: c.r, M: c.m, Seed: 5})
+			})
 	}
 }
 
@@ -125,9 +131,11 @@ func TestMatMulAnyShape(t *testing.T) {
 		dim := rapid.IntRange(1, 24)
 		b := bed.New(t, bed.Options{
 			Nodes: rapid.IntRange(1, 9).Draw(r, "nodes"), Slots: 1 << rapid.IntRange(1, 6).Draw(r, "log slots"),
-			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed"), Faults: rapid.SampledFrom([]wire.Faults{{}, faults}).Draw(r, "faults")},
+			Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed"),
+				Faults: rapid.SampledFrom([]wire.Faults{{}, faults}).Draw(r, "faults")},
 		})
-		matMul(r, b, apps.MatMulOptions{N: dim.Draw(r, "N"), R: dim.Draw(r, "R"), M: dim.Draw(r, "M"), Seed: rapid.Uint64().Draw(r, "matrices")})
+		matMul(r, b, apps.MatMulOptions{N: dim.Draw(r, "N"), R: dim.Draw(r, "R"), M: dim.Draw(r, "M"),
+			Seed: rapid.Uint64().Draw(r, "matrices")})
 	})
 }
 
@@ -139,7 +147,8 @@ func matMul(t rapid.TB, b *bed.Bed, o apps.MatMulOptions) {
 		results[n.Node()], err = apps.MatMul(n.Endpoint, n.Segment, n.Now, o)
 		return err
 	})
-	if r := results[0]; !r.Verified || r.WorstError > apps.Tolerance || r.Nanoseconds <= 0 || r.Flops != 2*float64(o.N)*float64(o.R)*float64(o.M) {
+	if r := results[0]; !r.Verified || r.WorstError > apps.Tolerance || r.Nanoseconds <= 0 ||
+		r.Flops != 2*float64(o.N)*float64(o.R)*float64(o.M) {
 		t.Fatalf("node 0 got %+v", r)
 	}
 	for i, r := range results[1:] {
@@ -174,7 +183,8 @@ func TestMatMulNoticesAWrongProduct(t *testing.T) {
 func TestMatMulDisagreement(t *testing.T) {
 	ten := apps.MatMulOptions{N: 10, R: 10, M: 10}
 	for _, c := range [][2]apps.MatMulOptions{
-		{ten, {N: 10, R: 4, M: 10}}, {ten, {N: 10, R: 9, M: 10}}, {ten, {N: 10, R: 11, M: 10}}, {ten, {N: 10, R: 20, M: 10}},
+		{ten, {N: 10, R: 4, M: 10}}, {ten, {N: 10, R: 9, M: 10}}, {ten, {N: 10, R: 11, M: 10}},
+		{ten, {N: 10, R: 20, M: 10}},
 		{ten, {N: 5, R: 10, M: 10}}, {ten, {N: 20, R: 10, M: 10}}, {ten, {N: 10, R: 10, M: 9}},
 		{{N: 10, R: 1, M: 10}, {N: 9, R: 1, M: 10}}, // only one node is ever asked
 	} {
@@ -210,20 +220,24 @@ func TestFlood(t *testing.T) {
 		o            apps.FloodOptions
 		tune         func(*engine.Config)
 	}{
-		"quiet":       {2, 64, wire.Config{}, apps.FloodOptions{Messages: 20000}, nil},
-		"one":         {2, 64, wire.Config{}, apps.FloodOptions{Messages: 1, Stalls: 3, Stall: 1e6}, nil},
-		"faults":      {2, 64, wire.Config{Faults: faults}, apps.FloodOptions{Messages: 5000}, nil},
-		"stalls":      {2, 64, wire.Config{}, apps.FloodOptions{Messages: 20000, Stalls: 10, Stall: 200e6}, nil},
-		"ring":        {2, 64, wire.Config{Ring: 4}, apps.FloodOptions{Messages: 20000, Stalls: 3, Stall: 200e6}, nil},
-		"all of them": {2, 16, wire.Config{Ring: 4, Faults: faults}, apps.FloodOptions{Messages: 3000, Stalls: 5, Stall: 200e6}, nil},
-		"two slots":   {2, 2, wire.Config{Faults: faults}, apps.FloodOptions{Messages: 1000, Stalls: 2, Stall: 50e6}, nil},
-		"onlookers":   {4, 16, wire.Config{Faults: faults}, apps.FloodOptions{Messages: 1000, Stalls: 2, Stall: 1e6}, nil},
+		"quiet":  {2, 64, wire.Config{}, apps.FloodOptions{Messages: 20000}, nil},
+		"one":    {2, 64, wire.Config{}, apps.FloodOptions{Messages: 1, Stalls: 3, Stall: 1e6}, nil},
+		"faults": {2, 64, wire.Config{Faults: faults}, apps.FloodOptions{Messages: 5000}, nil},
+		"stalls": {2, 64, wire.Config{}, apps.FloodOptions{Messages: 20000, Stalls: 10, Stall: 200e6}, nil},
+		"ring":   {2, 64, wire.Config{Ring: 4}, apps.FloodOptions{Messages: 20000, Stalls: 3, Stall: 200e6}, nil},
+		"all of them": {2, 16, wire.Config{Ring: 4, Faults: faults},
+			apps.FloodOptions{Messages: 3000, Stalls: 5, Stall: 200e6}, nil},
+		"two slots": {2, 2, wire.Config{Faults: faults},
+			apps.FloodOptions{Messages: 1000, Stalls: 2, Stall: 50e6}, nil},
+		"onlookers": {4, 16, wire.Config{Faults: faults},
+			apps.FloodOptions{Messages: 1000, Stalls: 2, Stall: 1e6}, nil},
 		"thesis card": {2, 16, wire.Config{Faults: faults}, apps.FloodOptions{Messages: 1000, Stalls: 2, Stall: 50e6},
 			func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.Train = 8, 2, 10, 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.net.Seed, c.o.Seed = 11, 13
-			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: c.net, Tune: c.tune, Limit: 10 * time.Minute})
+			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: c.net, Tune: c.tune,
+				Limit: 10 * time.Minute})
 			results := make([]apps.FloodResult, c.nodes)
 			b.MustRun(func(n *bed.Node) (err error) {
 				results[n.Node()], err = apps.Flood(n.Endpoint, n.Now, n.Pause, c.o)
@@ -291,14 +305,17 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for name, program := range map[string]func(*bed.Node) error{
-		"N 0": matMul(0, 1, 1), "R 0": matMul(1, 0, 1), "M 0": matMul(1, 1, 0), "negative": matMul(1, -1, 1), "too large": matMul(1, apps.MaxDimension+1, 1),
+		"N 0": matMul(0, 1, 1), "R 0": matMul(1, 0, 1), "M 0": matMul(1, 1, 0), "negative": matMul(1, -1, 1),
+		"too large":   matMul(1, apps.MaxDimension+1, 1),
 		"no messages": flood(apps.FloodOptions{}), "too many": flood(apps.FloodOptions{Messages: 1<<31 + 1}),
-		"negative stalls": flood(apps.FloodOptions{Messages: 1, Stalls: -1}), "negative stall": flood(apps.FloodOptions{Messages: 1, Stall: -1}),
+		"negative stalls": flood(apps.FloodOptions{Messages: 1, Stalls: -1}),
+		"negative stall":  flood(apps.FloodOptions{Messages: 1, Stall: -1}),
 	} {
 		b := bed.New(t, bed.Options{Nodes: 2})
 		for i, err := range b.Run(program) {
 			if err == nil || b.Nodes[i].Card.Counters().FramesSent != 0 {
-				t.Errorf("%s: error %v and %d frames sent on node %d", name, err, b.Nodes[i].Card.Counters().FramesSent, i)
+				t.Errorf("%s: error %v and %d frames sent on node %d", name, err,
+					b.Nodes[i].Card.Counters().FramesSent, i)
 			}
 		}
 	}
@@ -312,7 +329,8 @@ func TestOneAppOfAnEndpoint(t *testing.T) {
 		if _, err := apps.PingPong(n.Endpoint, n.Now, apps.PingPongOptions{Exchanges: 1}); err != nil {
 			return err
 		}
-		if _, err := apps.Flood(n.Endpoint, n.Now, n.Pause, apps.FloodOptions{Messages: 1}); !errors.Is(err, am.ErrNumber) {
+		if _, err := apps.Flood(n.Endpoint, n.Now, n.Pause, apps.FloodOptions{Messages: 1}); !errors.Is(err,
+			am.ErrNumber) {
 			return fmt.Errorf("a second app: %v, want ErrNumber", err)
 		}
 		return nil

@@ -40,7 +40,8 @@ type CallsResult struct {
 // should be is ErrVerify.
 func Calls(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CallsOptions) (CallsResult, error) {
 	if o.Rounds < 1 || o.Words < 1 || o.Words > MaxCallsWords {
-		return CallsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words", o.Rounds, o.Words, MaxCallsWords)
+		return CallsResult{}, fmt.Errorf("running calls %d times on %d words: use at least 1 round and 1 to %d words",
+			o.Rounds, o.Words, MaxCallsWords)
 	}
 	c := caller{e: e, o: o, size: (4*o.Words + 15) &^ 15}
 	c.memory = make([]byte, callsValues+4*c.size)
@@ -141,7 +142,9 @@ func (c *caller) agree(round int) error {
 
 // segment has a node fill a segment.
 func (c *caller) segment(node int) error {
-	place, err := c.e.OpenSegment(c.address(segmentBlock), 4*c.o.Words, func(_ *am.Message, info any) { *info.(*int)++ }, &c.full)
+	place, err := c.e.OpenSegment(c.address(segmentBlock), 4*c.o.Words, func(_ *am.Message, info any) {
+		*info.(*int)++
+	}, &c.full)
 	if err != nil {
 		return err
 	}

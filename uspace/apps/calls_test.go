@@ -35,8 +35,10 @@ func TestCalls(t *testing.T) {
 		{5, 4, faults, nil, apps.CallsOptions{Rounds: 10, Words: 333, Seed: 9}},
 		{8, 2, faults, small, apps.CallsOptions{Rounds: 3, Words: 77}},
 	} {
-		t.Run(fmt.Sprintf("%d nodes %d slots %+v faults %v small %v", c.nodes, c.slots, c.o, c.faults != wire.Faults{}, c.tune != nil), func(t *testing.T) {
-			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: wire.Config{Seed: 1, Faults: c.faults}, Tune: c.tune})
+		t.Run(fmt.Sprintf("%d nodes %d slots %+v faults %v small %v", c.nodes, c.slots, c.o, c.faults != wire.Faults{},
+			c.tune != nil), func(t *testing.T) {
+			b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: c.slots, Net: wire.Config{Seed: 1, Faults: c.faults},
+				Tune: c.tune})
 			results := make([]apps.CallsResult, c.nodes)
 			b.MustRun(func(n *bed.Node) (err error) {
 				results[n.Node()], err = apps.Calls(n.Endpoint, n.Register, n.Now, c.o)
@@ -59,8 +61,9 @@ func TestCallsInTheSimulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]sim.ClusterOptions{
-		"Ethernet": {Net: sim.EthernetConfig{Seed: 3, Bandwidth: 1e10, Faults: sim.Faults{Loss: 0.02, Duplicate: 0.02}}},
-		"Arctic":   {Topology: tree, Tune: small},
+		"Ethernet": {Net: sim.EthernetConfig{Seed: 3, Bandwidth: 1e10,
+			Faults: sim.Faults{Loss: 0.02, Duplicate: 0.02}}},
+		"Arctic": {Topology: tree, Tune: small},
 	} {
 		o.Nodes = 16
 		k, err := sim.NewCluster(o, func(p *sim.Process) error {
@@ -87,7 +90,9 @@ func TestCallsInTheSimulator(t *testing.T) {
 // TestCallsWithoutANode: the program ends on all nodes when one is gone.
 func TestCallsWithoutANode(t *testing.T) {
 	for _, at := range []time.Duration{50, 200, 500, 1000, 3000} {
-		b := bed.New(t, bed.Options{Nodes: 4, Limit: 5 * time.Minute, Tune: func(c *engine.Config) { c.PeerTimeout = 100 * time.Millisecond }})
+		b := bed.New(t, bed.Options{Nodes: 4, Limit: 5 * time.Minute, Tune: func(c *engine.Config) {
+			c.PeerTimeout = 100 * time.Millisecond
+		}})
 		b.At(at*time.Microsecond, b.Nodes[2].Kill)
 		for i, err := range b.Run(func(n *bed.Node) error {
 			_, err := apps.Calls(n.Endpoint, n.Register, n.Now, apps.CallsOptions{Rounds: 10000, Words: 300})
@@ -103,14 +108,16 @@ func TestCallsWithoutANode(t *testing.T) {
 
 // TestCallsRefusals: options out of range are errors before anything is sent.
 func TestCallsRefusals(t *testing.T) {
-	for _, o := range []apps.CallsOptions{{}, {Rounds: 1}, {Words: 1}, {Rounds: -1, Words: 1}, {Rounds: 1, Words: apps.MaxCallsWords + 1}} {
+	for _, o := range []apps.CallsOptions{{}, {Rounds: 1}, {Words: 1}, {Rounds: -1, Words: 1},
+		{Rounds: 1, Words: apps.MaxCallsWords + 1}} {
 		b := bed.New(t, bed.Options{Nodes: 2})
 		for i, err := range b.Run(func(n *bed.Node) error {
 			_, err := apps.Calls(n.Endpoint, n.Register, n.Now, o)
 			return err
 		}) {
 			if err == nil || b.Nodes[i].Card.Counters().FramesSent != 0 {
-				t.Errorf("%+v: error %v and %d frames sent on node %d", o, err, b.Nodes[i].Card.Counters().FramesSent, i)
+				t.Errorf("%+v: error %v and %d frames sent on node %d", o, err,
+					b.Nodes[i].Card.Counters().FramesSent, i)
 			}
 		}
 	}

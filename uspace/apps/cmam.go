@@ -107,9 +107,12 @@ type cmam struct {
 // rows. Segment returns memory that the card of this process may use, as Segment of a card and of a
 // daemon's client does; clock returns nanoseconds. Blocks are compared at the end of each round
 // (ErrVerify).
-func CMAM(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
-	if e.Nodes() < 2 || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 || o.Rounds < 0 || o.Rounds > 100 {
-		return nil, fmt.Errorf("measuring %d messages in %d rounds on %d nodes: use a multiple of %d messages up to 252, up to 100 rounds, and at least 2 nodes", o.Messages, o.Rounds, e.Nodes(), cmamSenders)
+func CMAM(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64,
+	o CMAMOptions) ([]CMAMRow, error) {
+	if e.Nodes() < 2 || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 || o.Rounds < 0 ||
+		o.Rounds > 100 {
+		return nil,
+			fmt.Errorf("measuring %d messages in %d rounds on %d nodes: use a multiple of %d messages up to 252, up to 100 rounds, and at least 2 nodes", o.Messages, o.Rounds, e.Nodes(), cmamSenders)
 	}
 	c := &cmam{e: e, clock: clock, o: o, senders: min(cmamSenders, e.Nodes()-1)}
 	for o.Messages%c.senders != 0 {

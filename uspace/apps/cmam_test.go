@@ -16,7 +16,8 @@ func TestCMAM(t *testing.T) {
 	for _, c := range []struct{ nodes, messages, rounds int }{{6, 40, 0}, {2, 40, 1}, {2, 44, 3}, {4, 40, 2}} {
 		b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: 64})
 		b.MustRun(func(n *bed.Node) error {
-			rows, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: c.messages, Rounds: c.rounds})
+			rows, err := apps.CMAM(n.Endpoint, n.Segment, n.Now,
+				apps.CMAMOptions{Messages: c.messages, Rounds: c.rounds})
 			if err != nil {
 				return err
 			}
@@ -38,9 +39,11 @@ func TestCMAM(t *testing.T) {
 
 // What the benchmark cannot do is refused before anything is sent.
 func TestCMAMRefused(t *testing.T) {
-	for _, c := range []struct{ nodes, messages, rounds int }{{1, 40, 1}, {6, 0, 1}, {6, 41, 1}, {6, 256, 1}, {2, 40, -1}, {2, 40, 101}} {
+	for _, c := range []struct{ nodes, messages, rounds int }{{1, 40, 1}, {6, 0, 1}, {6, 41, 1}, {6, 256, 1},
+		{2, 40, -1}, {2, 40, 101}} {
 		bed.New(t, bed.Options{Nodes: c.nodes}).MustRun(func(n *bed.Node) error {
-			if _, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: c.messages, Rounds: c.rounds}); err == nil {
+			if _, err := apps.CMAM(n.Endpoint, n.Segment, n.Now,
+				apps.CMAMOptions{Messages: c.messages, Rounds: c.rounds}); err == nil {
 				t.Errorf("%+v was not refused", c)
 			}
 			return nil

@@ -89,9 +89,11 @@ type columns struct {
 // MatMulColumns multiplies two random matrices; each node compares its part with one that it
 // computes by itself. Segment returns memory that the card of this process may use, as Segment of a
 // card and of a daemon's client does; clock returns nanoseconds.
-func MatMulColumns(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o ColumnsOptions) (ColumnsResult, error) {
+func MatMulColumns(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64,
+	o ColumnsOptions) (ColumnsResult, error) {
 	if o.N < 2 || o.N%2 != 0 || min(o.R, o.M) < e.Nodes() || max(o.N, o.R, o.M) > MaxDimension {
-		return ColumnsResult{}, fmt.Errorf("multiplying %d x %d by %d x %d on %d nodes: %w", o.N, o.R, o.R, o.M, e.Nodes(), ErrShape)
+		return ColumnsResult{}, fmt.Errorf("multiplying %d x %d by %d x %d on %d nodes: %w", o.N, o.R, o.R, o.M,
+			e.Nodes(), ErrShape)
 	}
 	x := &columns{e: e, o: o}
 	if err := x.prepare(segment); err != nil {
@@ -172,7 +174,9 @@ func (x *columns) multiply() error {
 	for d := range x.o.R {
 		x.o.Progress.tell(d, x.o.R)
 		j := (x.first + d) % x.o.R
-		if err := x.e.WaitFor(owner(j, x.o.R, x.e.Nodes()), func() bool { return x.flag > 0 || x.failed != nil }); err != nil {
+		if err := x.e.WaitFor(owner(j, x.o.R, x.e.Nodes()), func() bool {
+			return x.flag > 0 || x.failed != nil
+		}); err != nil {
 			return err
 		}
 		if x.failed != nil {
@@ -210,7 +214,8 @@ func (x *columns) request(d int) error {
 func (x *columns) answer(m *am.Message) {
 	bytes := 8 * x.o.N
 	if len(m.Words) != 4 || m.Words[3] != uint32(bytes) || uint64(m.Words[1])-uint64(x.first) >= uint64(x.own) {
-		x.failed = fmt.Errorf("%w: node %d asked for a column with %x; give all nodes the same dimensions", ErrVerify, m.Source, m.Words)
+		x.failed = fmt.Errorf("%w: node %d asked for a column with %x; give all nodes the same dimensions", ErrVerify,
+			m.Source, m.Words)
 		return
 	}
 	place, at := am.Place(m.Words[0]), (int(m.Words[1])-x.first)*bytes

@@ -19,14 +19,16 @@ func TestMatMulColumns(t *testing.T) {
 			learnt := 0
 			b := bed.New(t, bed.Options{Nodes: c.nodes})
 			b.MustRun(func(n *bed.Node) error {
-				r, err := apps.MatMulColumns(n.Endpoint, n.Segment, n.Now, apps.ColumnsOptions{N: c.n, R: c.r, M: c.m, Extensions: extensions, Seed: 3})
+				r, err := apps.MatMulColumns(n.Endpoint, n.Segment, n.Now,
+					apps.ColumnsOptions{N: c.n, R: c.r, M: c.m, Extensions: extensions, Seed: 3})
 				if err != nil {
 					return err
 				}
 				learnt++
 				// 57 instructions and 6 cycles more for loads of doubles for each of N elements,
 				// and 12 instructions around them.
-				if want := int64(c.r * c.m * ((57+6)*c.n + 12)); !r.Verified || r.Cycles != want || r.Nanoseconds <= 0 || r.Flops != float64(2*c.n*c.r*c.m) {
+				if want := int64(c.r * c.m * ((57+6)*c.n + 12)); !r.Verified || r.Cycles != want ||
+					r.Nanoseconds <= 0 || r.Flops != float64(2*c.n*c.r*c.m) {
 					t.Errorf("%+v, extensions %v: %+v, want %d cycles", c, extensions, r, want)
 				}
 				return nil
@@ -42,7 +44,8 @@ func TestMatMulColumns(t *testing.T) {
 func TestMatMulColumnsRefused(t *testing.T) {
 	for _, o := range []apps.ColumnsOptions{
 		{N: 0, R: 4, M: 4}, {N: 15, R: 4, M: 4}, {N: -2, R: 4, M: 4}, {N: 16, R: 1, M: 4}, {N: 16, R: 4, M: 1},
-		{N: apps.MaxDimension + 2, R: 4, M: 4}, {N: 16, R: apps.MaxDimension + 1, M: 4}, {N: 16, R: 4, M: apps.MaxDimension + 1},
+		{N: apps.MaxDimension + 2, R: 4, M: 4}, {N: 16, R: apps.MaxDimension + 1, M: 4},
+		{N: 16, R: 4, M: apps.MaxDimension + 1},
 	} {
 		bed.New(t, bed.Options{Nodes: 2}).MustRun(func(n *bed.Node) error {
 			if _, err := apps.MatMulColumns(n.Endpoint, n.Segment, n.Now, o); !errors.Is(err, apps.ErrShape) {

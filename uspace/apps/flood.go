@@ -75,7 +75,8 @@ func (r *receiver) mark(m *am.Message) {
 // letting the card run.
 func Flood(e *am.Endpoint, clock func() int64, pause func(ns int64), o FloodOptions) (FloodResult, error) {
 	if o.Messages < 1 || o.Messages > 1<<31 || o.Stalls < 0 || o.Stall < 0 {
-		return FloodResult{}, fmt.Errorf("flooding with %d messages and %d stalls of %d ns: use 1 to 2^31 messages and no negative numbers", o.Messages, o.Stalls, o.Stall)
+		return FloodResult{},
+			fmt.Errorf("flooding with %d messages and %d stalls of %d ns: use 1 to 2^31 messages and no negative numbers", o.Messages, o.Stalls, o.Stall)
 	}
 	r := &receiver{seen: make([]uint64, (o.Messages+63)/64), stalls: map[int]bool{}}
 	random := rand.New(rand.NewPCG(o.Seed, uint64(e.Node())))

@@ -42,8 +42,10 @@ func TestAddColumns(t *testing.T) {
 
 // A loop of its own takes all rows and columns but the last few, or none.
 func TestAddWide(t *testing.T) {
-	for _, c := range []struct{ rows, columns, wantRows, want int }{{7, 4, 0, 0}, {8, 3, 0, 0}, {8, 4, 8, 4}, {23, 11, 16, 8}, {0, 0, 0, 0}} {
-		rows, n := addWide(make([]float64, c.rows), make([]float64, c.rows*c.columns), c.rows, make([]float64, c.columns))
+	for _, c := range []struct{ rows, columns, wantRows, want int }{{7, 4, 0, 0}, {8, 3, 0, 0}, {8, 4, 8, 4},
+		{23, 11, 16, 8}, {0, 0, 0, 0}} {
+		rows, n := addWide(make([]float64, c.rows), make([]float64, c.rows*c.columns), c.rows,
+			make([]float64, c.columns))
 		if !wide {
 			c.wantRows, c.want = 0, 0
 		}

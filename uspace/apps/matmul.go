@@ -83,9 +83,11 @@ type multiplier struct {
 // against a local Dgemm. On other nodes the result is empty. Segment returns memory that the card
 // of this process may use, as Segment of a card and of a daemon's client does; clock returns
 // nanoseconds.
-func MatMul(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o MatMulOptions) (MatMulResult, error) {
+func MatMul(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64,
+	o MatMulOptions) (MatMulResult, error) {
 	if min(o.N, o.R, o.M) < 1 || max(o.N, o.R, o.M) > MaxDimension {
-		return MatMulResult{}, fmt.Errorf("multiplying %d x %d by %d x %d: dimensions are 1 to %d", o.N, o.R, o.R, o.M, MaxDimension)
+		return MatMulResult{}, fmt.Errorf("multiplying %d x %d by %d x %d: dimensions are 1 to %d", o.N, o.R, o.R,
+			o.M, MaxDimension)
 	}
 	x := &multiplier{e: e, o: o, stride: o.N + o.N%2}
 	if err := x.allot(segment); err != nil {
@@ -149,7 +151,8 @@ func (x *multiplier) agree() error {
 		return err
 	}
 	if least != most {
-		return fmt.Errorf("%w: other nodes do not multiply %d x %d by %d x %d; give all nodes the same dimensions", ErrVerify, x.o.N, x.o.R, x.o.R, x.o.M)
+		return fmt.Errorf("%w: other nodes do not multiply %d x %d by %d x %d; give all nodes the same dimensions",
+			ErrVerify, x.o.N, x.o.R, x.o.R, x.o.M)
 	}
 	return nil
 }

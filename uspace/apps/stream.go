@@ -35,8 +35,9 @@ type StreamResult struct {
 // nanoseconds.
 func Stream(e *am.Endpoint, clock func() int64, o StreamOptions) (StreamResult, error) {
 	if o.Senders < 1 || o.Senders >= e.Nodes() || o.Messages < 1 || o.Words < 1 || o.Words > am.MaxWords {
-		return StreamResult{}, fmt.Errorf("streaming %d messages of %d words from %d nodes: use at least 1 message, 1 to %d words and 1 to %d senders",
-			o.Messages, o.Words, o.Senders, am.MaxWords, e.Nodes()-1)
+		return StreamResult{},
+			fmt.Errorf("streaming %d messages of %d words from %d nodes: use at least 1 message, 1 to %d words and 1 to %d senders",
+				o.Messages, o.Words, o.Senders, am.MaxWords, e.Nodes()-1)
 	}
 	counts := make([]int, e.Nodes())
 	sums := make([]uint64, e.Nodes())
@@ -120,7 +121,8 @@ func verifyStream(e *am.Endpoint, o StreamOptions, counts []int, sums []uint64, 
 	for n := 1; n <= o.Senders; n++ {
 		want := uint64(o.Messages) * uint64(o.Messages-1) / 2
 		if counts[n] != o.Messages || sums[n] != want {
-			errs = append(errs, fmt.Errorf("%w: %d messages from node %d with sum %d, want %d with sum %d", ErrVerify, counts[n], n, sums[n], o.Messages, want))
+			errs = append(errs, fmt.Errorf("%w: %d messages from node %d with sum %d, want %d with sum %d", ErrVerify,
+				counts[n], n, sums[n], o.Messages, want))
 		}
 	}
 	return errors.Join(errs...)

@@ -46,12 +46,16 @@ type TransferResult struct {
 //
 // Node 1 checks on arrival that both ends of a block carry its number, and at the end
 // every byte of the last Depth blocks.
-func Transfer(e *am.Endpoint, segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error), clock func() int64, o TransferOptions) (TransferResult, error) {
+func Transfer(e *am.Endpoint, segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error),
+	clock func() int64, o TransferOptions) (TransferResult, error) {
 	var r TransferResult
-	if o.Block < arctic.TransferAlign || o.Block%arctic.TransferAlign != 0 || o.Block > arctic.MaxTransferWords*arctic.WordSize ||
-		o.Bytes < o.Block || o.Bytes%o.Block != 0 || o.Depth < 1 || o.Depth > MaxTransferDepth || o.Block*o.Depth > MaxTransferMemory || e.Nodes() < 2 {
-		return r, fmt.Errorf("transferring %d bytes in blocks of %d, %d at once: use a multiple of the block, a block of a multiple of 16 up to 64 MiB, 1 to 256 at once, at most 1 GiB of them, and two nodes",
-			o.Bytes, o.Block, o.Depth)
+	if o.Block < arctic.TransferAlign || o.Block%arctic.TransferAlign != 0 ||
+		o.Block > arctic.MaxTransferWords*arctic.WordSize ||
+		o.Bytes < o.Block || o.Bytes%o.Block != 0 || o.Depth < 1 || o.Depth > MaxTransferDepth ||
+		o.Block*o.Depth > MaxTransferMemory || e.Nodes() < 2 {
+		return r,
+			fmt.Errorf("transferring %d bytes in blocks of %d, %d at once: use a multiple of the block, a block of a multiple of 16 up to 64 MiB, 1 to 256 at once, at most 1 GiB of them, and two nodes",
+				o.Bytes, o.Block, o.Depth)
 	}
 	t := transferState{o: o, blocks: o.Bytes / o.Block, last: make([]int, o.Depth)}
 	for i := range t.last {
@@ -59,7 +63,8 @@ func Transfer(e *am.Endpoint, segment func(base uint32, bytes int, rights funi.R
 	}
 	if e.Node() < 2 {
 		var err error
-		if t.memory, err = segment(transferBase, o.Block*o.Depth, []funi.Rights{funi.Source, funi.Destination}[e.Node()]); err != nil {
+		if t.memory, err = segment(transferBase, o.Block*o.Depth,
+			[]funi.Rights{funi.Source, funi.Destination}[e.Node()]); err != nil {
 			return r, err
 		}
 	}
@@ -118,7 +123,8 @@ func (t *transferState) send(e *am.Endpoint) error {
 		}
 		stamp(t.block(n), n)
 		address := uint32(transferBase + n%t.o.Depth*t.o.Block)
-		if err := e.Transfer(1, transferNotice, funi.Transfer{Source: address, Destination: address, Argument: uint32(n), Words: t.o.Block / arctic.WordSize}); err != nil {
+		if err := e.Transfer(1, transferNotice, funi.Transfer{Source: address, Destination: address,
+			Argument: uint32(n), Words: t.o.Block / arctic.WordSize}); err != nil {
 			return err
 		}
 	}
@@ -136,7 +142,9 @@ func (t *transferState) back(m *am.Message) {
 
 // arrived is node 1: a block is there.
 func (t *transferState) arrived(m *am.Message, n funi.Notice) {
-	if int(n.Argument) >= t.blocks || n.Words*arctic.WordSize != t.o.Block || n.Address != uint32(transferBase+int(n.Argument)%t.o.Depth*t.o.Block) || !stamped(t.block(int(n.Argument)), int(n.Argument)) {
+	if int(n.Argument) >= t.blocks || n.Words*arctic.WordSize != t.o.Block ||
+		n.Address != uint32(transferBase+int(n.Argument)%t.o.Depth*t.o.Block) ||
+		!stamped(t.block(int(n.Argument)), int(n.Argument)) {
 		t.damaged++
 	}
 	t.done++
@@ -170,7 +178,8 @@ func stamp(b []byte, n int) {
 }
 
 func stamped(b []byte, n int) bool {
-	return binary.LittleEndian.Uint64(b) == uint64(n) && binary.LittleEndian.Uint64(b[len(b)-transferStamp:]) == uint64(n)
+	return binary.LittleEndian.Uint64(b) == uint64(n) &&
+		binary.LittleEndian.Uint64(b[len(b)-transferStamp:]) == uint64(n)
 }
 
 // transferPattern fills memory with bytes that do not repeat.

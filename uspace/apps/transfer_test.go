@@ -68,7 +68,8 @@ func TestTransferNotices(t *testing.T) {
 			memory[1000] ^= 1
 			return n.Now()
 		}
-		_, err := apps.Transfer(n.Endpoint, segment, spoil, apps.TransferOptions{Bytes: 1 << 16, Block: 1 << 14, Depth: 4})
+		_, err := apps.Transfer(n.Endpoint, segment, spoil,
+			apps.TransferOptions{Bytes: 1 << 16, Block: 1 << 14, Depth: 4})
 		return err
 	})
 	if errs[0] != nil || !errors.Is(errs[1], apps.ErrVerify) {
@@ -79,8 +80,10 @@ func TestTransferNotices(t *testing.T) {
 // TestTransferRefusals: options out of range are errors before anything is sent.
 func TestTransferRefusals(t *testing.T) {
 	for _, o := range []apps.TransferOptions{
-		{}, {Bytes: 16, Block: 16}, {Bytes: 24, Block: 24, Depth: 1}, {Bytes: 48, Block: 32, Depth: 1}, {Bytes: 16, Block: 32, Depth: 1},
-		{Bytes: 1 << 27, Block: 1 << 27, Depth: 1}, {Bytes: 1 << 26, Block: 1 << 26, Depth: 17}, {Bytes: 16, Block: 16, Depth: 257}, {Bytes: -16, Block: -16, Depth: 1},
+		{}, {Bytes: 16, Block: 16}, {Bytes: 24, Block: 24, Depth: 1}, {Bytes: 48, Block: 32, Depth: 1},
+		{Bytes: 16, Block: 32, Depth: 1},
+		{Bytes: 1 << 27, Block: 1 << 27, Depth: 1}, {Bytes: 1 << 26, Block: 1 << 26, Depth: 17},
+		{Bytes: 16, Block: 16, Depth: 257}, {Bytes: -16, Block: -16, Depth: 1},
 	} {
 		b := bed.New(t, bed.Options{Nodes: 2})
 		for i, err := range b.Run(func(n *bed.Node) error {
@@ -88,7 +91,8 @@ func TestTransferRefusals(t *testing.T) {
 			return err
 		}) {
 			if err == nil || b.Nodes[i].Card.Counters().FramesSent != 0 {
-				t.Errorf("%+v: error %v and %d frames sent on node %d", o, err, b.Nodes[i].Card.Counters().FramesSent, i)
+				t.Errorf("%+v: error %v and %d frames sent on node %d", o, err,
+					b.Nodes[i].Card.Counters().FramesSent, i)
 			}
 		}
 	}

@@ -43,7 +43,8 @@ func TestParseAcceptsRejects(t *testing.T) {
 			want := train(packets, 21)
 			for i := range count {
 				want.Rejects = append(want.Rejects, arctic.Reject{
-					Sequence: uint32(i) - 1, Level: arctic.Level(i % 2), Reason: arctic.Reason(1 + i*126/31), Bits: ^uint64(0) >> i,
+					Sequence: uint32(i) - 1, Level: arctic.Level(i % 2), Reason: arctic.Reason(1 + i*126/31),
+					Bits: ^uint64(0) >> i,
 				})
 			}
 			same(t, "frame", want, takeApart(mustParse(t, compose(want))))
@@ -69,7 +70,8 @@ func TestFullestSinglePacketFitsMinMTU(t *testing.T) {
 // (doc.go, flags).
 func TestParseAcceptsFlags(t *testing.T) {
 	for bits := range 8 {
-		want := frame{Header: arctic.Header{Level: arctic.Level(bits & 1), Hello: bits&2 != 0, Bye: bits&4 != 0, Sequence: 1 << 31}}
+		want := frame{Header: arctic.Header{Level: arctic.Level(bits & 1), Hello: bits&2 != 0, Bye: bits&4 != 0,
+			Sequence: 1 << 31}}
 		if want.Header.Hello {
 			want.Greeting = arctic.Greeting{Nonce: 1, Incarnation: 1}
 		}
@@ -86,7 +88,8 @@ func TestParseAcceptsPadding(t *testing.T) {
 			for _, fill := range []byte{0, 0xff} {
 				got := mustParse(t, append(bytes.Clone(b), bytes.Repeat([]byte{fill}, n)...))
 				if !bytes.Equal(got, b) {
-					t.Fatalf("%d bytes of padding %#x: Parse returned %d bytes, want the frame's %d", n, fill, len(got), len(b))
+					t.Fatalf("%d bytes of padding %#x: Parse returned %d bytes, want the frame's %d", n, fill,
+						len(got), len(b))
 				}
 			}
 		}
@@ -99,7 +102,8 @@ func TestNextBoundsThePacket(t *testing.T) {
 	f := mustParse(t, golden())
 	p, _ := arctic.Next(f.Train())
 	if len(p) != arctic.PacketHeaderSize || cap(p) != len(p) {
-		t.Fatalf("first packet has length %d and capacity %d, want %d for both", len(p), cap(p), arctic.PacketHeaderSize)
+		t.Fatalf("first packet has length %d and capacity %d, want %d for both", len(p), cap(p),
+			arctic.PacketHeaderSize)
 	}
 }
 

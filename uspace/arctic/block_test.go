@@ -71,7 +71,8 @@ func TestGoldenBlock(t *testing.T) {
 	same(t, "golden frame", goldenBlockFrame(), takeApart(f))
 	p, rest := arctic.Next(f.Train())
 	var x arctic.Transfer
-	if !p.Transfer(&x) || len(rest) != 0 || x.Form != arctic.Block || !x.AtOnce || x.Address != 0xabcdef30 || x.Data != nil {
+	if !p.Transfer(&x) || len(rest) != 0 || x.Form != arctic.Block || !x.AtOnce || x.Address != 0xabcdef30 ||
+		x.Data != nil {
 		t.Fatalf("the packet is %+v with %d bytes behind it", x, len(rest))
 	}
 }
@@ -101,7 +102,8 @@ func TestMaxBlock(t *testing.T) {
 	const before, longest = 80 + 12 + 4, 14 + 1<<16 - 1
 	for _, c := range []struct{ size, want int }{
 		{-1, 0}, {0, 0}, {before, 0}, {before + 15, 0}, {before + 16, 16}, {before + 31, 16}, {before + 32, 32},
-		{1514, 1408}, {9014, 8912}, {longest - 1, 65440}, {longest, 65440}, {longest + 100, 65440}, {math.MaxInt, 65440},
+		{1514, 1408}, {9014, 8912}, {longest - 1, 65440}, {longest, 65440}, {longest + 100, 65440},
+		{math.MaxInt, 65440},
 	} {
 		if got := arctic.MaxBlock(c.size); got != c.want {
 			t.Errorf("MaxBlock(%d) is %d, want %d", c.size, got, c.want)
@@ -132,15 +134,19 @@ func blockRefusals() (list []damaged) {
 		f.Packets = nil
 		f.Rejects = []arctic.Reject{{Reason: arctic.ReasonQueueFull}}
 	}), "block behind a reject")
-	add(arctic.ErrBlock, with(func(f *frame) { f.Packets = append(f.Packets, f.Packets[0]) }), "two packets of form Block")
-	add(arctic.ErrBlock, with(func(f *frame) { f.Packets = append(train(1, 1).Packets, f.Packets...) }), "a message before it")
+	add(arctic.ErrBlock, with(func(f *frame) { f.Packets = append(f.Packets, f.Packets[0]) }),
+		"two packets of form Block")
+	add(arctic.ErrBlock, with(func(f *frame) { f.Packets = append(train(1, 1).Packets, f.Packets...) }),
+		"a message before it")
 	for kind := range arctic.Kind(arctic.Kinds) {
 		if kind != arctic.KindTransfer {
-			add(arctic.ErrBlock, first(func(p *packet) { p.Header.Kind = kind }), fmt.Sprintf("packet of kind %d", kind))
+			add(arctic.ErrBlock, first(func(p *packet) { p.Header.Kind = kind }),
+				fmt.Sprintf("packet of kind %d", kind))
 		}
 	}
 	for _, form := range []arctic.Form{arctic.Single, arctic.Part, arctic.Last} {
-		add(arctic.ErrBlock, first(func(p *packet) { p.Payload[0] = byte(form) | 0x30 }), fmt.Sprintf("packet of form %d", form))
+		add(arctic.ErrBlock, first(func(p *packet) { p.Payload[0] = byte(form) | 0x30 }),
+			fmt.Sprintf("packet of form %d", form))
 	}
 	for _, words := range []int{0, 2, 5, arctic.MaxPayloadWords} {
 		add(arctic.ErrBlock, first(func(p *packet) {
@@ -149,12 +155,16 @@ func blockRefusals() (list []damaged) {
 		}), fmt.Sprintf("packet of %d words", words))
 	}
 	for _, size := range []int{0, 1, 4, 15, 17, 31, 1420} {
-		add(arctic.ErrLength, with(func(f *frame) { f.Block = make([]byte, size) }), fmt.Sprintf("block of %d bytes", size))
+		add(arctic.ErrLength, with(func(f *frame) { f.Block = make([]byte, size) }),
+			fmt.Sprintf("block of %d bytes", size))
 	}
 	add(arctic.ErrTrain, with(func(f *frame) { f.Header.Hello = true }), "hello with a block")
 	add(arctic.ErrTrain, first(func(p *packet) { p.Header.GID++ }), "packet of another group")
 	// The form without the flag is a packet like any other, and what follows it is none.
-	add(arctic.ErrLength, with(func(f *frame) { f.Packets[0].Payload = append(f.Packets[0].Payload, f.Block...); f.Block = nil }), "block without the flag")
+	add(arctic.ErrLength, with(func(f *frame) {
+		f.Packets[0].Payload = append(f.Packets[0].Payload, f.Block...)
+		f.Block = nil
+	}), "block without the flag")
 	return list
 }
 

@@ -91,7 +91,8 @@ func train(count, words int) frame {
 	}
 	for i := range count {
 		p := packet{
-			Header:  arctic.PacketHeader{GID: 5, Route: 9, Length: uint8(words), Type: uint16(i), Destination: 3, Source: 2},
+			Header: arctic.PacketHeader{GID: 5, Route: 9, Length: uint8(words), Type: uint16(i),
+				Destination: 3, Source: 2},
 			Payload: make([]byte, words*arctic.WordSize),
 		}
 		for j := range p.Payload {
@@ -228,7 +229,8 @@ func drawFrame(t *rapid.T) frame {
 			b := remoteBlockFrame(size)
 			f.Packets, f.Block = b.Packets, rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
 			p := &f.Packets[0]
-			first.Level, first.GID, first.Route, first.Kind, first.Length = h.Level, h.GID, h.Route, arctic.KindRemote, 5
+			first.Level, first.GID, first.Route, first.Kind, first.Length = h.Level, h.GID, h.Route,
+				arctic.KindRemote, 5
 			first.Type |= p.Header.Type
 			p.Header, p.Payload = first, rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "payload")
 			return f

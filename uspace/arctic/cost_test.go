@@ -69,7 +69,8 @@ func TestNothingAllocates(t *testing.T) {
 		},
 		"encode a block": func() {
 			block.Header.Encode(b)
-			n := arctic.PutPacket(b, arctic.HeaderSize, goodBlock[arctic.HeaderSize:][:arctic.PacketHeaderSize+arctic.WordSize])
+			n := arctic.PutPacket(b, arctic.HeaderSize,
+				goodBlock[arctic.HeaderSize:][:arctic.PacketHeaderSize+arctic.WordSize])
 			arctic.Seal(b, arctic.PutBlock(b, n, block.Block))
 		},
 		"parse a block": func() {

@@ -23,7 +23,8 @@ func addSeeds(f *testing.F) {
 	f.Add(append(golden(), 0xff, 0, 1))
 	f.Add(base())
 	f.Add(compose(frame{}))
-	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1}, Greeting: arctic.Greeting{Nonce: 1, Incarnation: 1, Longest: 1514, Flags: arctic.Authenticated}}))
+	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1},
+		Greeting: arctic.Greeting{Nonce: 1, Incarnation: 1, Longest: 1514, Flags: arctic.Authenticated}}))
 	for _, readable := range []bool{false, true} {
 		f.Add(sealedFrame(train(3, 4), 1<<40|7, readable))
 	}
@@ -122,7 +123,8 @@ func checkAccepted(t *testing.T, b []byte, f arctic.Frame) {
 		size, rest = size+arctic.GreetingSize, nil
 	}
 	if d.Block != nil {
-		if len(d.Packets) != 1 || len(d.Block) == 0 || len(d.Block)%arctic.TransferAlign != 0 || &d.Block[0] != &f[size] {
+		if len(d.Packets) != 1 || len(d.Block) == 0 || len(d.Block)%arctic.TransferAlign != 0 ||
+			&d.Block[0] != &f[size] {
 			t.Fatalf("a block of %d bytes behind %d packets is not the rest of its frame", len(d.Block), len(d.Packets))
 		}
 		size += len(d.Block)
@@ -192,7 +194,8 @@ func checkLayer(t *testing.T, b []byte) {
 	want, got := takeApart(parsed), fromLayers(&ethernet, layer)
 	same(t, "Parse and layer", want, got)
 	if !bytes.Equal(layer.Contents, parsed[arctic.EthernetSize:]) || len(layer.LayerPayload()) != 0 {
-		t.Fatalf("the layer has %d bytes and a payload of %d, want %d and 0", len(layer.Contents), len(layer.LayerPayload()), len(parsed)-arctic.EthernetSize)
+		t.Fatalf("the layer has %d bytes and a payload of %d, want %d and 0", len(layer.Contents),
+			len(layer.LayerPayload()), len(parsed)-arctic.EthernetSize)
 	}
 
 	for _, options := range []gopacket.SerializeOptions{{}, {FixLengths: true, ComputeChecksums: true}} {
@@ -214,7 +217,8 @@ func checkSealedLayer(t *testing.T, b []byte, decoded gopacket.Packet, layer *la
 	}
 	f, err := arctic.Look(b)
 	counter, ok := f.Counter()
-	if err != nil || !ok || counter != layer.Counter || f.Readable() != layer.Readable || layer.Readable != (layer.Ciphertext == nil) {
+	if err != nil || !ok || counter != layer.Counter || f.Readable() != layer.Readable ||
+		layer.Readable != (layer.Ciphertext == nil) {
 		t.Fatalf("the layer has %+v of % x (%v, counter %#x)", layer, b, err, counter)
 	}
 	for _, options := range []gopacket.SerializeOptions{{}, {FixLengths: true, ComputeChecksums: true}} {
@@ -233,7 +237,8 @@ func fromLayers(ethernet *gplayers.Ethernet, l *layers.FUNet) frame {
 	f := frame{
 		Header: arctic.Header{
 			To: [6]byte(ethernet.DstMAC), From: [6]byte(ethernet.SrcMAC),
-			Level: l.Level, Hello: l.Hello, Bye: l.Bye, Direct: l.Version == arctic.VersionDirect, GID: l.GID, Route: l.Route,
+			Level: l.Level, Hello: l.Hello, Bye: l.Bye, Direct: l.Version == arctic.VersionDirect,
+			GID: l.GID, Route: l.Route,
 			SourceCard: l.SourceCard, DestinationCard: l.DestinationCard,
 			Epoch:    l.Epoch,
 			Sequence: l.Sequence, Age: l.Age, Acks: l.Acks, Selective: l.Selective, Tag: l.Tag,

@@ -82,7 +82,8 @@ func goldenFrame() frame {
 			Selective: [arctic.Levels]uint64{arctic.Request: 0x5152535455565758, arctic.Reply: 0x7172737475767778},
 			Tag:       0x8182838485868788,
 		},
-		Rejects: []arctic.Reject{{Sequence: 0x0a0b0c0d, Level: arctic.Request, Reason: arctic.ReasonQueueFull, Bits: 1<<63 | 1<<2 | 1<<0}},
+		Rejects: []arctic.Reject{{Sequence: 0x0a0b0c0d, Level: arctic.Request, Reason: arctic.ReasonQueueFull,
+			Bits: 1<<63 | 1<<2 | 1<<0}},
 		Packets: []packet{
 			{Header: first, Payload: []byte{}},
 			{Header: second, Payload: []byte{0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88}},
@@ -106,6 +107,7 @@ func TestGoldenDecode(t *testing.T) {
 	_, rest := arctic.Next(f.Train())
 	second, rest := arctic.Next(rest)
 	if len(rest) != 0 || second.Word(0) != 0x44332211 || second.Word(1) != 0x88776655 {
-		t.Fatalf("payload words %#x and %#x with %d bytes behind, want 0x44332211, 0x88776655 and 0", second.Word(0), second.Word(1), len(rest))
+		t.Fatalf("payload words %#x and %#x with %d bytes behind, want 0x44332211, 0x88776655 and 0", second.Word(0),
+			second.Word(1), len(rest))
 	}
 }

@@ -113,7 +113,8 @@ func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
 		return false
 	}
 	w0, w1, w3 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[12:])
-	*m = Multicast{Chain: uint16(w0), Left: uint16(w0 >> 16), Done: uint16(w1), Origin: uint16(w1 >> 16), ID: binary.LittleEndian.Uint32(b[8:]),
+	*m = Multicast{Chain: uint16(w0), Left: uint16(w0 >> 16), Done: uint16(w1), Origin: uint16(w1 >> 16),
+		ID:    binary.LittleEndian.Uint32(b[8:]),
 		Place: uint16(w3), Proof: uint16(w3 >> 16)}
 	if !isCopy(m.Place, m.Done, m.Left) {
 		return false
@@ -169,6 +170,7 @@ func ReadReport(b []byte, r *Report) bool {
 		return false
 	}
 	w0, w1, w2 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
-	*r = Report{Place: uint16(w0), Done: uint16(w0 >> 16), Node: uint16(w1), Reason: Reason(w1 >> 16), Left: uint16(w2), Proof: uint16(w2 >> 16)}
+	*r = Report{Place: uint16(w0), Done: uint16(w0 >> 16), Node: uint16(w1), Reason: Reason(w1 >> 16), Left: uint16(w2),
+		Proof: uint16(w2 >> 16)}
 	return isCopy(r.Place, r.Done, r.Left) && w1>>24 == 0 && (r.Reason != ReasonNone || r.Left == 1 && r.Node == 0)
 }

@@ -26,7 +26,8 @@ func multicastOf(p arctic.Packet) (m arctic.Multicast, ok bool) {
 }
 
 func drawMulticast(t *rapid.T) *arctic.Multicast {
-	m := &arctic.Multicast{Chain: rapid.Uint16().Draw(t, "chain"), Left: rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "left"),
+	m := &arctic.Multicast{Chain: rapid.Uint16().Draw(t, "chain"),
+		Left:   rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "left"),
 		Origin: rapid.Uint16().Draw(t, "origin"), ID: rapid.Uint32().Draw(t, "id"), Put: rapid.Bool().Draw(t, "put")}
 	m.Place, m.Proof = rapid.Uint16Range(0, arctic.MaxMembers-m.Left).Draw(t, "place"), rapid.Uint16().Draw(t, "proof")
 	m.Done = rapid.Uint16Range(0, m.Place).Draw(t, "done")
@@ -48,12 +49,14 @@ func TestMulticastRoundTrip(t *testing.T) {
 		want := drawMulticast(t)
 		p := multicastPacket(want)
 		got, ok := multicastOf(p)
-		if diff := cmp.Diff(*want, got, cmpopts.EquateEmpty()); !ok || diff != "" || p.Header().Kind != arctic.KindMulticast {
+		if diff := cmp.Diff(*want, got, cmpopts.EquateEmpty()); !ok || diff != "" ||
+			p.Header().Kind != arctic.KindMulticast {
 			t.Fatalf("accepted %v: %s", ok, diff)
 		}
 	})
 	for _, m := range []*arctic.Multicast{
-		{Left: 1, Data: make([]byte, arctic.MaxMulticastWords*arctic.WordSize)}, {Left: arctic.MaxMembers, Put: true, Data: make([]byte, arctic.MaxMulticastBytes)},
+		{Left: 1, Data: make([]byte, arctic.MaxMulticastWords*arctic.WordSize)},
+		{Left: arctic.MaxMembers, Put: true, Data: make([]byte, arctic.MaxMulticastBytes)},
 	} {
 		if p := multicastPacket(m); len(p) != arctic.MaxPacketSize {
 			t.Errorf("the longest, put %v, makes %d bytes of packet, not %d", m.Put, len(p), arctic.MaxPacketSize)
@@ -69,10 +72,13 @@ func TestMulticastRefusesOtherForms(t *testing.T) {
 		good *arctic.Multicast
 		bend func(p arctic.Packet) arctic.Packet
 	}{
-		"three words":              {message, func(p arctic.Packet) arctic.Packet { return p[:24] }},
-		"part of a word":           {message, func(p arctic.Packet) arctic.Packet { return p[:len(p)-1] }},
-		"nobody left":              {message, func(p arctic.Packet) arctic.Packet { p[14] = 0; return p }},
-		"more than there can be":   {message, func(p arctic.Packet) arctic.Packet { p[24], p[25] = 0xff, 0xff; return p }},
+		"three words":    {message, func(p arctic.Packet) arctic.Packet { return p[:24] }},
+		"part of a word": {message, func(p arctic.Packet) arctic.Packet { return p[:len(p)-1] }},
+		"nobody left":    {message, func(p arctic.Packet) arctic.Packet { p[14] = 0; return p }},
+		"more than there can be": {message, func(p arctic.Packet) arctic.Packet {
+			p[24], p[25] = 0xff, 0xff
+			return p
+		}},
 		"more before than places":  {message, func(p arctic.Packet) arctic.Packet { p[16] = 1; return p }},
 		"a type that is none":      {message, func(p arctic.Packet) arctic.Packet { p[11] |= 2; return p }},
 		"a put without address":    {put, func(p arctic.Packet) arctic.Packet { return p[:40] }},
@@ -95,9 +101,11 @@ func TestMulticastRefusesOtherForms(t *testing.T) {
 func TestReportRoundTrip(t *testing.T) {
 	var b [arctic.ReportBytes]byte
 	rapid.Check(t, func(t *rapid.T) {
-		want := arctic.Report{Left: 1, Proof: rapid.Uint16().Draw(t, "proof"), Reason: arctic.Reason(rapid.Uint8().Draw(t, "reason"))}
+		want := arctic.Report{Left: 1, Proof: rapid.Uint16().Draw(t, "proof"),
+			Reason: arctic.Reason(rapid.Uint8().Draw(t, "reason"))}
 		if want.Reason != arctic.ReasonNone {
-			want.Node, want.Left = rapid.Uint16().Draw(t, "node"), rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "left")
+			want.Node, want.Left = rapid.Uint16().Draw(t, "node"),
+				rapid.Uint16Range(1, arctic.MaxMembers).Draw(t, "left")
 		}
 		want.Place = rapid.Uint16Range(0, arctic.MaxMembers-want.Left).Draw(t, "place")
 		want.Done = rapid.Uint16Range(0, want.Place).Draw(t, "done")
@@ -108,8 +116,9 @@ func TestReportRoundTrip(t *testing.T) {
 		}
 	})
 	for name, r := range map[string]arctic.Report{
-		"of nobody": {}, "taken, and not at its end": {Left: 2}, "taken, with a node": {Left: 1, Node: 1}, "counts more than there are before": {Place: 1, Done: 2, Left: 1},
-		"more than there can be": {Place: 1, Left: arctic.MaxMembers, Reason: 1},
+		"of nobody": {}, "taken, and not at its end": {Left: 2}, "taken, with a node": {Left: 1, Node: 1},
+		"counts more than there are before": {Place: 1, Done: 2, Left: 1},
+		"more than there can be":            {Place: 1, Left: arctic.MaxMembers, Reason: 1},
 	} {
 		arctic.PutReport(b[:], &r)
 		if got := (arctic.Report{}); arctic.ReadReport(b[:], &got) {
@@ -125,13 +134,15 @@ func TestReportRoundTrip(t *testing.T) {
 // same bytes.
 func FuzzMulticast(f *testing.F) {
 	for _, m := range []*arctic.Multicast{
-		{Left: 1}, {Chain: 63, Left: 9, Done: 2, Place: 3, Proof: 5, Origin: 7, ID: 1 << 20, Message: 511, Data: make([]byte, 68)}, {Left: 1, Put: true, Key: 1, Address: arctic.MaxAddress, Data: make([]byte, 51)},
+		{Left: 1}, {Chain: 63, Left: 9, Done: 2, Place: 3, Proof: 5, Origin: 7, ID: 1 << 20, Message: 511,
+			Data: make([]byte, 68)}, {Left: 1, Put: true, Key: 1, Address: arctic.MaxAddress, Data: make([]byte, 51)},
 	} {
 		f.Add([]byte(multicastPacket(m).Payload()), m.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]
-		h := arctic.PacketHeader{Kind: arctic.KindMulticast, Length: uint8(len(b) / arctic.WordSize), Type: typ & arctic.MaxType}
+		h := arctic.PacketHeader{Kind: arctic.KindMulticast, Length: uint8(len(b) / arctic.WordSize),
+			Type: typ & arctic.MaxType}
 		p := arctic.Packet(append(make([]byte, arctic.PacketHeaderSize), b...))
 		h.Encode(p)
 		var m arctic.Multicast

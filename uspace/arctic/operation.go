@@ -298,8 +298,9 @@ func (p Packet) WindowRequest(h *PacketHeader, r *WindowRequest) bool {
 	*r = WindowRequest{
 		Operation: Operation(h.Type & 0xf), Element: Element(h.Type >> elementShift & 0xf),
 		Block: h.Type&remoteBlock != 0, Ack: h.Type&remoteAck != 0, Fetch: h.Type&remoteFetch != 0,
-		Key: binary.LittleEndian.Uint64(b), Address: uint64(word&0xffff)<<32 | uint64(binary.LittleEndian.Uint32(b[8:])),
-		Bytes: int(word >> 16), ID: binary.LittleEndian.Uint32(b[16:]),
+		Key:     binary.LittleEndian.Uint64(b),
+		Address: uint64(word&0xffff)<<32 | uint64(binary.LittleEndian.Uint32(b[8:])),
+		Bytes:   int(word >> 16), ID: binary.LittleEndian.Uint32(b[16:]),
 	}
 	b = b[operationWords*WordSize:]
 	if h.Type&remoteTrailer != 0 {

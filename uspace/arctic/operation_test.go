@@ -48,8 +48,10 @@ func drawTrailer(t *rapid.T) (r arctic.Trailer) {
 
 func drawOperation(t *rapid.T) *arctic.WindowRequest {
 	r := &arctic.WindowRequest{
-		Operation: arctic.Operation(rapid.IntRange(0, 15).Draw(t, "operation")), Element: arctic.Element(rapid.IntRange(0, 15).Draw(t, "element")),
-		Ack: rapid.Bool().Draw(t, "ack"), Fetch: rapid.Bool().Draw(t, "fetch"), Key: rapid.Uint64().Draw(t, "key"),
+		Operation: arctic.Operation(rapid.IntRange(0, 15).Draw(t, "operation")),
+		Element:   arctic.Element(rapid.IntRange(0, 15).Draw(t, "element")),
+		Ack:       rapid.Bool().Draw(t, "ack"), Fetch: rapid.Bool().Draw(t, "fetch"),
+		Key:     rapid.Uint64().Draw(t, "key"),
 		Address: rapid.Uint64Range(0, arctic.MaxAddress).Draw(t, "address"), ID: rapid.Uint32().Draw(t, "id"),
 	}
 	switch r.Operation {
@@ -78,7 +80,8 @@ func TestOperationRoundTrip(t *testing.T) {
 			t.Fatalf("accepted %v: %s", ok, diff)
 		}
 	})
-	if p := operationPacket(&arctic.WindowRequest{Bytes: 64, Operands: make([]byte, 64)}); len(p) != arctic.MaxPacketSize {
+	if p := operationPacket(&arctic.WindowRequest{Bytes: 64, Operands: make([]byte, 64)}); len(p) !=
+		arctic.MaxPacketSize {
 		t.Errorf("64 bytes make %d bytes of packet, not %d", len(p), arctic.MaxPacketSize)
 	}
 }
@@ -86,7 +89,8 @@ func TestOperationRoundTrip(t *testing.T) {
 // Rule: a response is decoded to what was encoded, with any number of bytes up to 64.
 func TestResponseRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := &arctic.Response{ID: rapid.Uint32().Draw(t, "id"), Offset: rapid.Uint32().Draw(t, "offset"), Block: rapid.Bool().Draw(t, "block")}
+		want := &arctic.Response{ID: rapid.Uint32().Draw(t, "id"), Offset: rapid.Uint32().Draw(t, "offset"),
+			Block: rapid.Bool().Draw(t, "block")}
 		if !want.Block {
 			want.Data = rapid.SliceOfN(rapid.Byte(), 0, arctic.MaxResponseBytes).Draw(t, "data")
 		}
@@ -160,15 +164,19 @@ func TestOperationBlockInPieces(t *testing.T) {
 // same bytes.
 func FuzzOperation(f *testing.F) {
 	for _, x := range []*arctic.WindowRequest{
-		{}, {Block: true, Ack: true}, {Bytes: 17, Operands: make([]byte, 17), Trailer: arctic.Trailer{Notify: true, Add: true}},
-		{Operation: arctic.RemoteGet, Bytes: 1 << 15, Operands: make([]byte, 4)}, {Operation: arctic.RemoteRead, Bytes: 8},
-		{Operation: arctic.RemoteCompareSwap, Element: arctic.Uint64, Bytes: 32, Operands: make([]byte, 64), Fetch: true, Address: arctic.MaxAddress},
+		{}, {Block: true, Ack: true}, {Bytes: 17, Operands: make([]byte, 17),
+			Trailer: arctic.Trailer{Notify: true, Add: true}},
+		{Operation: arctic.RemoteGet, Bytes: 1 << 15, Operands: make([]byte, 4)},
+		{Operation: arctic.RemoteRead, Bytes: 8},
+		{Operation: arctic.RemoteCompareSwap, Element: arctic.Uint64, Bytes: 32, Operands: make([]byte, 64),
+			Fetch: true, Address: arctic.MaxAddress},
 	} {
 		f.Add([]byte(operationPacket(x).Payload()), x.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]
-		h := arctic.PacketHeader{Kind: arctic.KindRemote, Length: uint8(len(b) / arctic.WordSize), Type: typ & arctic.MaxType}
+		h := arctic.PacketHeader{Kind: arctic.KindRemote, Length: uint8(len(b) / arctic.WordSize),
+			Type: typ & arctic.MaxType}
 		p := arctic.Packet(append(make([]byte, arctic.PacketHeaderSize), b...))
 		h.Encode(p)
 		var x arctic.WindowRequest
@@ -185,7 +193,8 @@ func FuzzResponse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]
-		h := arctic.PacketHeader{Kind: arctic.KindResponse, Level: arctic.Reply, Length: uint8(len(b) / arctic.WordSize), Type: typ & arctic.MaxType}
+		h := arctic.PacketHeader{Kind: arctic.KindResponse, Level: arctic.Reply,
+			Length: uint8(len(b) / arctic.WordSize), Type: typ & arctic.MaxType}
 		p := arctic.Packet(append(make([]byte, arctic.PacketHeaderSize), b...))
 		h.Encode(p)
 		var x arctic.Response

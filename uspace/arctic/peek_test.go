@@ -36,9 +36,12 @@ func TestPeekAgreesWithParse(t *testing.T) {
 			t.Fatal("a whole frame is too short")
 		}
 		want := parsed.Header()
-		if f.Level() != want.Level || f.Route() != want.Route || f.Sequence() != want.Sequence || f.Packets() != packets ||
-			f.Acknowledged(Request) != want.Acks[Request] || f.Acknowledged(Reply) != want.Acks[Reply] || f.Checksum() != checksum(parsed) {
-			t.Fatalf("Peek tells %v %#x %d %d %d %d %#x of %+v with checksum %#x", f.Level(), f.Route(), f.Sequence(), f.Packets(),
+		if f.Level() != want.Level || f.Route() != want.Route || f.Sequence() != want.Sequence ||
+			f.Packets() != packets ||
+			f.Acknowledged(Request) != want.Acks[Request] || f.Acknowledged(Reply) != want.Acks[Reply] ||
+			f.Checksum() != checksum(parsed) {
+			t.Fatalf("Peek tells %v %#x %d %d %d %d %#x of %+v with checksum %#x", f.Level(), f.Route(),
+				f.Sequence(), f.Packets(),
 				f.Acknowledged(Request), f.Acknowledged(Reply), f.Checksum(), want, checksum(parsed))
 		}
 		// Thesis 5.6.1: requests wait for replies and for what is between cards only.

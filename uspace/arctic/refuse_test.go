@@ -114,7 +114,9 @@ func refusals() []damaged {
 
 	// A frame without packets is of no job.
 	for bit := range 64 {
-		for name, f := range map[string]frame{"nothing": {}, "a reject": {Rejects: []arctic.Reject{{Reason: arctic.ReasonQueueFull}}}, "a hello": {Header: arctic.Header{Hello: true}}} {
+		for name, f := range map[string]frame{"nothing": {},
+			"a reject": {Rejects: []arctic.Reject{{Reason: arctic.ReasonQueueFull}}},
+			"a hello":  {Header: arctic.Header{Hello: true}}} {
 			b := compose(f)
 			b[atTag+bit/8] ^= 1 << (bit % 8)
 			sealed(arctic.ErrFlags, b, "bit %d of the tag of %s", bit, name)
@@ -258,7 +260,8 @@ func TestParseFindsEverySingleBit(t *testing.T) {
 			}
 		case at == atLength || at == atLength+1:
 			if !errors.Is(err, arctic.ErrLength) && !errors.Is(err, arctic.ErrChecksum) {
-				t.Fatalf("byte %d bit %d, the length: error %v, want %v or %v", at, bit%8, err, arctic.ErrLength, arctic.ErrChecksum)
+				t.Fatalf("byte %d bit %d, the length: error %v, want %v or %v", at, bit%8, err, arctic.ErrLength,
+					arctic.ErrChecksum)
 			}
 		case at == atFlags && bit%8 == 4:
 			if !errors.Is(err, arctic.ErrSealed) {

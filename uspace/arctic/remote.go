@@ -116,14 +116,16 @@ func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
 	}
 	word := binary.LittleEndian.Uint32(b[12:])
 	r.Block, r.Counted, r.Area = h.Type&remoteBlock != 0, word&counted != 0, uint16(word>>16)
-	r.Key, r.Offset, r.Delta = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[16:])
+	r.Key, r.Offset, r.Delta = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]),
+		binary.LittleEndian.Uint32(b[16:])
 	b = b[remoteWords*WordSize:]
 	if r.Block {
 		r.Metadata, r.Data = nil, nil
 		return len(b) == 0 && word&(remoteZeros|0xf<<8|0xf) == 0
 	}
 	pad, metadata := int(word>>8&0xf), int(word&0xf)*WordSize
-	if word&remoteZeros != 0 || pad > remoteMost || metadata > MaxRemoteMetadata*WordSize || metadata+pad > len(b) || pad > 0 && metadata+WordSize > len(b) {
+	if word&remoteZeros != 0 || pad > remoteMost || metadata > MaxRemoteMetadata*WordSize || metadata+pad > len(b) ||
+		pad > 0 && metadata+WordSize > len(b) {
 		return false
 	}
 	for _, v := range b[len(b)-pad:] {

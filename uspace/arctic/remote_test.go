@@ -30,8 +30,10 @@ func remoteOf(p arctic.Packet) (r arctic.Remote, ok bool) {
 // drawRemote draws a remote write that a card may send.
 func drawRemote(t *rapid.T) *arctic.Remote {
 	x := &arctic.Remote{
-		Block: rapid.Bool().Draw(t, "block"), Counted: rapid.Bool().Draw(t, "counted"), Area: rapid.Uint16().Draw(t, "area"),
-		Key: rapid.Uint64().Draw(t, "key"), Offset: rapid.Uint32().Draw(t, "offset"), Delta: rapid.Uint32().Draw(t, "delta"),
+		Block: rapid.Bool().Draw(t, "block"), Counted: rapid.Bool().Draw(t, "counted"),
+		Area: rapid.Uint16().Draw(t, "area"),
+		Key:  rapid.Uint64().Draw(t, "key"), Offset: rapid.Uint32().Draw(t, "offset"),
+		Delta: rapid.Uint32().Draw(t, "delta"),
 	}
 	if !x.Block {
 		metadata := arctic.WordSize * rapid.IntRange(0, arctic.MaxRemoteMetadata).Draw(t, "words")
@@ -50,7 +52,8 @@ func TestRemoteRoundTrip(t *testing.T) {
 		if !ok || len(p) > arctic.MaxPacketSize || !p.IsRemote() {
 			t.Fatalf("refused %+v of %d bytes", want, len(p))
 		}
-		if got.Block != want.Block || got.Counted != want.Counted || got.Area != want.Area || got.Key != want.Key || got.Offset != want.Offset ||
+		if got.Block != want.Block || got.Counted != want.Counted || got.Area != want.Area || got.Key != want.Key ||
+			got.Offset != want.Offset ||
 			got.Delta != want.Delta || !bytes.Equal(got.Metadata, want.Metadata) || !bytes.Equal(got.Data, want.Data) {
 			t.Fatalf("%+v came back as %+v", want, got)
 		}
@@ -67,21 +70,24 @@ func TestRemoteRefusesOtherForms(t *testing.T) {
 	// 9 words, 3 of pad
 	good := &arctic.Remote{Counted: true, Metadata: make([]byte, 8), Data: []byte{1, 2, 3, 4, 5}}
 	for name, bend := range map[string]func(p arctic.Packet) arctic.Packet{
-		"no words":              func(p arctic.Packet) arctic.Packet { return p[:12] },
-		"four words":            func(p arctic.Packet) arctic.Packet { return p[:28] },
-		"metadata beyond it":    func(p arctic.Packet) arctic.Packet { return p[:36] },
-		"pad in the metadata":   func(p arctic.Packet) arctic.Packet { return p[:40] },
-		"pad of four":           func(p arctic.Packet) arctic.Packet { p[25] = p[25]&0xf0 | 4; return p },
-		"pad that is not zero":  func(p arctic.Packet) arctic.Packet { p[len(p)-1] = 1; return p },
-		"bit 12":                func(p arctic.Packet) arctic.Packet { p[25] |= 1 << 4; return p },
-		"bit 14":                func(p arctic.Packet) arctic.Packet { p[25] |= 1 << 6; return p },
-		"bit 4":                 func(p arctic.Packet) arctic.Packet { p[24] |= 1 << 4; return p },
-		"twelve metadata words": func(p arctic.Packet) arctic.Packet { p[24], p[25] = 12, 0; return append(p, make([]byte, 48)...) },
-		"another operation":     func(p arctic.Packet) arctic.Packet { p[10] |= 1; return p },
-		"an element type":       func(p arctic.Packet) arctic.Packet { p[10] |= 1 << 4; return p },
-		"another flag":          func(p arctic.Packet) arctic.Packet { p[11] |= 1; return p },
-		"without area":          func(p arctic.Packet) arctic.Packet { p[11] &^= 1 << 5; return p },
-		"block with data":       func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 3; return p },
+		"no words":             func(p arctic.Packet) arctic.Packet { return p[:12] },
+		"four words":           func(p arctic.Packet) arctic.Packet { return p[:28] },
+		"metadata beyond it":   func(p arctic.Packet) arctic.Packet { return p[:36] },
+		"pad in the metadata":  func(p arctic.Packet) arctic.Packet { return p[:40] },
+		"pad of four":          func(p arctic.Packet) arctic.Packet { p[25] = p[25]&0xf0 | 4; return p },
+		"pad that is not zero": func(p arctic.Packet) arctic.Packet { p[len(p)-1] = 1; return p },
+		"bit 12":               func(p arctic.Packet) arctic.Packet { p[25] |= 1 << 4; return p },
+		"bit 14":               func(p arctic.Packet) arctic.Packet { p[25] |= 1 << 6; return p },
+		"bit 4":                func(p arctic.Packet) arctic.Packet { p[24] |= 1 << 4; return p },
+		"twelve metadata words": func(p arctic.Packet) arctic.Packet {
+			p[24], p[25] = 12, 0
+			return append(p, make([]byte, 48)...)
+		},
+		"another operation": func(p arctic.Packet) arctic.Packet { p[10] |= 1; return p },
+		"an element type":   func(p arctic.Packet) arctic.Packet { p[10] |= 1 << 4; return p },
+		"another flag":      func(p arctic.Packet) arctic.Packet { p[11] |= 1; return p },
+		"without area":      func(p arctic.Packet) arctic.Packet { p[11] &^= 1 << 5; return p },
+		"block with data":   func(p arctic.Packet) arctic.Packet { p[11] |= 1 << 3; return p },
 	} {
 		if got, ok := remoteOf(bend(remotePacket(good))); ok {
 			t.Errorf("%s: decoded to %+v", name, got)
@@ -106,7 +112,9 @@ func TestRemoteBlockInPieces(t *testing.T) {
 		p.Advance(1392)
 		p.CountPiece(counts)
 		got, ok := remoteOf(p)
-		if want := (arctic.Remote{Block: true, Counted: counts, Area: 9, Key: 7, Offset: 1492, Delta: delta}); !ok || got.Counted != want.Counted || got.Offset != want.Offset || got.Key != want.Key || got.Area != want.Area || got.Delta != want.Delta {
+		if want := (arctic.Remote{Block: true, Counted: counts, Area: 9, Key: 7, Offset: 1492, Delta: delta}); !ok ||
+			got.Counted != want.Counted || got.Offset != want.Offset || got.Key != want.Key || got.Area != want.Area ||
+			got.Delta != want.Delta {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 		before := bytes.Clone(p)
@@ -120,14 +128,16 @@ func TestRemoteBlockInPieces(t *testing.T) {
 // bytes.
 func FuzzRemote(f *testing.F) {
 	for _, x := range []*arctic.Remote{
-		{}, {Block: true, Counted: true, Delta: 1}, {Key: 1<<64 - 1, Metadata: make([]byte, 44), Data: make([]byte, 17)}, {Counted: true, Data: make([]byte, 64)},
+		{}, {Block: true, Counted: true, Delta: 1},
+		{Key: 1<<64 - 1, Metadata: make([]byte, 44), Data: make([]byte, 17)}, {Counted: true, Data: make([]byte, 64)},
 	} {
 		p := remotePacket(x)
 		f.Add([]byte(p.Payload()), x.Type())
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint16) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]
-		h := arctic.PacketHeader{Kind: arctic.KindRemote, Length: uint8(len(b) / arctic.WordSize), Type: typ & arctic.MaxType}
+		h := arctic.PacketHeader{Kind: arctic.KindRemote, Length: uint8(len(b) / arctic.WordSize),
+			Type: typ & arctic.MaxType}
 		p := arctic.Packet(append(make([]byte, arctic.PacketHeaderSize), b...))
 		h.Encode(p)
 		var x arctic.Remote

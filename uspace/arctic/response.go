@@ -59,10 +59,12 @@ func PutResponse(b []byte, r *Response) int {
 // one with Block is Frame.Block.
 func (p Packet) Response(h *PacketHeader, r *Response) bool {
 	b := p.Payload()
-	if len(b) < responseWords*WordSize || len(b) > responseWords*WordSize+MaxResponseBytes || h.Type&^(remoteBlock|responsePad) != 0 {
+	if len(b) < responseWords*WordSize || len(b) > responseWords*WordSize+MaxResponseBytes ||
+		h.Type&^(remoteBlock|responsePad) != 0 {
 		return false
 	}
-	*r = Response{Block: h.Type&remoteBlock != 0, ID: binary.LittleEndian.Uint32(b), Offset: binary.LittleEndian.Uint32(b[4:])}
+	*r = Response{Block: h.Type&remoteBlock != 0, ID: binary.LittleEndian.Uint32(b),
+		Offset: binary.LittleEndian.Uint32(b[4:])}
 	b = b[responseWords*WordSize:]
 	pad := int(h.Type & responsePad)
 	if r.Block {

@@ -14,7 +14,8 @@ import (
 // which Parse accepts, and touches nothing behind it.
 func TestSealBlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		data := make([]byte, arctic.TransferAlign*rapid.IntRange(1, arctic.MaxBlock(arctic.MaxFrame)/arctic.TransferAlign).Draw(t, "units"))
+		data := make([]byte, arctic.TransferAlign*rapid.IntRange(1,
+			arctic.MaxBlock(arctic.MaxFrame)/arctic.TransferAlign).Draw(t, "units"))
 		seed := rapid.Uint32().Draw(t, "seed")
 		for i := range data {
 			seed = seed*1664525 + 1013904223
@@ -25,7 +26,8 @@ func TestSealBlock(t *testing.T) {
 		h.Encode(fresh)
 		n := arctic.HeaderSize
 		var packet [arctic.MaxPacketSize]byte
-		words := arctic.PutTransfer(packet[arctic.PacketHeaderSize:], &arctic.Transfer{Form: arctic.Block, Address: 0x1000})
+		words := arctic.PutTransfer(packet[arctic.PacketHeaderSize:],
+			&arctic.Transfer{Form: arctic.Block, Address: 0x1000})
 		p := arctic.PacketHeader{GID: 7, Kind: arctic.KindTransfer, Length: uint8(words)}
 		p.Encode(packet[:])
 		n = arctic.PutPacket(fresh, n, packet[:arctic.PacketHeaderSize+words*arctic.WordSize])

@@ -44,7 +44,8 @@ func (f Frame) Counter() (counter uint64, ok bool) {
 	if len(f) < HeaderSize+SealSize {
 		return 0, false
 	}
-	return uint64(binary.LittleEndian.Uint32(f[len(f)-4:]))<<32 | uint64(binary.LittleEndian.Uint32(f[crcOffset:])), true
+	return uint64(binary.LittleEndian.Uint32(f[len(f)-4:]))<<32 | uint64(binary.LittleEndian.Uint32(f[crcOffset:])),
+		true
 }
 
 // SealParts returns the parts of a sealed frame that has a Counter: what is authenticated only, and

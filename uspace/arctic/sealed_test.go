@@ -36,13 +36,15 @@ func TestSealedLayout(t *testing.T) {
 	plain := compose(train(2, 3))
 	for _, readable := range []bool{false, true} {
 		b := sealedFrame(train(2, 3), 0x1112131421222324, readable)
-		if len(b) != len(plain)+20 || binary.LittleEndian.Uint16(b[16:]) != uint16(len(b)-14) || b[15]&0x10 == 0 || b[15]&0x20 != 0 != readable {
+		if len(b) != len(plain)+20 || binary.LittleEndian.Uint16(b[16:]) != uint16(len(b)-14) || b[15]&0x10 == 0 ||
+			b[15]&0x20 != 0 != readable {
 			t.Fatalf("a frame of %d bytes became one of %d: % x", len(plain), len(b), b)
 		}
 		if binary.LittleEndian.Uint32(b[76:]) != 0x21222324 || binary.LittleEndian.Uint32(b[len(b)-4:]) != 0x11121314 {
 			t.Fatalf("the counter is not where doc.go has it: % x", b)
 		}
-		if !bytes.Equal(b[len(b)-20:len(b)-4], bytes.Repeat([]byte{1}, 16)) || bytes.Equal(b[80:len(plain)], plain[80:]) != readable {
+		if !bytes.Equal(b[len(b)-20:len(b)-4], bytes.Repeat([]byte{1}, 16)) ||
+			bytes.Equal(b[80:len(plain)], plain[80:]) != readable {
 			t.Fatalf("content and authentication are not where doc.go has them: % x", b)
 		}
 	}
@@ -69,7 +71,8 @@ func TestSealedRoundTrip(t *testing.T) {
 			t.Fatalf("counter %#x %v, want %#x", got, ok, counter)
 		}
 		header, secret := f.SealParts()
-		if len(header)+len(secret) != len(f)-arctic.EthernetSize-4 || cap(header) != len(header) || cap(secret) != len(secret) {
+		if len(header)+len(secret) != len(f)-arctic.EthernetSize-4 || cap(header) != len(header) ||
+			cap(secret) != len(secret) {
 			t.Fatalf("parts of %d and %d bytes of a frame of %d", len(header), len(secret), len(f))
 		}
 		for i := range len(secret) - arctic.SealTagSize {
@@ -96,8 +99,10 @@ func TestSealedRefuses(t *testing.T) {
 		t.Fatal("a frame of 99 bytes has a counter")
 	}
 	for _, d := range append(refusals(), blockRefusals()...) {
-		if len(d.b) < 80 || errors.Is(d.want, arctic.ErrVersion) || errors.Is(d.want, arctic.ErrForeign) || errors.Is(d.want, arctic.ErrChecksum) ||
-			errors.Is(d.want, arctic.ErrSealed) || d.b[15]&0x22 != 0 || int(binary.LittleEndian.Uint16(d.b[16:]))+14 != len(d.b) {
+		if len(d.b) < 80 || errors.Is(d.want, arctic.ErrVersion) || errors.Is(d.want, arctic.ErrForeign) ||
+			errors.Is(d.want, arctic.ErrChecksum) ||
+			errors.Is(d.want, arctic.ErrSealed) || d.b[15]&0x22 != 0 ||
+			int(binary.LittleEndian.Uint16(d.b[16:]))+14 != len(d.b) {
 			continue
 		}
 		b := append(bytes.Clone(d.b), make([]byte, arctic.SealSize)...)
@@ -126,7 +131,8 @@ func TestSealedRefuses(t *testing.T) {
 func TestGreetingMACCoversTheFrame(t *testing.T) {
 	b := compose(frame{Header: arctic.Header{Hello: true}})
 	header, greeting, mac := arctic.GreetingMAC(b)
-	if &header[0] != &b[14] || len(header) != 62 || &greeting[0] != &b[80] || len(greeting) != 40 || &mac[0] != &b[120] || len(mac) != 16 || len(b) != 136 {
+	if &header[0] != &b[14] || len(header) != 62 || &greeting[0] != &b[80] || len(greeting) != 40 ||
+		&mac[0] != &b[120] || len(mac) != 16 || len(b) != 136 {
 		t.Fatalf("parts of %d, %d and %d bytes of a frame of %d", len(header), len(greeting), len(mac), len(b))
 	}
 }

@@ -61,7 +61,8 @@ func (x *Prediction) Expect(f Frame, h *Header) {
 	}
 	x.words[3] &= ageMask
 	x.epoch, x.tag = h.Epoch, h.Tag
-	x.packet = [2]uint64{binary.LittleEndian.Uint64(f[HeaderSize:]), uint64(binary.LittleEndian.Uint32(f[HeaderSize+8:]))}
+	x.packet = [2]uint64{binary.LittleEndian.Uint64(f[HeaderSize:]),
+		uint64(binary.LittleEndian.Uint32(f[HeaderSize+8:]))}
 	x.header, x.first = *h, Packet(f[HeaderSize:]).Header()
 	x.size = len(f)
 }

@@ -16,7 +16,8 @@ func numbered(h arctic.Header, words []uint32, kind arctic.Kind) []byte {
 	b := make([]byte, 1514)
 	h.Encode(b)
 	p := make([]byte, arctic.MaxPacketSize)
-	wire := arctic.PacketHeader{Level: h.Level, Kind: kind, Route: h.Route, GID: h.GID, Length: uint8(len(words)), Type: 5, Destination: 7, Source: 8}
+	wire := arctic.PacketHeader{Level: h.Level, Kind: kind, Route: h.Route, GID: h.GID, Length: uint8(len(words)),
+		Type: 5, Destination: 7, Source: 8}
 	wire.Encode(p)
 	arctic.PutWords(p[arctic.PacketHeaderSize:], words)
 	n := arctic.PutPacket(b, arctic.HeaderSize, p[:arctic.PacketHeaderSize+len(words)*arctic.WordSize])
@@ -25,7 +26,8 @@ func numbered(h arctic.Header, words []uint32, kind arctic.Kind) []byte {
 }
 
 func anyHeader(t *rapid.T) arctic.Header {
-	h := arctic.Header{To: [6]byte{2, 1}, From: [6]byte{2, 2}, SourceCard: 3, DestinationCard: 4, GID: 5, Route: 4, Epoch: 77, Tag: 99,
+	h := arctic.Header{To: [6]byte{2, 1}, From: [6]byte{2, 2}, SourceCard: 3, DestinationCard: 4, GID: 5, Route: 4,
+		Epoch: 77, Tag: 99,
 		Level: rapid.SampledFrom(arctic.ByPriority[:]).Draw(t, "level")}
 	someNumbers(t, &h)
 	return h
@@ -88,7 +90,8 @@ func TestPrediction(t *testing.T) {
 			t.Fatalf("header %+v, want %+v", got, h)
 		}
 		parsed, err := arctic.Parse(padded)
-		if err != nil || parsed.Header() != h || arctic.Packet(parsed.Train()).Header() != x.First() || x.Epoch() != h.Epoch {
+		if err != nil || parsed.Header() != h || arctic.Packet(parsed.Train()).Header() != x.First() ||
+			x.Epoch() != h.Epoch {
 			t.Fatalf("Parse says %v of a frame that matches", err)
 		}
 		// Whatever is changed in it, and however well: what matches is the same series.
@@ -120,9 +123,12 @@ func TestUnpredictable(t *testing.T) {
 	packet := plain[arctic.HeaderSize:]
 	for name, make := range map[string]func(b []byte) int{
 		"reject": func(b []byte) int {
-			return arctic.PutPacket(b, arctic.PutReject(b, arctic.HeaderSize, arctic.Reject{Reason: arctic.ReasonQueueFull, Bits: 1}), packet)
+			return arctic.PutPacket(b, arctic.PutReject(b, arctic.HeaderSize,
+				arctic.Reject{Reason: arctic.ReasonQueueFull, Bits: 1}), packet)
 		},
-		"two packets": func(b []byte) int { return arctic.PutPacket(b, arctic.PutPacket(b, arctic.HeaderSize, packet), packet) },
+		"two packets": func(b []byte) int {
+			return arctic.PutPacket(b, arctic.PutPacket(b, arctic.HeaderSize, packet), packet)
+		},
 		"none": func(b []byte) int {
 			none := h
 			none.Tag = 0

@@ -37,7 +37,8 @@ func TestJobTagsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token := rapid.SliceOfN(rapid.Byte(), 32, 32)
 		gid := rapid.Uint16Range(0, arctic.MaxGID)
-		t1, t2, g1, g2 := token.Draw(t, "token"), token.Draw(t, "other token"), gid.Draw(t, "gid"), gid.Draw(t, "other gid")
+		t1, t2, g1, g2 := token.Draw(t, "token"), token.Draw(t, "other token"), gid.Draw(t, "gid"),
+			gid.Draw(t, "other gid")
 		same := string(t1) == string(t2) && g1 == g2
 		if a, b := arctic.JobTag(t1, g1), arctic.JobTag(t2, g2); (a == b) != same {
 			t.Fatalf("tags %#x and %#x", a, b)
@@ -81,7 +82,8 @@ func TestDirectFramesHaveTheTag(t *testing.T) {
 	greeting, rejects := train(0, 0), train(0, 0)
 	greeting.Header.Hello, greeting.Greeting = true, arctic.Greeting{Nonce: 1, Incarnation: 1}
 	rejects.Rejects = []arctic.Reject{{Sequence: 5, Reason: arctic.ReasonQueueFull, Bits: 1}}
-	for name, frame := range map[string]frame{"greeting": greeting, "acknowledgment": train(0, 0), "rejects": rejects, "packets": train(2, 1), "block": blockFrame(32)} {
+	for name, frame := range map[string]frame{"greeting": greeting, "acknowledgment": train(0, 0), "rejects": rejects,
+		"packets": train(2, 1), "block": blockFrame(32)} {
 		for version, direct := range map[byte]bool{6: false, 7: true} {
 			frame.Header.Tag, frame.Header.Direct = 0x1122334455667788, direct
 			b := compose(frame)
@@ -94,7 +96,8 @@ func TestDirectFramesHaveTheTag(t *testing.T) {
 			case err != nil:
 				t.Errorf("%s of version %d: %v", name, version, err)
 			case b[arctic.EthernetSize] != version || f.Direct() != direct || f.Header() != frame.Header:
-				t.Errorf("%s has version %d, direct %v, header %+v, want %d and %+v", name, b[arctic.EthernetSize], f.Direct(), f.Header(), version, frame.Header)
+				t.Errorf("%s has version %d, direct %v, header %+v, want %d and %+v", name, b[arctic.EthernetSize],
+					f.Direct(), f.Header(), version, frame.Header)
 			}
 		}
 	}

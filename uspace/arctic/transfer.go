@@ -141,7 +141,8 @@ func (p Packet) Transfer(t *Transfer) bool {
 		t.Argument, t.Total = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[WordSize:])
 		t.First, b = binary.LittleEndian.Uint32(b[2*WordSize:]), b[3*WordSize:]
 		end := uint64(t.Address) + uint64(len(b))
-		if t.Total%4 != 0 || t.Total > MaxTransferWords || uint64(t.Total)*WordSize < uint64(len(b)) || end < uint64(t.Total)*WordSize+TransferAlign {
+		if t.Total%4 != 0 || t.Total > MaxTransferWords || uint64(t.Total)*WordSize < uint64(len(b)) ||
+			end < uint64(t.Total)*WordSize+TransferAlign {
 			return false
 		}
 	default:

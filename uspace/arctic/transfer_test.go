@@ -22,7 +22,8 @@ func transferPacket(t *arctic.Transfer) arctic.Packet {
 
 // drawTransfer draws a transfer packet of any form that a card may send.
 func drawTransfer(t *rapid.T) *arctic.Transfer {
-	x := &arctic.Transfer{Form: arctic.Form(rapid.IntRange(0, 3).Draw(t, "form")), Argument: rapid.Uint32().Draw(t, "argument")}
+	x := &arctic.Transfer{Form: arctic.Form(rapid.IntRange(0, 3).Draw(t, "form")),
+		Argument: rapid.Uint32().Draw(t, "argument")}
 	quads := rapid.IntRange([]int{0, 1, 1, 0}[x.Form], []int{4, 5, 4, 0}[x.Form]).Draw(t, "quads")
 	x.Data = rapid.SliceOfN(rapid.Byte(), quads*16, quads*16).Draw(t, "data")
 	x.Address = 16 * rapid.Uint32Range(1, 1<<28-1).Draw(t, "address")
@@ -49,10 +50,13 @@ func TestTransferRoundTrip(t *testing.T) {
 		if !p.Transfer(&got) {
 			t.Fatalf("refused %+v", want)
 		}
-		if got.Form != want.Form || got.AtOnce != want.AtOnce || got.Address != want.Address || got.Argument != want.Argument || got.Total != want.Total || got.First != want.First || !bytes.Equal(got.Data, want.Data) {
+		if got.Form != want.Form || got.AtOnce != want.AtOnce || got.Address != want.Address ||
+			got.Argument != want.Argument || got.Total != want.Total || got.First != want.First ||
+			!bytes.Equal(got.Data, want.Data) {
 			t.Fatalf("%+v came back as %+v", want, got)
 		}
-		if got.Form == arctic.Last && uint64(got.Start())+4*uint64(got.Total) != uint64(got.Address)+uint64(len(got.Data)) {
+		if got.Form == arctic.Last && uint64(got.Start())+4*uint64(got.Total) != uint64(got.Address)+
+			uint64(len(got.Data)) {
 			t.Fatalf("start %#x, %d words, end %#x", got.Start(), got.Total, got.Address+uint32(len(got.Data)))
 		}
 	})
@@ -84,8 +88,12 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 		{"last without data", arctic.Last, func(p arctic.Packet) arctic.Packet { return p[:28] }},
 		{"not a multiple of four words", arctic.Single, func(p arctic.Packet) arctic.Packet { return p[:len(p)-4] }},
 		{"not a multiple of four words", arctic.Part, func(p arctic.Packet) arctic.Packet { return p[:len(p)-8] }},
-		{"single of 20 words", arctic.Single, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 64)...) }},
-		{"last of 20 words", arctic.Last, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 64)...) }},
+		{"single of 20 words", arctic.Single, func(p arctic.Packet) arctic.Packet {
+			return append(p, make([]byte, 64)...)
+		}},
+		{"last of 20 words", arctic.Last, func(p arctic.Packet) arctic.Packet {
+			return append(p, make([]byte, 64)...)
+		}},
 		{"address 0", arctic.Single, func(p arctic.Packet) arctic.Packet { p[12] = 0; return p }},
 		{"form 3", arctic.Part, func(p arctic.Packet) arctic.Packet { p[12] |= 3; return p }},
 		{"bit 3 of 16 words", arctic.Part, func(p arctic.Packet) arctic.Packet { p[12] |= 8; return p[:len(p)-16] }},
@@ -99,7 +107,9 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 		{"start at 0", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20] = 20; return p }},
 		{"total before 0", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20] = 40; return p }},
 		{"block of two words", arctic.Block, func(p arctic.Packet) arctic.Packet { return append(p, 0, 0, 0, 0) }},
-		{"block with data in the packet", arctic.Block, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 16)...) }},
+		{"block with data in the packet", arctic.Block, func(p arctic.Packet) arctic.Packet {
+			return append(p, make([]byte, 16)...)
+		}},
 		{"block, address 0", arctic.Block, func(p arctic.Packet) arctic.Packet { p[12] &= 3; return p }},
 		{"block, bit 3", arctic.Block, func(p arctic.Packet) arctic.Packet { p[12] |= 8; return p }},
 		{"total too long", arctic.Last, func(p arctic.Packet) arctic.Packet { p[15], p[23] = 0xff, 2; return p }},
@@ -124,7 +134,8 @@ func FuzzTransfer(f *testing.F) {
 		{Form: arctic.Single, Address: 1 << 4, Argument: 7},
 		{Form: arctic.Single, Address: 0xfffffff0, Data: make([]byte, 64)},
 		{Form: arctic.Part, AtOnce: true, Address: 0x1000, Data: make([]byte, 80)},
-		{Form: arctic.Last, Address: 0xfffffff0, Data: make([]byte, 16), Total: arctic.MaxTransferWords, First: 1<<32 - 1},
+		{Form: arctic.Last, Address: 0xfffffff0, Data: make([]byte, 16), Total: arctic.MaxTransferWords,
+			First: 1<<32 - 1},
 		{Form: arctic.Block, AtOnce: true, Address: 0xfffffff0},
 		{Form: arctic.Single, Address: 1 << 4, Data: make([]byte, 80)},
 	} {

@@ -31,7 +31,8 @@ func compile(t *testing.T, source string) (program string) {
 		}
 	}
 	program = filepath.Join(t.TempDir(), "program")
-	out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror",
+	out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow",
+		"-Wconversion", "-Werror",
 		"-I../funi", "-o", program, source).CombinedOutput()
 	if err != nil {
 		t.Fatalf("compiling %s with cc, which gcc or clang brings: %v\n%s", source, err, out)
@@ -157,9 +158,11 @@ func TestEnvironmentInC(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := compile(t, source)
-	ranks := [][2]string{{"FUNET_NODE", "FUNET_NODES"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
+	ranks := [][2]string{{"FUNET_NODE", "FUNET_NODES"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+		{"PMI_RANK", "PMI_SIZE"},
 		{"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}}
-	job := map[string]string{attach.SocketVariable: "/tmp/s", attach.GIDVariable: "5", attach.TokenVariable: token.Text()}
+	job := map[string]string{attach.SocketVariable: "/tmp/s", attach.GIDVariable: "5",
+		attach.TokenVariable: token.Text()}
 	for name := range job {
 		t.Setenv(name, "")
 	}
@@ -215,7 +218,8 @@ func TestEnvironmentInC(t *testing.T) {
 		}
 		compare(t, env)
 	}
-	values := []string{"", "0", "7", "007", "65535", "65536", "131071", "131072", "-1", "+1", " 1", "1 ", "1x", "0x1", "1_0", "x", "1.5",
+	values := []string{"", "0", "7", "007", "65535", "65536", "131071", "131072", "-1", "+1", " 1", "1 ", "1x", "0x1",
+		"1_0", "x", "1.5",
 		"99999999999999999999999", "00000000000000000000000001", "two\nlines", "\x80"}
 	for _, r := range ranks {
 		for _, v := range values {
@@ -228,7 +232,8 @@ func TestEnvironmentInC(t *testing.T) {
 		compare(t, map[string]string{attach.NodeVariable: "1", attach.SocketVariable: v})
 		compare(t, map[string]string{attach.NodeVariable: "1", attach.TokenVariable: v})
 	}
-	for _, v := range []string{strings.Repeat("Ab", 32), strings.Repeat("0", 63), strings.Repeat("0", 65), strings.Repeat("g1", 32)} {
+	for _, v := range []string{strings.Repeat("Ab", 32), strings.Repeat("0", 63), strings.Repeat("0", 65),
+		strings.Repeat("g1", 32)} {
 		compare(t, map[string]string{attach.NodeVariable: "1", attach.TokenVariable: v})
 	}
 	if places < 40 || refused < 40 {
@@ -240,7 +245,8 @@ func TestEnvironmentInC(t *testing.T) {
 // another size.
 func TestCExampleWithRanks(t *testing.T) {
 	program := compile(t, "../funi/example/pingpong.c")
-	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", ""}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
+	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
+		{"PMIX_RANK", ""}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
 		d := start(t, "") // a node that has left an earlier job is gone, and not waited for
 		errs := make(chan error)
 		for node := range uint16(2) {
@@ -265,7 +271,8 @@ func TestCExampleWithRanks(t *testing.T) {
 	}
 	m := start(t, "").member(program, 0)
 	m.Env = append(m.Env, attach.NodesVariable+"=77")
-	if out, err := m.CombinedOutput(); err == nil || !strings.Contains(string(out), "77 processes were started") || strings.Count(string(out), "\n") != 1 {
+	if out, err := m.CombinedOutput(); err == nil || !strings.Contains(string(out), "77 processes were started") ||
+		strings.Count(string(out), "\n") != 1 {
 		t.Errorf("with another number of processes: %v, %s", err, out)
 	}
 }
@@ -303,7 +310,8 @@ func TestCExampleInterrupted(t *testing.T) {
 				t.Error(err)
 			}
 			_ = m.Wait() // the code tells
-			if code := m.ProcessState.ExitCode(); code != 128+int(signal) || said.String() != "pingpong: node 0: interrupted\n" {
+			if code := m.ProcessState.ExitCode(); code != 128+int(signal) ||
+				said.String() != "pingpong: node 0: interrupted\n" {
 				t.Errorf("%s, %v: %v, and it said %q", name, signal, m.ProcessState, said.String())
 			}
 			eventually(t, "the daemon has ended the context", func() bool { return !d.attached() })
@@ -351,7 +359,8 @@ func TestCEventLoop(t *testing.T) {
 		}
 		eventually(t, "a node is attached", d.attached)
 		end(d, m.Process)
-		if err := m.Wait(); err == nil || !strings.Contains(said.String(), name) || strings.Count(said.String(), "\n") != 1 {
+		if err := m.Wait(); err == nil || !strings.Contains(said.String(), name) ||
+			strings.Count(said.String(), "\n") != 1 {
 			t.Errorf("%s: %v, and it said %q", name, err, said.String())
 		}
 	}
@@ -443,17 +452,20 @@ func TestLongSocketPath(t *testing.T) {
 	d.path = long
 	others := make(chan error)
 	go func() { others <- d.member(program, 1, "100").Run() }()
-	if out, err := d.member(program, 0, "100").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "100 round trips") {
+	if out, err := d.member(program, 0, "100").CombinedOutput(); err != nil ||
+		!strings.HasPrefix(string(out), "100 round trips") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if err := <-others; err != nil {
 		t.Error(err)
 	}
 	d.path = filepath.Join(folder, strings.Repeat("y", 100))
-	if _, err := attach.Dial(t.Context(), d.path, timeout); !errors.Is(err, unix.ENAMETOOLONG) || !strings.Contains(err.Error(), "shorter name") {
+	if _, err := attach.Dial(t.Context(), d.path, timeout); !errors.Is(err, unix.ENAMETOOLONG) ||
+		!strings.Contains(err.Error(), "shorter name") {
 		t.Errorf("a name of 100 bytes in a long folder: %v", err)
 	}
-	if out, err := d.member(program, 0, "100").CombinedOutput(); err == nil || !strings.Contains(string(out), "name too long") {
+	if out, err := d.member(program, 0, "100").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "name too long") {
 		t.Errorf("the same in C: %v: %s", err, out)
 	}
 }
@@ -464,7 +476,8 @@ func TestCAtItsLimitOfFiles(t *testing.T) {
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")
 	for _, n := range []string{"4", "5", "6", "7"} { // 0 to 2, the socket, and four descriptors
-		if out, err := d.member("/bin/sh", 0, "-c", "ulimit -n "+n+"; exec "+program+" 10").CombinedOutput(); err == nil || !strings.Contains(string(out), "ulimit -n") {
+		if out, err := d.member("/bin/sh", 0, "-c", "ulimit -n "+n+"; exec "+program+" 10").CombinedOutput(); err ==
+			nil || !strings.Contains(string(out), "ulimit -n") {
 			t.Errorf("with ulimit -n %s: %v: %s", n, err, out)
 		}
 	}

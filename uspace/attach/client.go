@@ -111,7 +111,8 @@ func Open(cfg Config) (_ *Client, err error) {
 	}
 	if cfg.Nodes != 0 && cfg.Nodes != c.Nodes() {
 		CloseDescriptors(got)
-		return nil, fmt.Errorf("the group has %d nodes, and %d processes were started for it: %w", c.Nodes(), cfg.Nodes, ErrNode)
+		return nil, fmt.Errorf("the group has %d nodes, and %d processes were started for it: %w", c.Nodes(),
+			cfg.Nodes, ErrNode)
 	}
 	memory, err := c.share(got)
 	if err != nil {
@@ -128,7 +129,8 @@ const succession = 5 * time.Second
 // enter asks for the context, and again while this node's process before this one still has it. It
 // returns the descriptors that came.
 func (c *Client) enter(cfg *Config) ([]int, error) {
-	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Remote: cfg.Remote, Token: cfg.Token}
+	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Remote: cfg.Remote,
+		Token: cfg.Token}
 	return c.persist(cfg, request.Encode(), AttachDescriptors, func(message []byte) (err error) {
 		c.answer, err = DecodeAttachAnswer(message)
 		return err
@@ -142,7 +144,8 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 	}
 	return &Client{
 		ctx:    ctx,
-		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, loop: -1,
+		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1,
+		process: -1, loop: -1,
 		buffer: make([]byte, MaxMessage), segments: map[uint32]segment{}, start: time.Now(),
 	}
 }
@@ -288,7 +291,8 @@ func (c *Client) detach(linger time.Duration) error {
 		return c.ending(err)
 	}
 	defer c.wakeAtEnd(c.ctx)()
-	for c.fds[onSocket].Events = unix.POLLIN; c.fds[onSocket].Revents == 0 && time.Now().Before(end) && c.ctx.Err() == nil; {
+	for c.fds[onSocket].Events = unix.POLLIN; c.fds[onSocket].Revents == 0 && time.Now().Before(end) &&
+		c.ctx.Err() == nil; {
 		c.page.Arm()
 		c.discard()
 		c.sleep(max(int64(time.Until(end)), 0))

@@ -242,7 +242,8 @@ func TestSegments(t *testing.T) {
 	for i := range from {
 		from[i] = byte(i * 7 >> 3)
 	}
-	a.Interface().Reserve(funi.Request).SetTransfer(1, 3, funi.Transfer{Source: 0x10000, Destination: 0x20000, Argument: 99, Words: bytes / 4})
+	a.Interface().Reserve(funi.Request).SetTransfer(1, 3,
+		funi.Transfer{Source: 0x10000, Destination: 0x20000, Argument: 99, Words: bytes / 4})
 	a.Interface().Commit(funi.Request)
 	ctx := within(t)
 	s := b.Interface().Receive(funi.Request)
@@ -324,7 +325,8 @@ func TestCloseDelivers(t *testing.T) {
 	for range 63 {
 		send(c.Interface(), funi.Request, 1, 0)
 	}
-	if err := c.Close(10 * time.Millisecond); !errors.Is(err, attach.ErrBusy) || !strings.Contains(err.Error(), "node 2 of group 5") {
+	if err := c.Close(10 * time.Millisecond); !errors.Is(err, attach.ErrBusy) ||
+		!strings.Contains(err.Error(), "node 2 of group 5") {
 		t.Errorf("closing before all has arrived: %v", err)
 	}
 	d.open(2) // the node is free again
@@ -360,7 +362,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		cycle(d.config(0))
 		cycle(wrong)
 	}
-	eventually(t, "there are as many descriptors and mappings as before", func() bool { return open(t) <= fds && mappings(t) <= maps })
+	eventually(t, "there are as many descriptors and mappings as before", func() bool {
+		return open(t) <= fds && mappings(t) <= maps
+	})
 }
 
 // eventually looks until a condition holds, and fails the test when it does not in time.
@@ -400,7 +404,8 @@ func mappings(t *testing.T) int {
 // is named, a token is not.
 func TestEnvironment(t *testing.T) {
 	good := map[string]string{
-		attach.SocketVariable: "/tmp/s", attach.GIDVariable: "5", attach.NodeVariable: "65535", attach.TokenVariable: token.Text(),
+		attach.SocketVariable: "/tmp/s", attach.GIDVariable: "5", attach.NodeVariable: "65535",
+		attach.TokenVariable: token.Text(),
 	}
 	set := func(but, value string) {
 		for k, v := range good {
@@ -411,7 +416,8 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	set("", "")
-	if c, err := attach.Environment(); err != nil || c != (attach.Config{Socket: "/tmp/s", GID: 5, Node: 65535, Token: token}) {
+	if c, err := attach.Environment(); err != nil || c !=
+		(attach.Config{Socket: "/tmp/s", GID: 5, Node: 65535, Token: token}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	t.Setenv(attach.LifeVariable, "2")
@@ -422,12 +428,15 @@ func TestEnvironment(t *testing.T) {
 	good[attach.LifeVariable], good[attach.RestartsVariable] = "1", "3"
 	for name, values := range map[string][]string{
 		attach.LifeVariable: {"-1", "x", "65536"}, attach.RestartsVariable: {"many"},
-		attach.GIDVariable: {"", "x", "-1", "65536"}, attach.NodeVariable: {"", "1.5"}, attach.TokenVariable: {"", token.Text()[2:]},
+		attach.GIDVariable: {"", "x", "-1", "65536"}, attach.NodeVariable: {"", "1.5"},
+		attach.TokenVariable: {"", token.Text()[2:]},
 	} {
 		for _, v := range values {
 			set(name, v)
-			if _, err := attach.Environment(); !errors.Is(err, attach.ErrEnvironment) || !strings.Contains(err.Error(), name) ||
-				name == attach.TokenVariable && v != "" && strings.Contains(err.Error(), v) || strings.Contains(err.Error(), "\n") {
+			if _, err := attach.Environment(); !errors.Is(err, attach.ErrEnvironment) ||
+				!strings.Contains(err.Error(), name) ||
+				name == attach.TokenVariable && v != "" && strings.Contains(err.Error(), v) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s=%q: %v", name, v, err)
 			}
 		}

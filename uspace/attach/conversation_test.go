@@ -70,7 +70,8 @@ func TestCall(t *testing.T) {
 		}
 	})
 	t.Run("other version", func(t *testing.T) {
-		if _, err := call(t.Context(), answering(t, reply(`"text"`))); err == nil || !strings.Contains(err.Error(), "same version") {
+		if _, err := call(t.Context(), answering(t, reply(`"text"`))); err == nil ||
+			!strings.Contains(err.Error(), "same version") {
 			t.Fatalf("error %v, want one that says what to do", err)
 		}
 	})
@@ -83,7 +84,8 @@ func TestCall(t *testing.T) {
 		}
 	})
 	t.Run("lost", func(t *testing.T) {
-		if _, err := call(t.Context(), answering(t, func(c *net.UnixConn) { heard(t, c) })); !errors.Is(err, attach.ErrLost) {
+		if _, err := call(t.Context(), answering(t, func(c *net.UnixConn) { heard(t, c) })); !errors.Is(err,
+			attach.ErrLost) {
 			t.Fatalf("error %v, want ErrLost", err)
 		}
 	})

@@ -49,16 +49,19 @@ func TestDaemonCrashes(t *testing.T) {
 		driven.Drive()
 	}
 	_, asked := asking.Segment(0x1000, 4096, funi.Source)
-	for name, err := range map[string]error{"Drive": driven.Err(), "Wait": await(t, "Wait ends", waits), "a request": asked} {
+	for name, err := range map[string]error{"Drive": driven.Err(), "Wait": await(t, "Wait ends", waits),
+		"a request": asked} {
 		if !errors.Is(err, attach.ErrLost) || !errors.Is(err, funi.ErrDetached) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := await(t, "package am ends", polls); !errors.Is(err, funi.ErrDetached) || !errors.Is(polling.Err(), attach.ErrLost) {
+	if err := await(t, "package am ends", polls); !errors.Is(err, funi.ErrDetached) ||
+		!errors.Is(polling.Err(), attach.ErrLost) {
 		t.Errorf("package am: %v, %v", err, polling.Err())
 	}
 	for name, err := range map[string]error{
-		"Unregister": asking.Unregister(0x1000), "Close": driven.Close(timeout), "Close of another": asking.Close(timeout),
+		"Unregister": asking.Unregister(0x1000), "Close": driven.Close(timeout),
+		"Close of another": asking.Close(timeout),
 	} {
 		if !errors.Is(err, attach.ErrLost) {
 			t.Errorf("%s: %v", name, err)
@@ -100,7 +103,8 @@ func TestHandlersEndWithTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { <-ran; d.crash() }()
-	if err := e.Wait(func() bool { return false }); !errors.Is(err, funi.ErrDetached) || !errors.Is(replied, funi.ErrDetached) {
+	if err := e.Wait(func() bool { return false }); !errors.Is(err, funi.ErrDetached) ||
+		!errors.Is(replied, funi.ErrDetached) {
 		t.Errorf("the program ended with %v, its handler with %v", err, replied)
 	}
 }
@@ -140,7 +144,8 @@ func TestDaemonEndsTheContext(t *testing.T) {
 		}
 	}()
 	d.evict()
-	if err := await(t, "Wait ends", ended); !errors.Is(err, funi.ErrDetached) || errors.Is(err, attach.ErrLost) || !c.Interface().Gone() {
+	if err := await(t, "Wait ends", ended); !errors.Is(err, funi.ErrDetached) || errors.Is(err, attach.ErrLost) ||
+		!c.Interface().Gone() {
 		t.Errorf("Wait: %v", err)
 	}
 	if err := c.Close(timeout); !errors.Is(err, funi.ErrDetached) {
@@ -170,7 +175,8 @@ func TestOpenIsRefused(t *testing.T) {
 	} {
 		cfg := d.config(0)
 		c.change(&cfg)
-		if _, err := attach.Open(cfg); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), cfg.Socket) {
+		if _, err := attach.Open(cfg); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") ||
+			!strings.Contains(err.Error(), cfg.Socket) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -250,20 +256,23 @@ func badAnswers(t *testing.T) map[string]badAnswer {
 	r := good
 	r.ABI = 2
 	return map[string]badAnswer{
-		"no descriptors":         {good.Encode(), nil, 0},
-		"3 descriptors":          {good.Encode(), []int{whole, page, event}, 0},
-		"5 descriptors":          {good.Encode(), []int{whole, page, event, event, event}, attach.ErrMalformed},
-		"small memory":           {good.Encode(), []int{small, page, event, event}, 0},
-		"unsealed memory":        {good.Encode(), []int{unsealed, page, event, event}, 0},
-		"no memory":              {good.Encode(), []int{event, page, event, event}, 0},
-		"large doorbells":        {good.Encode(), []int{whole, whole, event, event}, 0},
-		"a page of no version":   {good.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
-		"another ABI":            {r.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
-		"another protocol":       {later, nil, attach.ErrVersion},
-		"an answer to something": {attach.JobAnswer{GID: 1}.Encode(), []int{whole, page, event, event}, attach.ErrMalformed},
-		"rubbish":                {bytes.Repeat([]byte{7}, 99), nil, attach.ErrMalformed},
-		"a refusal":              {attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota), []int{whole}, attach.ErrQuota},
-		"a later refusal":        {attach.EncodeRefusal(attach.KindAttach, attach.Status(999)), nil, attach.Status(999)},
+		"no descriptors":       {good.Encode(), nil, 0},
+		"3 descriptors":        {good.Encode(), []int{whole, page, event}, 0},
+		"5 descriptors":        {good.Encode(), []int{whole, page, event, event, event}, attach.ErrMalformed},
+		"small memory":         {good.Encode(), []int{small, page, event, event}, 0},
+		"unsealed memory":      {good.Encode(), []int{unsealed, page, event, event}, 0},
+		"no memory":            {good.Encode(), []int{event, page, event, event}, 0},
+		"large doorbells":      {good.Encode(), []int{whole, whole, event, event}, 0},
+		"a page of no version": {good.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
+		"another ABI":          {r.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
+		"another protocol":     {later, nil, attach.ErrVersion},
+		"an answer to something": {attach.JobAnswer{GID: 1}.Encode(), []int{whole, page, event, event},
+			attach.ErrMalformed},
+		"rubbish": {bytes.Repeat([]byte{7}, 99), nil, attach.ErrMalformed},
+		"a refusal": {attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota), []int{whole},
+			attach.ErrQuota},
+		"a later refusal": {attach.EncodeRefusal(attach.KindAttach, attach.Status(999)), nil,
+			attach.Status(999)},
 	}
 }
 

@@ -71,7 +71,8 @@ func Environment() (Config, error) {
 		name string
 		bits int
 		to   *uint64
-	}{{GIDVariable, 16, &gid}, {place[0], 16, &node}, {place[1], 17, &nodes}, {LifeVariable, 16, &life}, {RestartsVariable, 16, &restarts}} {
+	}{{GIDVariable, 16, &gid}, {place[0], 16, &node}, {place[1], 17, &nodes}, {LifeVariable, 16, &life},
+		{RestartsVariable, 16, &restarts}} {
 		s := os.Getenv(v.name)
 		if s == "" && v.to != &gid && v.to != &node {
 			continue

@@ -43,7 +43,8 @@ func Example() {
 	var s stage
 	defer s.end()
 	place := attach.Config{Socket: start(&s, "").path, GID: gid, Node: 0, Token: token}
-	for name, value := range map[string]string{attach.SocketVariable: place.Socket, attach.GIDVariable: "5", attach.NodeVariable: "0", attach.TokenVariable: token.Text()} {
+	for name, value := range map[string]string{attach.SocketVariable: place.Socket, attach.GIDVariable: "5",
+		attach.NodeVariable: "0", attach.TokenVariable: token.Text()} {
 		os.Setenv(name, value) // as funet run does
 		defer os.Unsetenv(name)
 	}

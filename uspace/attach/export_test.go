@@ -10,5 +10,6 @@ import (
 
 // SleepLong has Drive sleep for an hour as soon as it finds nothing.
 func (c *Client) SleepLong() {
-	c.wait = wait.New(wait.Policy{Looks: 1, Beside: 1, Awake: 1, FirstSleep: int64(time.Hour), LongestSleep: int64(time.Hour)})
+	c.wait = wait.New(wait.Policy{Looks: 1, Beside: 1, Awake: 1, FirstSleep: int64(time.Hour),
+		LongestSleep: int64(time.Hour)})
 }

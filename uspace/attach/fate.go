@@ -53,7 +53,8 @@ func DecodeFate(b []byte) (Fate, error) {
 		return Fate{}, err
 	}
 	flags := binary.LittleEndian.Uint16(b[18:])
-	f := Fate{Node: binary.LittleEndian.Uint16(b[16:]), Lives: flags&fateLives != 0, Life: binary.LittleEndian.Uint32(b[20:]), Order: binary.LittleEndian.Uint64(b[24:])}
+	f := Fate{Node: binary.LittleEndian.Uint16(b[16:]), Lives: flags&fateLives != 0,
+		Life: binary.LittleEndian.Uint32(b[20:]), Order: binary.LittleEndian.Uint64(b[24:])}
 	const what = "what became of a process"
 	if flags&^fateLives != 0 {
 		return Fate{}, malformed(what, "flags", uint64(flags))

@@ -98,14 +98,16 @@ func goCalls(e *am.Endpoint, node int) error {
 	for _, c := range []struct {
 		handler, code uint32
 		text          string
-	}{{refuseCall, 300, "no 300 of that, and a text"}, {200, 2, ""}, {hugeCall, 7, ""}, {negativeCall, am.CodeError, "Permission denied"}} {
+	}{{refuseCall, 300, "no 300 of that, and a text"}, {200, 2, ""}, {hugeCall, 7, ""},
+		{negativeCall, am.CodeError, "Permission denied"}} {
 		b := []byte{300 & 0xff, 300 >> 8}
 		if c.handler == negativeCall {
 			b = nil
 		}
 		_, err := e.Call(nil, node, c.handler, b)
 		var remote *am.RemoteError
-		if !errors.As(err, &remote) || remote.Code != c.code || !strings.HasPrefix(remote.Text, c.text) || len(remote.Text) > am.MaxErrorText {
+		if !errors.As(err, &remote) || remote.Code != c.code || !strings.HasPrefix(remote.Text, c.text) ||
+			len(remote.Text) > am.MaxErrorText {
 			return fmt.Errorf("handler %d gave %w, want code %d", c.handler, err, c.code)
 		}
 	}

@@ -24,13 +24,17 @@ func (p exchanging) Exchange(tag uint32, to int, out []byte, from int, in []byte
 	var failed error
 	if from != collective.Nobody {
 		left++
-		if _, err := p.StartRecv(from, tag, in, func(r am.Received, err error) { what, failed, left = r, errors.Join(failed, err), left-1 }); err != nil {
+		if _, err := p.StartRecv(from, tag, in, func(r am.Received, err error) {
+			what, failed, left = r, errors.Join(failed, err), left-1
+		}); err != nil {
 			return 0, err
 		}
 	}
 	if to != collective.Nobody {
 		left++
-		if _, err := p.StartSendTag(to, tag, out, func(err error) { failed, left = errors.Join(failed, err), left-1 }); err != nil {
+		if _, err := p.StartSendTag(to, tag, out, func(err error) {
+			failed, left = errors.Join(failed, err), left-1
+		}); err != nil {
 			return 0, err
 		}
 	}
@@ -114,7 +118,8 @@ func goTags(e *am.Endpoint) error {
 		if err != nil {
 			return 0, err
 		}
-		if i := k(r.Source); r.Tag != tag || from >= 0 && r.Source != from || !bytes.Equal(b[:r.Bytes], patterned(r.Source+i, length(i))) {
+		if i := k(r.Source); r.Tag != tag || from >= 0 && r.Source != from ||
+			!bytes.Equal(b[:r.Bytes], patterned(r.Source+i, length(i))) {
 			return 0, fmt.Errorf("out of order: message %d of node %d has %d bytes", i, r.Source, r.Bytes)
 		}
 		return r.Source, nil
@@ -158,7 +163,8 @@ func goCollectives(g *collective.Group, e *am.Endpoint, n int) error {
 			}
 			copy(all[i*n:], patterned(100+i, n))
 		}
-		if err := g.Scatter(root, all[:btoi(node == root)*n*members], b); err != nil || !bytes.Equal(b, patterned(100+node, n)) {
+		if err := g.Scatter(root, all[:btoi(node == root)*n*members], b); err != nil ||
+			!bytes.Equal(b, patterned(100+node, n)) {
 			return fmt.Errorf("a scatter of node %d: %w", root, err)
 		}
 	}

@@ -136,7 +136,8 @@ func DecodeBody(b []byte, k Kind) ([]byte, error) {
 	if h.Status != Done && h.Kind&AnswerBit != 0 && k&AnswerBit != 0 {
 		text := string(b[HeaderSize:])
 		if text != oneLine(text) {
-			return nil, fmt.Errorf("reading a refusal of %d bytes that is not a line of text: %w", len(text), ErrMalformed)
+			return nil, fmt.Errorf("reading a refusal of %d bytes that is not a line of text: %w",
+				len(text), ErrMalformed)
 		}
 		return nil, &Refusal{Status: h.Status, Text: text}
 	}

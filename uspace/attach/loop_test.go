@@ -24,7 +24,8 @@ func sleepUntil(t *testing.T, fd int) bool {
 		t.Fatal(err)
 	}
 	defer unix.Close(outer)
-	if err := unix.EpollCtl(outer, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+	if err := unix.EpollCtl(outer, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(timeout); ; {
@@ -192,7 +193,8 @@ func TestCancelEndsASleep(t *testing.T) {
 // Rule: a daemon's card takes no memory of the process, and the error says what to do instead.
 func TestOwnMemoryIsRefused(t *testing.T) {
 	c := attachNode(t, start(t, ""), 0)
-	if err := c.Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 4096), Rights: funi.Source}); !errors.Is(err, attach.ErrOwnMemory) {
+	if err := c.Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 4096), Rights: funi.Source}); !errors.Is(err,
+		attach.ErrOwnMemory) {
 		t.Errorf("it was answered by %v", err)
 	}
 }

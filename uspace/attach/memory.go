@@ -54,8 +54,10 @@ func MapMemory(fd int, bytes uint64) ([]byte, error) {
 		return nil, fmt.Errorf("looking at shared memory: %w", err)
 	}
 	// What is no memory has no seals.
-	if has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || has&seals != seals || bytes > math.MaxInt64 || st.Size != int64(bytes) {
-		return nil, fmt.Errorf("looking at shared memory of %d bytes with seals %#x that should have %d: %w", st.Size, has, bytes, ErrMemory)
+	if has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || has&seals != seals ||
+		bytes > math.MaxInt64 || st.Size != int64(bytes) {
+		return nil, fmt.Errorf("looking at shared memory of %d bytes with seals %#x that should have %d: %w", st.Size,
+			has, bytes, ErrMemory)
 	}
 	// Not Mmap, which keeps account of what is mapped where: Client.Move puts one mapping in the
 	// place of another.

@@ -239,7 +239,8 @@ func decodeSegment(b []byte, k Kind) (SegmentRequest, error) {
 		return SegmentRequest{}, malformed("a segment request", "rights", uint64(rights))
 	}
 	return SegmentRequest{
-		Base: binary.LittleEndian.Uint32(b[16:]), Rights: funi.Rights(rights), Bytes: binary.LittleEndian.Uint64(b[24:]),
+		Base: binary.LittleEndian.Uint32(b[16:]), Rights: funi.Rights(rights),
+		Bytes: binary.LittleEndian.Uint64(b[24:]),
 	}, nil
 }
 
@@ -352,7 +353,8 @@ func DecodeJobRequest(b []byte) (JobRequest, error) {
 	if Token(b[24:56]).Zero() {
 		return JobRequest{}, fmt.Errorf("reading a job request: %w", ErrNoToken)
 	}
-	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Direct: direct == 1, Token: Token(b[24:56]), Cards: make([]uint16, nodes)}
+	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Direct: direct == 1, Token: Token(b[24:56]),
+		Cards: make([]uint16, nodes)}
 	for i := range r.Cards {
 		r.Cards[i] = binary.LittleEndian.Uint16(b[jobRequestSize+2*i:])
 	}

@@ -69,7 +69,8 @@ func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]
 	}
 }
 
-var geometry = port.Geometry{FrameSize: 2048, Frames: 1024, RxSize: 2048, TxSize: 512, FillSize: 512, CompletionSize: 512}
+var geometry = port.Geometry{FrameSize: 2048, Frames: 1024, RxSize: 2048, TxSize: 512, FillSize: 512,
+	CompletionSize: 512}
 
 // samples is one message of each type, in the order of messages.
 func samples() [][]byte {
@@ -79,7 +80,8 @@ func samples() [][]byte {
 	neighbours, _ := attach.EncodeNeighbours([]uint16{0, 7, 0xffff})
 	return [][]byte{
 		attach.AttachRequest{GID: 5, Node: 1, Slots: 64, Token: token}.Encode(),
-		attach.AttachAnswer{ABI: funi.ABI, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128, Incarnation: 99}.Encode(),
+		attach.AttachAnswer{ABI: funi.ABI, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128,
+			Incarnation: 99}.Encode(),
 		segment.Encode(), segment.EncodeAnswer(),
 		attach.UnsegmentRequest{Base: 0x1000}.Encode(),
 		job, attach.JobAnswer{GID: 5}.Encode(),
@@ -98,7 +100,8 @@ func TestMessagesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u16, u32 := rapid.Uint16(), rapid.Uint32()
 		token := attach.Token(rapid.SliceOfN(rapid.Byte(), attach.TokenSize, attach.TokenSize).Draw(t, "token"))
-		r := attach.AttachRequest{GID: u16.Draw(t, "gid"), Node: u16.Draw(t, "node"), Slots: u32.Draw(t, "slots"), Token: token}
+		r := attach.AttachRequest{GID: u16.Draw(t, "gid"), Node: u16.Draw(t, "node"),
+			Slots: u32.Draw(t, "slots"), Token: token}
 		same(t, r, r.Encode(), attach.DecodeAttachRequest)
 
 		slots := 1 << rapid.IntRange(1, 16).Draw(t, "slots")
@@ -112,33 +115,42 @@ func TestMessagesComeBack(t *testing.T) {
 			Slots: uint32(slots), Memory: uint64(size), Incarnation: u32.Draw(t, "incarnation")}
 		same(t, a, a.Encode(), attach.DecodeAttachAnswer)
 
-		s := attach.SegmentRequest{Base: u32.Draw(t, "base"), Rights: funi.Rights(rapid.IntRange(0, 3).Draw(t, "rights")), Bytes: rapid.Uint64().Draw(t, "bytes")}
+		s := attach.SegmentRequest{Base: u32.Draw(t, "base"),
+			Rights: funi.Rights(rapid.IntRange(0, 3).Draw(t, "rights")), Bytes: rapid.Uint64().Draw(t, "bytes")}
 		same(t, s, s.Encode(), attach.DecodeSegmentRequest)
 		same(t, s, s.EncodeAnswer(), attach.DecodeSegmentAnswer)
-		same(t, attach.UnsegmentRequest{Base: s.Base}, attach.UnsegmentRequest{Base: s.Base}.Encode(), attach.DecodeUnsegmentRequest)
+		same(t, attach.UnsegmentRequest{Base: s.Base}, attach.UnsegmentRequest{Base: s.Base}.Encode(),
+			attach.DecodeUnsegmentRequest)
 
 		r.Slots = 0
 		same(t, r, r.EncodePort(), attach.DecodePortRequest)
-		p := attach.PortAnswer{GID: r.GID, Node: a.Node, Nodes: nodes, MTU: u32.Draw(t, "mtu"), Geometry: port.Geometry{FrameSize: u32.Draw(t, "frame size"),
-			Frames: u32.Draw(t, "frames"), RxSize: u32.Draw(t, "rx"), TxSize: u32.Draw(t, "tx"), FillSize: u32.Draw(t, "fill"), CompletionSize: u32.Draw(t, "completion")}}
+		p := attach.PortAnswer{GID: r.GID, Node: a.Node, Nodes: nodes, MTU: u32.Draw(t, "mtu"),
+			Geometry: port.Geometry{FrameSize: u32.Draw(t, "frame size"),
+				Frames: u32.Draw(t, "frames"), RxSize: u32.Draw(t, "rx"), TxSize: u32.Draw(t, "tx"),
+				FillSize: u32.Draw(t, "fill"), CompletionSize: u32.Draw(t, "completion")}}
 		p.Ticket = attach.Ticket(rapid.SliceOfN(rapid.Byte(), attach.TicketSize, attach.TicketSize).Draw(t, "ticket"))
-		p.Readable, p.Generic, p.Sums = rapid.Bool().Draw(t, "readable"), rapid.Bool().Draw(t, "generic"), rapid.Bool().Draw(t, "sums")
+		p.Readable, p.Generic, p.Sums = rapid.Bool().Draw(t, "readable"), rapid.Bool().Draw(t, "generic"),
+			rapid.Bool().Draw(t, "sums")
 		if rapid.Bool().Draw(t, "keyed") {
 			p.Key = rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "key")
 		}
-		p.PeerTimeout, p.ConnectTimeout = time.Duration(u32.Draw(t, "peer timeout"))*time.Millisecond, time.Duration(u32.Draw(t, "connect timeout"))*time.Millisecond
+		p.PeerTimeout, p.ConnectTimeout = time.Duration(u32.Draw(t, "peer timeout"))*time.Millisecond,
+			time.Duration(u32.Draw(t, "connect timeout"))*time.Millisecond
 		same(t, p, p.Encode(), attach.DecodePortAnswer)
 		life := rapid.Uint32Range(1, math.MaxUint32).Draw(t, "life")
 		f := attach.Fate{Node: r.Node, Lives: p.Readable, Life: life, Order: rapid.Uint64().Draw(t, "order")}
 		same(t, f, f.Encode(), attach.DecodeFate)
-		same(t, attach.Doubt{Node: r.Node, Life: life}, attach.Doubt{Node: r.Node, Life: life}.Encode(), attach.DecodeDoubt)
+		same(t, attach.Doubt{Node: r.Node, Life: life}, attach.Doubt{Node: r.Node, Life: life}.Encode(),
+			attach.DecodeDoubt)
 		again := attach.ResumeRequest{GID: r.GID, Node: r.Node, Ticket: p.Ticket, Token: token}
 		same(t, again, again.Encode(), attach.DecodeResumeRequest)
 		with := attach.ShareAnswer{Node: a.Node, Bytes: s.Bytes}
 		same(t, with, with.Encode(), attach.DecodeShareAnswer)
-		same(t, attach.ShareRequest{Node: a.Node}, attach.ShareRequest{Node: a.Node}.Encode(), attach.DecodeShareRequest)
+		same(t, attach.ShareRequest{Node: a.Node}, attach.ShareRequest{Node: a.Node}.Encode(),
+			attach.DecodeShareRequest)
 
-		j := attach.JobRequest{GID: r.GID, Direct: rapid.Bool().Draw(t, "direct"), Token: token, Cards: rapid.SliceOfN(u16, 1, 300).Draw(t, "cards")}
+		j := attach.JobRequest{GID: r.GID, Direct: rapid.Bool().Draw(t, "direct"), Token: token,
+			Cards: rapid.SliceOfN(u16, 1, 300).Draw(t, "cards")}
 		b, err := j.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -173,20 +185,34 @@ func TestMessageLayout(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		{"attach", attach.AttachRequest{GID: 0x0102, Node: 0x0304, Slots: 0x05060708, Token: attach.Token{0xaa, 31: 0xbb}}.Encode(),
-			"46554e4901000100" + "4000000000000000" + "0201040308070605" + "0000000000000000" + "aa" + strings.Repeat("00", 30) + "bb"},
-		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500, Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6}, Ticket: attach.Ticket{0xcc, 15: 0xdd}, Key: append(make([]byte, 31), 0xee), Readable: true, Generic: true, Sums: true, PeerTimeout: time.Second, ConnectTimeout: 2 * time.Second}.Encode(),
-			"46554e4901001080" + "7000000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" + "0300000004000000" + "06000000" + "cc" + strings.Repeat("00", 14) + "dd" + "0f000000" + strings.Repeat("00", 31) + "ee" + "e8030000d0070000"},
-		{"fate", attach.Fate{Node: 3, Lives: true, Life: 4, Order: 5}.Encode(), "46554e4901001280" + "2000000000000000" + "0300010004000000" + "0500000000000000"},
-		{"doubt", attach.Doubt{Node: 3, Life: 4}.Encode(), "46554e4901001200" + "1800000000000000" + "0300000004000000"},
-		{"attach answer", attach.AttachAnswer{ABI: funi.ABI, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64, Memory: 53248, Incarnation: 6}.Encode(),
-			"46554e4901000180" + "3800000000000000" + "0200000002000000" + "0300040005000000" + "4000000000000000" + "00d0000000000000" + "0600000000000000"},
+		{"attach", attach.AttachRequest{GID: 0x0102, Node: 0x0304, Slots: 0x05060708,
+			Token: attach.Token{0xaa, 31: 0xbb}}.Encode(),
+			"46554e4901000100" + "4000000000000000" + "0201040308070605" + "0000000000000000" + "aa" +
+				strings.Repeat("00", 30) + "bb"},
+		{"port answer", attach.PortAnswer{GID: 3, Node: 4, Nodes: 5, MTU: 1500,
+			Geometry: port.Geometry{FrameSize: 2048, Frames: 1, RxSize: 2, TxSize: 3, FillSize: 4, CompletionSize: 6},
+			Ticket:   attach.Ticket{0xcc, 15: 0xdd}, Key: append(make([]byte, 31), 0xee), Readable: true, Generic: true,
+			Sums: true, PeerTimeout: time.Second, ConnectTimeout: 2 * time.Second}.Encode(),
+			"46554e4901001080" + "7000000000000000" + "0300040005000000" + "dc05000000080000" + "0100000002000000" +
+				"0300000004000000" + "06000000" + "cc" + strings.Repeat("00", 14) + "dd" + "0f000000" +
+				strings.Repeat("00", 31) + "ee" + "e8030000d0070000"},
+		{"fate", attach.Fate{Node: 3, Lives: true, Life: 4, Order: 5}.Encode(),
+			"46554e4901001280" + "2000000000000000" + "0300010004000000" + "0500000000000000"},
+		{"doubt", attach.Doubt{Node: 3, Life: 4}.Encode(), "46554e4901001200" + "1800000000000000" +
+			"0300000004000000"},
+		{"attach answer", attach.AttachAnswer{ABI: funi.ABI, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64,
+			Memory: 53248, Incarnation: 6}.Encode(),
+			"46554e4901000180" + "3800000000000000" + "0200000002000000" + "0300040005000000" + "4000000000000000" +
+				"00d0000000000000" + "0600000000000000"},
 		{"segment", attach.SegmentRequest{Base: 0x1000, Rights: 3, Bytes: 0x2000}.Encode(),
 			"46554e4901000200" + "2000000000000000" + "0010000003000000" + "0020000000000000"},
-		{"unsegment", attach.UnsegmentRequest{Base: 0x1000}.Encode(), "46554e4901000300" + "1800000000000000" + "0010000000000000"},
-		{"detach", attach.DetachRequest{Linger: 0x1234567 * time.Microsecond}.Encode(), "46554e4901000800" + "1800000000000000" + "904a000000000000"},
+		{"unsegment", attach.UnsegmentRequest{Base: 0x1000}.Encode(),
+			"46554e4901000300" + "1800000000000000" + "0010000000000000"},
+		{"detach", attach.DetachRequest{Linger: 0x1234567 * time.Microsecond}.Encode(),
+			"46554e4901000800" + "1800000000000000" + "904a000000000000"},
 		{"job answer", attach.JobAnswer{GID: 9}.Encode(), "46554e4901000480" + "1400000000000000" + "09000000"},
-		{"refusal", attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota)[:16], "46554e4901000180" + "2800000006000000"},
+		{"refusal", attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota)[:16],
+			"46554e4901000180" + "2800000006000000"},
 	} {
 		if c.name == "refusal" {
 			binary.LittleEndian.PutUint32(c.b[8:], 40) // whatever the text is
@@ -195,7 +221,8 @@ func TestMessageLayout(t *testing.T) {
 			t.Errorf("%s\n is %s\nnot %s", c.name, got, c.want)
 		}
 	}
-	if b := samples()[5]; len(b) != 62 || b[6] != 4 || binary.LittleEndian.Uint32(b[20:]) != 3 || binary.LittleEndian.Uint16(b[60:]) != 0xffff || b[24] != 0xa5 {
+	if b := samples()[5]; len(b) != 62 || b[6] != 4 || binary.LittleEndian.Uint32(b[20:]) != 3 ||
+		binary.LittleEndian.Uint16(b[60:]) != 0xffff || b[24] != 0xa5 {
 		t.Errorf("job is %x", b)
 	}
 }
@@ -238,7 +265,8 @@ func TestMessagesAreRefused(t *testing.T) {
 			at   int
 			want attach.Status
 		}{
-			{"magic", 0, attach.ErrMalformed}, {"version", 4, attach.ErrVersion}, {"kind", 6, attach.ErrMalformed}, {"length", 8, attach.ErrMalformed},
+			{"magic", 0, attach.ErrMalformed}, {"version", 4, attach.ErrVersion}, {"kind", 6, attach.ErrMalformed},
+			{"length", 8, attach.ErrMalformed},
 		} {
 			b := samples()[i]
 			b[c.at] ^= 0x40
@@ -292,11 +320,13 @@ func TestMessagesAreRefused(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, attach.MaxNodes + 1} {
-		if _, err := (attach.JobRequest{Token: attach.Token{1}, Cards: make([]uint16, n)}).Encode(); !errors.Is(err, attach.ErrMalformed) {
+		if _, err := (attach.JobRequest{Token: attach.Token{1}, Cards: make([]uint16, n)}).Encode(); !errors.Is(err,
+			attach.ErrMalformed) {
 			t.Errorf("a job of %d nodes: %v", n, err)
 		}
 	}
-	if b, err := (attach.JobRequest{Token: attach.Token{1}, Cards: make([]uint16, attach.MaxNodes)}).Encode(); err != nil || len(b) > attach.MaxMessage {
+	if b, err := (attach.JobRequest{Token: attach.Token{1}, Cards: make([]uint16, attach.MaxNodes)}).Encode(); err !=
+		nil || len(b) > attach.MaxMessage {
 		t.Errorf("the largest job: %d bytes, %v", len(b), err)
 	}
 	if _, err := (attach.JobRequest{Cards: []uint16{0}}).Encode(); !errors.Is(err, attach.ErrNoToken) {
@@ -307,7 +337,8 @@ func TestMessagesAreRefused(t *testing.T) {
 	if _, err := attach.DecodeJobRequest(job); !errors.Is(err, attach.ErrNoToken) {
 		t.Errorf("a job with a token of zeroes is read: %v", err)
 	}
-	if _, err := attach.EncodeBody(attach.KindAdmin, make([]byte, attach.MaxMessage)); !errors.Is(err, attach.ErrMalformed) {
+	if _, err := attach.EncodeBody(attach.KindAdmin, make([]byte, attach.MaxMessage)); !errors.Is(err,
+		attach.ErrMalformed) {
 		t.Errorf("a body that is too long: %v", err)
 	}
 }
@@ -316,7 +347,9 @@ func TestMessagesAreRefused(t *testing.T) {
 func TestRefusalsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := attach.Status(rapid.Uint32Range(1, uint32(attach.ErrInternal)).Draw(t, "status"))
-		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3000), func(b []byte) string { return string(b) })).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3000), func(b []byte) string {
+			return string(b)
+		})).Draw(t, "text")
 		b := attach.EncodeRefusal(attach.KindSegment, fmt.Errorf("%s: %w", text, s))
 		_, err := attach.DecodeSegmentAnswer(b)
 		var r *attach.Refusal
@@ -327,7 +360,8 @@ func TestRefusalsComeBack(t *testing.T) {
 			t.Fatalf("text %q", r.Text)
 		}
 	})
-	if _, err := attach.DecodeSegmentAnswer(attach.EncodeRefusal(0, attach.ErrVersion)); !errors.Is(err, attach.ErrVersion) {
+	if _, err := attach.DecodeSegmentAnswer(attach.EncodeRefusal(0, attach.ErrVersion)); !errors.Is(err,
+		attach.ErrVersion) {
 		t.Errorf("a refusal of what could not be read: %v", err)
 	}
 	if s := attach.StatusOf(errors.New("disk on fire")); s != attach.ErrInternal {
@@ -357,7 +391,8 @@ func TestTokens(t *testing.T) {
 		t.Errorf("a token is printed by accident: %s", s)
 	}
 	for _, s := range []string{"", "secret", k.Text()[1:], k.Text() + "00", "g" + k.Text()[1:]} {
-		if _, err := attach.ParseToken(s); !errors.Is(err, attach.ErrTokenText) || s != "" && strings.Contains(err.Error(), s) {
+		if _, err := attach.ParseToken(s); !errors.Is(err, attach.ErrTokenText) ||
+			s != "" && strings.Contains(err.Error(), s) {
 			t.Errorf("token %q: %v", s, err)
 		}
 	}

@@ -111,7 +111,8 @@ func (n *Client) arrive(like *Client) error {
 	if err := n.connect(); err != nil {
 		return err
 	}
-	request := AttachRequest{GID: like.answer.GID, Node: like.answer.Node, Slots: like.answer.Slots, Remote: like.answer.Remote, Token: like.token}
+	request := AttachRequest{GID: like.answer.GID, Node: like.answer.Node, Slots: like.answer.Slots,
+		Remote: like.answer.Remote, Token: like.token}
 	message, got, err := n.ask(request.EncodeArrive(), AttachDescriptors)
 	if err != nil {
 		return err
@@ -144,11 +145,13 @@ func (c *Client) copyTo(n *Client) (bytes uint64) {
 }
 
 // leave has the card let the context go.
-func (c *Client) leave(ctx context.Context, card uint16, patience time.Duration) (image []byte, a LeaveAnswer, err error) {
+func (c *Client) leave(ctx context.Context, card uint16,
+	patience time.Duration) (image []byte, a LeaveAnswer, err error) {
 	// The daemon answers when it is done; an end of the context meanwhile would leave the process
 	// without either.
 	limit := time.Now().Add(max(patience, 0) + c.timeout + leaveTells)
-	if err := errors.Join(c.conn.SetDeadline(limit), Send(c.conn, LeaveRequest{Card: card, Patience: patience}.Encode())); err != nil {
+	if err := errors.Join(c.conn.SetDeadline(limit),
+		Send(c.conn, LeaveRequest{Card: card, Patience: patience}.Encode())); err != nil {
 		c.lost(c.ending(err))
 		return nil, a, c.err
 	}
@@ -242,7 +245,8 @@ func (c *Client) become(n *Client) error {
 // replace puts the mapping of one piece of memory in the place of another, which has the same size.
 func replace(old, by []byte) error {
 	at, from := unsafe.Pointer(unsafe.SliceData(old)), unsafe.Pointer(unsafe.SliceData(by))
-	if _, err := unix.MremapPtr(from, uintptr(len(by)), at, uintptr(len(old)), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+	if _, err := unix.MremapPtr(from, uintptr(len(by)), at, uintptr(len(old)),
+		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
 		return fmt.Errorf("mapping %d bytes in the place of others: %w", len(old), err)
 	}
 	return nil

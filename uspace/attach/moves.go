@@ -35,7 +35,8 @@ type LeaveRequest struct {
 func (r LeaveRequest) Encode() []byte {
 	b := encode(KindLeave, Done, leaveRequestSize)
 	binary.LittleEndian.PutUint16(b[16:], r.Card)
-	binary.LittleEndian.PutUint32(b[20:], uint32(min(max(r.Patience, 0), math.MaxUint32*time.Millisecond)/time.Millisecond))
+	binary.LittleEndian.PutUint32(b[20:],
+		uint32(min(max(r.Patience, 0), math.MaxUint32*time.Millisecond)/time.Millisecond))
 	return b
 }
 
@@ -47,7 +48,8 @@ func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
 	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
 		return LeaveRequest{}, malformed("a leave request", "reserved word", uint64(v))
 	}
-	return LeaveRequest{Card: binary.LittleEndian.Uint16(b[16:]), Patience: time.Duration(binary.LittleEndian.Uint32(b[20:])) * time.Millisecond}, nil
+	return LeaveRequest{Card: binary.LittleEndian.Uint16(b[16:]),
+		Patience: time.Duration(binary.LittleEndian.Uint32(b[20:])) * time.Millisecond}, nil
 }
 
 // LeaveAnswer says that the context has left its card. As many messages follow as its image needs,
@@ -76,7 +78,8 @@ func DecodeLeaveAnswer(b []byte) (LeaveAnswer, error) {
 		return LeaveAnswer{}, err
 	}
 	const what = "an answer to a leave request"
-	a := LeaveAnswer{Image: binary.LittleEndian.Uint64(b[16:]), Untold: int(binary.LittleEndian.Uint32(b[24:])), Pause: time.Duration(binary.LittleEndian.Uint64(b[32:]))}
+	a := LeaveAnswer{Image: binary.LittleEndian.Uint64(b[16:]), Untold: int(binary.LittleEndian.Uint32(b[24:])),
+		Pause: time.Duration(binary.LittleEndian.Uint64(b[32:]))}
 	if v := binary.LittleEndian.Uint32(b[28:]); v != 0 {
 		return LeaveAnswer{}, malformed(what, "reserved word", uint64(v))
 	}
@@ -114,7 +117,8 @@ func DecodeImageRequest(b []byte) (ImageRequest, error) {
 	if len(body) <= imageRequestSize-HeaderSize {
 		return ImageRequest{}, malformed("a part of an image", "length", uint64(len(b)))
 	}
-	r := ImageRequest{Total: binary.LittleEndian.Uint64(b[16:]), Offset: binary.LittleEndian.Uint64(b[24:]), Part: b[imageRequestSize:]}
+	r := ImageRequest{Total: binary.LittleEndian.Uint64(b[16:]), Offset: binary.LittleEndian.Uint64(b[24:]),
+		Part: b[imageRequestSize:]}
 	if r.Offset > r.Total || uint64(len(r.Part)) > r.Total-r.Offset {
 		return ImageRequest{}, malformed("a part of an image", "offset", r.Offset)
 	}

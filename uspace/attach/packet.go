@@ -52,7 +52,8 @@ func Receive(c *net.UnixConn, buffer []byte, descriptors int) (message []byte, g
 		case flags&unix.MSG_TRUNC != 0:
 			err = fmt.Errorf("receiving a message longer than %d bytes: %w", MaxMessage, ErrMalformed)
 		case flags&unix.MSG_CTRUNC != 0 && len(got) < descriptors:
-			err = fmt.Errorf("receiving descriptors: the kernel left some out: %w; raise the limit (`ulimit -n`), unless a security module denies them", unix.EMFILE)
+			err =
+				fmt.Errorf("receiving descriptors: the kernel left some out: %w; raise the limit (`ulimit -n`), unless a security module denies them", unix.EMFILE)
 		case flags&unix.MSG_CTRUNC != 0 && descriptors > 0, len(got) > descriptors:
 			err = fmt.Errorf("receiving a message with more than %d descriptors: %w", descriptors, ErrMalformed)
 		}

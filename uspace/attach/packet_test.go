@@ -134,7 +134,8 @@ func TestNoRoomForDescriptors(t *testing.T) {
 	if e := unix.Prlimit(0, unix.RLIMIT_NOFILE, &limit, nil); e != nil {
 		t.Fatal(e)
 	}
-	if !errors.Is(err, unix.EMFILE) || errors.Is(err, attach.ErrMalformed) || !strings.Contains(err.Error(), "ulimit -n") {
+	if !errors.Is(err, unix.EMFILE) || errors.Is(err, attach.ErrMalformed) ||
+		!strings.Contains(err.Error(), "ulimit -n") {
 		t.Error(err)
 	}
 	if after := open(t); after != before {
@@ -152,7 +153,8 @@ func TestMessageBoundaries(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, _, err := attach.Receive(server, buffer, 0)
-		if n > attach.MaxMessage && !errors.Is(err, attach.ErrMalformed) || n <= attach.MaxMessage && (err != nil || len(b) != n) {
+		if n > attach.MaxMessage && !errors.Is(err, attach.ErrMalformed) ||
+			n <= attach.MaxMessage && (err != nil || len(b) != n) {
 			t.Errorf("a message of %d bytes: %d, %v", n, len(b), err)
 		}
 	}

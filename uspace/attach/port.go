@@ -185,7 +185,8 @@ func DecodeResumeRequest(b []byte) (ResumeRequest, error) {
 	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
 		return ResumeRequest{}, malformed("a request to resume", "reserved word", uint64(v))
 	}
-	return ResumeRequest{GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]), Ticket: Ticket(b[24:]), Token: Token(b[40:])}, nil
+	return ResumeRequest{GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
+		Ticket: Ticket(b[24:]), Token: Token(b[40:])}, nil
 }
 
 // Port is what a process has of a daemon for a direct port.
@@ -218,10 +219,11 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 		return nil, err
 	}
 	p := &Port{conn: c.conn, cfg: cfg}
-	got, err := c.persist(&cfg, AttachRequest{GID: cfg.GID, Node: cfg.Node, Token: cfg.Token}.EncodePort(), PortDescriptors, func(message []byte) (err error) {
-		p.Answer, err = DecodePortAnswer(message)
-		return err
-	})
+	got, err := c.persist(&cfg, AttachRequest{GID: cfg.GID, Node: cfg.Node, Token: cfg.Token}.EncodePort(),
+		PortDescriptors, func(message []byte) (err error) {
+			p.Answer, err = DecodePortAnswer(message)
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +241,8 @@ func OpenPort(cfg Config) (_ *Port, err error) {
 		return nil, err
 	}
 	p.done, p.end = context.WithCancel(context.Background())
-	p.Memory, p.Socket = os.NewFile(uintptr(got[PortMemoryDescriptor]), "the memory of a port"), got[PortSocketDescriptor]
+	p.Memory, p.Socket = os.NewFile(uintptr(got[PortMemoryDescriptor]), "the memory of a port"),
+		got[PortSocketDescriptor]
 	return p, nil
 }
 
@@ -360,7 +363,8 @@ func (p *Port) Close() error {
 
 // persist sends a request, and sends it again while this node's process before this one still has
 // its place. It returns the descriptors that came with the answer that decode has read.
-func (c *Client) persist(cfg *Config, request []byte, descriptors int, decode func(message []byte) error) ([]int, error) {
+func (c *Client) persist(cfg *Config, request []byte, descriptors int,
+	decode func(message []byte) error) ([]int, error) {
 	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		message, got, err := c.ask(request, descriptors)
 		if err != nil {

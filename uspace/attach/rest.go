@@ -29,7 +29,8 @@ const (
 )
 
 func endings(sock, event, alarm int) [3]unix.PollFd {
-	return [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN}, {Fd: int32(alarm), Events: unix.POLLIN}}
+	return [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN},
+		{Fd: int32(alarm), Events: unix.POLLIN}}
 }
 
 // Drive lets the card run. It does next to nothing while the program finds something in its queues

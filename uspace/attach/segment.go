@@ -47,7 +47,8 @@ func (c *Client) segment(r SegmentRequest) ([]byte, error) {
 		return nil, err
 	}
 	if len(got) != SegmentDescriptors || answer != r {
-		return nil, fmt.Errorf("%d descriptors and %d bytes at %#x came: %w", len(got), answer.Bytes, answer.Base, ErrMemory)
+		return nil, fmt.Errorf("%d descriptors and %d bytes at %#x came: %w", len(got), answer.Bytes,
+			answer.Base, ErrMemory)
 	}
 	b, err := MapMemory(got[0], r.Bytes)
 	if err != nil {

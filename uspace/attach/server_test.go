@@ -352,7 +352,8 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 		attach.CloseDescriptors([]int{fd, wakes[0]})
 		return nil, nil, nil, fmt.Errorf("%w: %w", attach.ErrTaken, err)
 	}
-	a := attach.AttachAnswer{ABI: funi.ABI, Context: uint32(bell), GID: gid, Node: r.Node, Nodes: members, Slots: uint32(slots), Remote: r.Remote, Memory: uint64(size), Incarnation: 77}
+	a := attach.AttachAnswer{ABI: funi.ABI, Context: uint32(bell), GID: gid, Node: r.Node, Nodes: members,
+		Slots: uint32(slots), Remote: r.Remote, Memory: uint64(size), Incarnation: 77}
 	return a.Encode(), []int{fd, d.bells, x.card, wakes[0]}, x, nil
 }
 
@@ -388,7 +389,8 @@ func (d *daemon) segment(message []byte, x *served) ([]byte, []int, error) {
 
 // refused gives an error of the engine its status.
 func refused(err error) error {
-	for _, s := range []attach.Status{attach.ErrSegment, attach.ErrOverlap, attach.ErrTooManySegments, attach.ErrNoSegment} {
+	for _, s := range []attach.Status{attach.ErrSegment, attach.ErrOverlap, attach.ErrTooManySegments,
+		attach.ErrNoSegment} {
 		for _, f := range []error{funi.ErrSegment, funi.ErrOverlap, funi.ErrTooManySegments, funi.ErrNoSegment} {
 			if s.Is(f) && errors.Is(err, f) {
 				return fmt.Errorf("%w: %w", s, err)

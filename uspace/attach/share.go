@@ -130,7 +130,8 @@ func (p *Port) Share(node uint16, bytes uint64) (*os.File, error) {
 	}
 	a, err := DecodeShareAnswer(r.message)
 	if err == nil && (a != ShareAnswer{node, bytes} || len(r.descriptors) != 1) {
-		err = fmt.Errorf("%d descriptors of %d bytes for node %d came: %w", len(r.descriptors), a.Bytes, a.Node, ErrMemory)
+		err = fmt.Errorf("%d descriptors of %d bytes for node %d came: %w", len(r.descriptors), a.Bytes,
+			a.Node, ErrMemory)
 	}
 	if err != nil {
 		CloseDescriptors(r.descriptors)

@@ -203,7 +203,8 @@ type Card struct {
 // Close, unless Config.AnyThread is set, and must run in the network namespace of the interfaces.
 func Open(c Config) (_ *Card, err error) {
 	if c.GID == 0 || c.GID > arctic.MaxGID {
-		return nil, fmt.Errorf("opening card for group %d: %w; use 1 to %d (0 is the system group)", c.GID, ErrGID, arctic.MaxGID)
+		return nil, fmt.Errorf("opening card for group %d: %w; use 1 to %d (0 is the system group)", c.GID,
+			ErrGID, arctic.MaxGID)
 	}
 	cfg, err := c.engineConfig()
 	if err != nil {
@@ -220,7 +221,8 @@ func Open(c Config) (_ *Card, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
-	k := &Card{alarm: alarm, start: time.Now(), system: systemGroup{fd: -1}, until: c.Context, wait: wait.New(wait.Embedded)}
+	k := &Card{alarm: alarm, start: time.Now(), system: systemGroup{fd: -1}, until: c.Context,
+		wait: wait.New(wait.Embedded)}
 	if k.until == nil {
 		k.until = context.Background()
 	}
@@ -265,7 +267,8 @@ func Open(c Config) (_ *Card, err error) {
 			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
 		}
 		conf := afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing, FillFrames: c.FillFrames, Queue: c.Queue, UDP: c.datagrams(len(k.ports))}
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing,
+			FillFrames: c.FillFrames, Queue: c.Queue, UDP: c.datagrams(len(k.ports))}
 		p, err := afxdp.Open(conf)
 		if err != nil {
 			return nil, err
@@ -380,7 +383,8 @@ func (c *Config) engineConfig() (engine.Config, error) {
 		}
 		at, ok := portOf[p.Interface]
 		if !ok {
-			return cfg, fmt.Errorf("node %d is behind interface %s, which the card does not have; it has %v", p.Node, p.Interface, c.Interfaces)
+			return cfg, fmt.Errorf("node %d is behind interface %s, which the card does not have; it has %v", p.Node,
+				p.Interface, c.Interfaces)
 		}
 		address := p.MAC
 		if c.UDP != nil {

@@ -34,7 +34,8 @@ func newLab(t *testing.T) (*lab.Lab, [2]card.Config) {
 	})
 	var configs [2]card.Config
 	for host := range configs {
-		c := card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(host), Slots: 2, Attach: xdp.AttachGeneric, CPU: -1}
+		c := card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(host), Slots: 2,
+			Attach: xdp.AttachGeneric, CPU: -1}
 		for i, h := range l.Hosts() {
 			c.Peers = append(c.Peers, card.Peer{Node: uint16(i), MAC: [6]byte(h.Interfaces[0].MAC)})
 		}
@@ -211,7 +212,8 @@ func TestSegment(t *testing.T) {
 		if len(memory) != 4096 || err != nil {
 			t.Errorf("%d bytes, %v", len(memory), err)
 		}
-		for bytes, want := range map[int]error{16: funi.ErrOverlap, 0: funi.ErrSegment, -16: funi.ErrSegment, 15: funi.ErrSegment, 1 << 40: funi.ErrSegment} {
+		for bytes, want := range map[int]error{16: funi.ErrOverlap, 0: funi.ErrSegment, -16: funi.ErrSegment,
+			15: funi.ErrSegment, 1 << 40: funi.ErrSegment} {
 			if _, err := k.Segment(0x1000, bytes, funi.Source); !errors.Is(err, want) {
 				t.Errorf("%d bytes: %v", bytes, err)
 			}

@@ -25,7 +25,8 @@ func Example() {
 		peers = append(peers, card.Peer{Node: uint16(node), MAC: [6]byte(h.Interfaces[0].MAC)})
 	}
 	member := func(node int) (err error) {
-		k, err := card.Open(card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(node), Peers: peers, Attach: xdp.AttachGeneric, CPU: -1})
+		k, err := card.Open(card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(node), Peers: peers,
+			Attach: xdp.AttachGeneric, CPU: -1})
 		if err != nil {
 			return err
 		}
@@ -34,7 +35,9 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		if err := e.Handle(0, func(m *am.Message) { fmt.Println("node", e.Node(), "got", m.Words[0], "from node", m.Source) }); err != nil {
+		if err := e.Handle(0, func(m *am.Message) {
+			fmt.Println("node", e.Node(), "got", m.Words[0], "from node", m.Source)
+		}); err != nil {
 			return err
 		}
 		if err := e.Barrier(); err != nil {

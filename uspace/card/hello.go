@@ -21,7 +21,8 @@ import (
 // plugged in.
 func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 	host, _ := os.Hostname() // "": then it has no name
-	c := hello.Config{Self: hello.Said{Card: cfg.Card, Incarnation: cfg.Incarnation, Frames: arctic.Version, Host: host}}
+	c := hello.Config{Self: hello.Said{Card: cfg.Card, Incarnation: cfg.Incarnation,
+		Frames: arctic.Version, Host: host}}
 	if udp {
 		c.Self.Encap = 1
 	}

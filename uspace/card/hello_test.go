@@ -26,7 +26,8 @@ func socketOn(t *testing.T, l *lab.Lab, host int) (fd, index int) {
 			return err
 		}
 		index = i.Attrs().Index
-		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0xb588); err != nil {
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+			0xb588); err != nil {
 			return err
 		}
 		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: 0xb588, Ifindex: index})
@@ -84,18 +85,22 @@ func TestHello(t *testing.T) {
 			}
 			return answer.Nonce == 77
 		})
-		if !answer.IsCard || answer.Card != 0 || answer.Frames != arctic.Version || answer.Discovers || answer.Arrived != 0 {
+		if !answer.IsCard || answer.Card != 0 || answer.Frames != arctic.Version || answer.Discovers ||
+			answer.Arrived != 0 {
 			t.Errorf("%+v", answer)
 		}
 		if err := k.Fault(1); err != nil {
 			t.Errorf("before anything was wrong: %v", err)
 		}
-		send(hello.Message{Kind: hello.Question, Said: hello.Said{IsCard: true, Card: 1, Frames: arctic.Version + 1, FrameSize: 1514, Host: "other"}})
+		send(hello.Message{Kind: hello.Question, Said: hello.Said{IsCard: true, Card: 1, Frames: arctic.Version + 1,
+			FrameSize: 1514, Host: "other"}})
 		until("its version is a fault", func() bool { return k.Fault(1) != nil })
-		if err := k.Fault(1); err == nil || !strings.Contains(err.Error(), "other (") || !strings.Contains(err.Error(), "version") {
+		if err := k.Fault(1); err == nil || !strings.Contains(err.Error(), "other (") ||
+			!strings.Contains(err.Error(), "version") {
 			t.Error(err)
 		}
-		send(hello.Message{Kind: hello.Question, Said: hello.Said{IsCard: true, Card: 0, Incarnation: 1, Frames: arctic.Version, FrameSize: 1514}})
+		send(hello.Message{Kind: hello.Question, Said: hello.Said{IsCard: true, Card: 0, Incarnation: 1,
+			Frames: arctic.Version, FrameSize: 1514}})
 		until("the own number is a fault", func() bool {
 			return k.Fault(0) != nil && strings.Contains(k.Fault(0).Error(), "card 0 is this host and")
 		})

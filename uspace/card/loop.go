@@ -97,7 +97,8 @@ func (k *Card) arm() bool {
 	if k.hello != nil {
 		next = min(next, k.helloAt)
 	}
-	if moved || news || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil || !k.neighbours.doze() {
+	if moved || news || next-k.now < shortest || k.iface.Waiting() || k.minder.wish.Load() != nil ||
+		!k.neighbours.doze() {
 		k.disarm()
 		return false
 	}

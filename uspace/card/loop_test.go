@@ -24,7 +24,8 @@ func sleepUntil(fd int) error {
 		return err
 	}
 	defer unix.Close(outer)
-	if err := unix.EpollCtl(outer, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+	if err := unix.EpollCtl(outer, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 		return err
 	}
 	for end := time.Now().Add(patience); ; {

@@ -75,7 +75,8 @@ func (k *Card) mind(tell func(string)) error {
 	if err != nil {
 		return fmt.Errorf("finding the network namespace of the interfaces: %w", err)
 	}
-	m := &minder{card: k, tell: tell, ended: make(chan struct{}), ports: slices.Clone(k.ports), faults: make([]error, len(k.ports))}
+	m := &minder{card: k, tell: tell, ended: make(chan struct{}), ports: slices.Clone(k.ports),
+		faults: make([]error, len(k.ports))}
 	m.until, m.end = context.WithCancel(context.Background())
 	ready := make(chan error, 1)
 	go func() {
@@ -182,7 +183,8 @@ func (m *minder) open(at int) {
 	defer m.opening.Store(false)
 	p, err := afxdp.Open(s.config)
 	if err == nil && p.FrameSize() < s.plug.FrameSize() {
-		err = errors.Join(fmt.Errorf("its frames have become too short: %d bytes, the card's have %d", p.FrameSize(), s.plug.FrameSize()), p.Close())
+		err = errors.Join(fmt.Errorf("its frames have become too short: %d bytes, the card's have %d", p.FrameSize(),
+			s.plug.FrameSize()), p.Close())
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: interface %s could not be opened again: %w", ErrInterface, s.config.Interface, err)

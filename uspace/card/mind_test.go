@@ -122,7 +122,8 @@ func (k *talk) until(what string, is func() bool) {
 		case <-deadline:
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.t.Fatalf("waited in vain: %s; %d received, fault %v, told:\n%s", what, k.received, k.fault, strings.Join(k.told, "\n"))
+			k.t.Fatalf("waited in vain: %s; %d received, fault %v, told:\n%s", what, k.received, k.fault,
+				strings.Join(k.told, "\n"))
 		}
 	}
 }
@@ -155,13 +156,15 @@ func (k *talk) forget(instead *ebpf.Program) (taken link.Link) {
 			if err != nil {
 				return err
 			}
-			if x := info.XDP(); x == nil || int(x.Ifindex) != i.Attrs().Index || uint32(info.Program) != i.Attrs().Xdp.ProgId {
+			if x := info.XDP(); x == nil || int(x.Ifindex) != i.Attrs().Index ||
+				uint32(info.Program) != i.Attrs().Xdp.ProgId {
 				continue
 			}
 			if err := it.Link.Detach(); err != nil || instead == nil {
 				return err
 			}
-			taken, err = link.AttachXDP(link.XDPOptions{Program: instead, Interface: i.Attrs().Index, Flags: link.XDPDriverMode})
+			taken, err = link.AttachXDP(link.XDPOptions{Program: instead, Interface: i.Attrs().Index,
+				Flags: link.XDPDriverMode})
 			return err
 		}
 		return fmt.Errorf("no program on the interface: %w", it.Err())
@@ -195,7 +198,8 @@ func TestCardWhoseProgramIsForgotten(t *testing.T) {
 // beside the running card; as long as that fails (here another program has taken the interface)
 // Fault says why, of the node behind it; and when it can be done everything goes on.
 func TestCardWhoseInterfaceIsTaken(t *testing.T) {
-	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,13 +208,15 @@ func TestCardWhoseInterfaceIsTaken(t *testing.T) {
 	k.flows()
 	taken := k.forget(pass)
 	k.until("the fault is told", func() bool {
-		return errors.Is(k.fault, card.ErrInterface) && errors.Is(k.fault, xdp.ErrProgramAttached) && strings.Contains(k.fault.Error(), "interface fu0 could not be opened again")
+		return errors.Is(k.fault, card.ErrInterface) && errors.Is(k.fault, xdp.ErrProgramAttached) &&
+			strings.Contains(k.fault.Error(), "interface fu0 could not be opened again")
 	})
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
 	k.until("it is opened again", func() bool {
-		return k.fault == nil && strings.HasPrefix(k.told[len(k.told)-1], "interface fu0 is opened again: XDP generic, copy")
+		return k.fault == nil && strings.HasPrefix(k.told[len(k.told)-1],
+			"interface fu0 is opened again: XDP generic, copy")
 	})
 	k.flows()
 	k.mu.Lock()
@@ -222,7 +228,8 @@ func TestCardWhoseInterfaceIsTaken(t *testing.T) {
 
 // Rule: a card is closed while its interface is being opened again.
 func TestCloseWithoutInterface(t *testing.T) {
-	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	if err != nil {
 		t.Fatal(err)
 	}

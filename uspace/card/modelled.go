@@ -76,7 +76,8 @@ func (k *Card) model(m *machine.Machine) {
 		if w := k.minder.wish.Load(); w != nil {
 			k.attend(w)
 		}
-		if pr := k.engine.Progress(); pr != k.progress || k.iface.Arrived(funi.Request)+k.iface.Arrived(funi.Reply) > 0 {
+		if pr := k.engine.Progress(); pr != k.progress || k.iface.Arrived(funi.Request)+
+			k.iface.Arrived(funi.Reply) > 0 {
 			k.progress = pr
 			k.wait.Found()
 			return

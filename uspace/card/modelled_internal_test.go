@@ -82,13 +82,15 @@ func TestLateHostCatchesUp(t *testing.T) {
 	f := newFake(t, 10)
 	f.at(500)
 	f.takes[500] = 3000 // a frame is sent
-	cpu := timing.NewCPU(timing.CPUConfig{Cycle: 25}, timing.NewBus(0, 0), timing.Clock{Now: func() int64 { return f.modelled.at }, Until: f.until})
+	cpu := timing.NewCPU(timing.CPUConfig{Cycle: 25}, timing.NewBus(0, 0),
+		timing.Clock{Now: func() int64 { return f.modelled.at }, Until: f.until})
 	for range 10 {
 		cpu.Work(40)
 		cpu.Settle()
 	}
 	if f.modelled.at != 10_000 || f.now > 10_050 || f.late.Lost != 0 {
-		t.Errorf("ten charges of a microsecond ended at %d, at %d of the model, %v lost", f.now, f.modelled.at, f.late.Lost)
+		t.Errorf("ten charges of a microsecond ended at %d, at %d of the model, %v lost", f.now,
+			f.modelled.at, f.late.Lost)
 	}
 	if f.late.Charges != 10 || f.late.Largest < 2400 || f.late.Largest > 2600 || f.late.Late != 0 {
 		t.Errorf("lateness is %+v", f.late)

@@ -45,7 +45,8 @@ type found struct {
 func (k *Card) neighbour(in *plug.Port, c *Config) *shared.Port {
 	n := &neighbours{wants: make(chan uint16, mostWants), found: make(chan found)}
 	n.until, n.end = context.WithCancel(context.Background())
-	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID, Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want})
+	n.port = shared.New(in, shared.Config{Node: c.Node, GID: c.GID,
+		Tag: arctic.JobTag(c.Token[:], c.GID), Want: n.want})
 	k.neighbours = n
 	n.done.Add(1)
 	go n.ask(c.Direct.Neighbours)

@@ -72,7 +72,8 @@ func newRelief(step func() int64, fds []unix.PollFd) (*relief, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relief{step: step, alarm: alarm, fds: append([]unix.PollFd{{Fd: int32(alarm.FD()), Events: unix.POLLIN}}, fds...), ended: make(chan struct{})}
+	r := &relief{step: step, alarm: alarm, fds: append([]unix.PollFd{{Fd: int32(alarm.FD()), Events: unix.POLLIN}},
+		fds...), ended: make(chan struct{})}
 	r.until, r.end = context.WithCancel(context.Background())
 	go r.run()
 	return r, nil

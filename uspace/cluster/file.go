@@ -147,7 +147,9 @@ func ParseRange(s string) (r Range, err error) {
 	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
 	r = Range{uint16(a), uint16(b)}
 	if errA != nil || errB != nil || r.check() != nil {
-		return Range{}, fmt.Errorf("%q, want a number or a range such as 10-20, from 1 to %d (0 is the system group): %w", s, MaxGID, ErrGIDRange)
+		return Range{},
+			fmt.Errorf("%q, want a number or a range such as 10-20, from 1 to %d (0 is the system group): %w", s,
+				MaxGID, ErrGIDRange)
 	}
 	return r, nil
 }
@@ -161,7 +163,9 @@ func (r Range) check() error {
 
 // Lives reports whether a group may live on the peer's host.
 func (p *Peer) Lives(gid uint16) bool {
-	return p.Groups == nil || slices.ContainsFunc(p.Groups, func(r Range) bool { return r.First <= gid && gid <= r.Last })
+	return p.Groups == nil || slices.ContainsFunc(p.Groups, func(r Range) bool {
+		return r.First <= gid && gid <= r.Last
+	})
 }
 
 // Validate says whether the file obeys the rules of the package; the errors are those of
@@ -205,7 +209,8 @@ func (f *File) check(at func(i int) string) error {
 			return fmt.Errorf("%s: node %d has no address, which encap udp needs: %w", at(i), p.Node, ErrAddress)
 		}
 		if p.Groups != nil && len(p.Groups) == 0 || len(p.Groups) > MaxRanges {
-			return fmt.Errorf("%s: node %d has %d ranges of groups, want 1 to %d, or leave it out for all: %w", at(i), p.Node, len(p.Groups), MaxRanges, ErrGIDRange)
+			return fmt.Errorf("%s: node %d has %d ranges of groups, want 1 to %d, or leave it out for all: %w", at(i),
+				p.Node, len(p.Groups), MaxRanges, ErrGIDRange)
 		}
 		if err := checkKey(p.Key); err != nil {
 			return fmt.Errorf("%s: node %d: %w", at(i), p.Node, err)
@@ -243,7 +248,8 @@ func (f *File) check(at func(i int) string) error {
 			}
 		}
 		if j, ok := nodes[p.Node]; ok {
-			return fmt.Errorf("%s: node %d is already at %s; give each node once: %w", at(i), p.Node, at(j), ErrDuplicateNode)
+			return fmt.Errorf("%s: node %d is already at %s; give each node once: %w", at(i), p.Node, at(j),
+				ErrDuplicateNode)
 		}
 		port := port{string(p.MAC), p.Iface}
 		if j, ok := macs[port]; ok && p.MAC != nil {
@@ -286,7 +292,8 @@ func checkAddress(a netip.Addr) error {
 	case a.Zone() != "" || a.Is4In6():
 		return fmt.Errorf("want one such as 192.0.2.1 or 2001:db8::1: %w", ErrAddress)
 	case !a.IsGlobalUnicast():
-		return fmt.Errorf("want the address of one host, not multicast, broadcast, loopback, link-local or zero: %w", ErrAddress)
+		return fmt.Errorf("want the address of one host, not multicast, broadcast, loopback, link-local or zero: %w",
+			ErrAddress)
 	}
 	return nil
 }

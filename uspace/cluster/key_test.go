@@ -21,7 +21,8 @@ func TestKeysOfAPeersFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Key != filepath.Join(filepath.Dir(path), "all.key") || f.Peers[0].Key != "" || f.Peers[1].Key != "/etc/one.key" {
+	if f.Key != filepath.Join(filepath.Dir(path), "all.key") || f.Peers[0].Key != "" ||
+		f.Peers[1].Key != "/etc/one.key" {
 		t.Fatalf("keys %q, %q and %q", f.Key, f.Peers[0].Key, f.Peers[1].Key)
 	}
 	b, err := f.Marshal()

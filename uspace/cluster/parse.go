@@ -78,7 +78,8 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 		}
 		// What it is instead is not said: it may be nearly a secret.
 		if f.Token, err = attach.ParseToken(s); err != nil || f.Token.Zero() {
-			return nil, n.Refuse(ErrToken, "token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints", len(s))
+			return nil, n.Refuse(ErrToken,
+				"token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints", len(s))
 		}
 	}
 	if n := keys["key"]; n != nil {
@@ -125,7 +126,8 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 	}
 	// Nodes that all have nothing but IP addresses can only be meant to be sent datagrams.
 	has := func(what func(Peer) bool) bool { return slices.ContainsFunc(f.Peers, what) }
-	if keys["encap"] == nil && has(func(p Peer) bool { return p.Address.IsValid() }) && !has(func(p Peer) bool { return p.MAC != nil }) {
+	if keys["encap"] == nil && has(func(p Peer) bool { return p.Address.IsValid() }) &&
+		!has(func(p Peer) bool { return p.MAC != nil }) {
 		f.Encap = UDP
 	}
 	// The rules are applied in the order of the file, so that of two duplicates the second is
@@ -185,7 +187,8 @@ func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 			return p, err
 		}
 		if p.Address, err = netip.ParseAddr(a); err != nil {
-			return p, n.Refuse(ErrAddress, "node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1", p.Node, a)
+			return p, n.Refuse(ErrAddress, "node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1",
+				p.Node, a)
 		}
 	}
 	if n := keys["iface"]; n != nil {
@@ -204,7 +207,8 @@ func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 	if n := keys["groups"]; n != nil {
 		list, ok := n.List()
 		if !ok || len(list) == 0 {
-			return p, n.Errorf("groups of node %d: want a list of GIDs in brackets, such as [1-100, 200], or leave it out for all", p.Node)
+			return p,
+				n.Errorf("groups of node %d: want a list of GIDs in brackets, such as [1-100, 200], or leave it out for all", p.Node)
 		}
 		for _, n := range list {
 			s, err := n.Text()

@@ -119,18 +119,24 @@ func TestParseRefused(t *testing.T) {
 		in   string // the error has this
 	}{
 		// Each node and each mac (on one iface) once; both lines are named.
-		{"peers:\n" + good + "- {node: 0, mac: 02:46:55:00:00:03}\n", ErrDuplicateNode, "p.yaml:4: node 0 is already at p.yaml:2"},
-		{"peers:\n" + good + "- {node: 2, mac: 02:46:55:00:00:01}\n", ErrDuplicateMAC, "p.yaml:4: mac 02:46:55:00:00:01 of node 2 is that of node 0 at p.yaml:2"},
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a}\n- {node: 1, mac: 02:46:55:00:00:01, iface: a}\n", ErrDuplicateMAC, "p.yaml:3"},
+		{"peers:\n" + good + "- {node: 0, mac: 02:46:55:00:00:03}\n", ErrDuplicateNode,
+			"p.yaml:4: node 0 is already at p.yaml:2"},
+		{"peers:\n" + good + "- {node: 2, mac: 02:46:55:00:00:01}\n", ErrDuplicateMAC,
+			"p.yaml:4: mac 02:46:55:00:00:01 of node 2 is that of node 0 at p.yaml:2"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a}\n- {node: 1, mac: 02:46:55:00:00:01, iface: a}\n",
+			ErrDuplicateMAC, "p.yaml:3"},
 		// A node has 16 bits.
 		{"peers:\n- {node: 65536, mac: 02:46:55:00:00:01}\n", ErrNodeRange, "p.yaml:2: node 65536"},
 		{"peers:\n- {node: -1, mac: 02:46:55:00:00:01}\n", ErrNodeRange, "p.yaml:2: node -1"},
 		{"peers:\n- {node: 99999999999999999999, mac: 02:46:55:00:00:01}\n", ErrNodeRange, "p.yaml:2"},
 		// Nodes are 0..N-1.
-		{"peers:\n- {node: 1, mac: 02:46:55:00:00:01}\n- {node: 2, mac: 02:46:55:00:00:02}\n", ErrNodeGap, "p.yaml:3: node 2 in a file of 2 peers"},
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01}\n- {node: 65535, mac: 02:46:55:00:00:02}\n", ErrNodeGap, "p.yaml:3: node 65535"},
+		{"peers:\n- {node: 1, mac: 02:46:55:00:00:01}\n- {node: 2, mac: 02:46:55:00:00:02}\n", ErrNodeGap,
+			"p.yaml:3: node 2 in a file of 2 peers"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01}\n- {node: 65535, mac: 02:46:55:00:00:02}\n", ErrNodeGap,
+			"p.yaml:3: node 65535"},
 		// A mac is a card's.
-		{"peers:\n- {node: 0, mac: 00:00:00:00:00:00}\n" + good, ErrMAC, "p.yaml:2: node 0 has mac \"00:00:00:00:00:00\", want the address of a card, not zero"},
+		{"peers:\n- {node: 0, mac: 00:00:00:00:00:00}\n" + good, ErrMAC,
+			"p.yaml:2: node 0 has mac \"00:00:00:00:00:00\", want the address of a card, not zero"},
 		{"peers:\n- {node: 0, mac: ff:ff:ff:ff:ff:ff}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, mac: 01:00:5e:00:00:01}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00}\n" + good, ErrMAC, "p.yaml:2: node 0"},
@@ -138,18 +144,23 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, mac: hello}\n" + good, ErrMAC, `p.yaml:2: node 0 has mac "hello"`},
 		{"peers:\n- {node: 0, mac: \"\"}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		// An absent host has no address, and absent is true.
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0 has a mac"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent,
+			"p.yaml:2: node 0 has a mac"},
 		{"peers:\n- {node: 0, iface: a, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, absent: false}\n" + good, ErrSyntax, `p.yaml:2: absent is false`},
 		{"peers:\n- {node: 0}\n" + good, ErrSyntax, "p.yaml:2: a peer without mac"},
 		// Groups are GIDs, and at least one.
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: []}\n" + good, ErrSyntax, "p.yaml:2: groups of node 0: want a list"},
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: 7}\n" + good, ErrSyntax, "p.yaml:2: groups of node 0: want a list"},
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [0-7]}\n" + good, ErrGIDRange, `p.yaml:2: groups of node 0: "0-7", want`},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: []}\n" + good, ErrSyntax,
+			"p.yaml:2: groups of node 0: want a list"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: 7}\n" + good, ErrSyntax,
+			"p.yaml:2: groups of node 0: want a list"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [0-7]}\n" + good, ErrGIDRange,
+			`p.yaml:2: groups of node 0: "0-7", want`},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [9-7]}\n" + good, ErrGIDRange, `"9-7"`},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [2048]}\n" + good, ErrGIDRange, `"2048"`},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [1-2-3]}\n" + good, ErrGIDRange, `"1-2-3"`},
-		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [" + strings.Repeat("1,", MaxRanges) + "1]}\n" + good, ErrGIDRange, "65 ranges"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [" + strings.Repeat("1,", MaxRanges) + "1]}\n" + good,
+			ErrGIDRange, "65 ranges"},
 		{"peers:\n- {node: 0, absent: true, groups: [1]}\n" + good, ErrAbsent, "p.yaml:2: node 0"},
 		// An iface is a name that the kernel could have.
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a23456789012345x}\n", ErrIface, "p.yaml:2"},
@@ -177,9 +188,12 @@ func TestParseRefused(t *testing.T) {
 		{"encap: gre\npeers:\n" + good, ErrEncap, `p.yaml:1: encap "gre", want ethernet or udp`},
 		{"encap: UDP\npeers:\n" + good, ErrEncap, "p.yaml:1"},
 		{"encap: udp\npeers:\n" + good, ErrAddress, "p.yaml:3: node 0 has no address, which encap udp needs"},
-		{"encap: udp\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrAddress, "p.yaml:4: node 1 has no address"},
-		{"encap: ethernet\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: 192.0.2.2}\n", ErrMAC, "p.yaml:3: node 0 has no mac, which encap ethernet needs"},
-		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrMAC, "p.yaml:2: node 0 has no mac"},
+		{"encap: udp\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrAddress,
+			"p.yaml:4: node 1 has no address"},
+		{"encap: ethernet\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: 192.0.2.2}\n", ErrMAC,
+			"p.yaml:3: node 0 has no mac, which encap ethernet needs"},
+		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrMAC,
+			"p.yaml:2: node 0 has no mac"},
 		{"port: 0\npeers:\n" + good, ErrPort, "p.yaml:1: port 0, want 1..65520"},
 		{"port: 65521\npeers:\n" + good, ErrPort, "p.yaml:1: port 65521"},
 		{"port: ssh\npeers:\n" + good, ErrSyntax, `p.yaml:1: port is "ssh"`},
@@ -187,16 +201,21 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, address: 192.0.2}\n" + good, ErrAddress, `p.yaml:2: node 0 has address "192.0.2"`},
 		{"peers:\n- {node: 0, address: host-a}\n" + good, ErrAddress, `p.yaml:2: node 0 has address "host-a"`},
 		{"peers:\n- {node: 0, address: 192.0.2.1/24}\n" + good, ErrAddress, "p.yaml:2"},
-		{"peers:\n- {node: 0, address: 127.0.0.1}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress, "p.yaml:2: node 0 has address 127.0.0.1, want the address of one host"},
+		{"peers:\n- {node: 0, address: 127.0.0.1}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress,
+			"p.yaml:2: node 0 has address 127.0.0.1, want the address of one host"},
 		{"peers:\n- {node: 0, address: 192.0.2.2}\n- {node: 1, address: 224.0.0.1}\n", ErrAddress, "p.yaml:3: node 1"},
 		{"peers:\n- {node: 0, address: 255.255.255.255}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress, "p.yaml:2"},
 		{"peers:\n- {node: 0, address: 0.0.0.0}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress, "p.yaml:2"},
 		{"peers:\n- {node: 0, address: \"ff02::1\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
 		{"peers:\n- {node: 0, address: \"fe80::1\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
-		{"peers:\n- {node: 0, address: \"fe80::1%eth0\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
-		{"peers:\n- {node: 0, address: \"::ffff:192.0.2.1\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
-		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: 192.0.2.1}\n", ErrDuplicateIP, "p.yaml:3: address 192.0.2.1 of node 1 is that of node 0 at p.yaml:2"},
-		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrFamily, "p.yaml:3: node 1 has address 2001:db8::1 and node 0 192.0.2.1"},
+		{"peers:\n- {node: 0, address: \"fe80::1%eth0\"}\n- {node: 1, address: \"2001:db8::1\"}\n",
+			ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: \"::ffff:192.0.2.1\"}\n- {node: 1, address: \"2001:db8::1\"}\n",
+			ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: 192.0.2.1}\n", ErrDuplicateIP,
+			"p.yaml:3: address 192.0.2.1 of node 1 is that of node 0 at p.yaml:2"},
+		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrFamily,
+			"p.yaml:3: node 1 has address 2001:db8::1 and node 0 192.0.2.1"},
 		// At least two peers.
 		{"", ErrPeerCount, "p.yaml: empty"},
 		{"# nothing\n", ErrPeerCount, "p.yaml: empty"},
@@ -208,8 +227,10 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n" + good + "gdi: 1\n", ErrUnknownKey, `p.yaml:4: unknown key "gdi"`},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, ifcae: a}\n", ErrUnknownKey, `p.yaml:2: unknown key "ifcae"`},
 		{"Peers:\n" + good, ErrUnknownKey, `p.yaml:1: unknown key "Peers"`},
-		{"gid: 1\ngid: 2\npeers:\n" + good, ErrDuplicateKey, "p.yaml:2: key given twice: \"gid\" is at p.yaml:1 already"},
-		{"peers:\n- node: 0\n  mac: 02:46:55:00:00:01\n  node: 1\n", ErrDuplicateKey, "p.yaml:4: key given twice: \"node\" is at p.yaml:2 already"},
+		{"gid: 1\ngid: 2\npeers:\n" + good, ErrDuplicateKey,
+			"p.yaml:2: key given twice: \"gid\" is at p.yaml:1 already"},
+		{"peers:\n- node: 0\n  mac: 02:46:55:00:00:01\n  node: 1\n", ErrDuplicateKey,
+			"p.yaml:4: key given twice: \"node\" is at p.yaml:2 already"},
 		{"peers:\n- {mac: 02:46:55:00:00:01}\n", ErrSyntax, "p.yaml:2: a peer without node"},
 		{"peers:\n- {node: 0}\n", ErrSyntax, "p.yaml:2: a peer without mac"},
 		{"peers:\n- 1\n- 2\n", ErrSyntax, "p.yaml:2: 1, want the keys node, mac, address, iface"},
@@ -243,7 +264,8 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
-	want := &File{GID: 7, Peers: []Peer{{Node: 0, MAC: mac("02:00:00:00:00:01")}, {Node: 1, MAC: mac("02:00:00:00:00:02")}}}
+	want := &File{GID: 7, Peers: []Peer{{Node: 0, MAC: mac("02:00:00:00:00:01")},
+		{Node: 1, MAC: mac("02:00:00:00:00:02")}}}
 	data, err := want.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +303,8 @@ func TestValidate(t *testing.T) {
 		{File{GID: MaxGID, Peers: []Peer{{Node: 1, MAC: a, Iface: "x"}, {Node: 0, MAC: a}}}, nil, ""},
 		{File{}, ErrPeerCount, "peers: 0 peers"},
 		{File{GID: 2048, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: b}}}, ErrGIDRange, "gid 2048"},
-		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 0, MAC: b}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 0, MAC: b}}}, ErrDuplicateNode,
+			"peer 1: node 0 is already at peer 0"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: a}}}, ErrDuplicateMAC, "peer 1: mac"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 2, MAC: b}}}, ErrNodeGap, "peer 1: node 2"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: nil}, {Node: 1, MAC: b}}}, ErrMAC, "peer 0"},
@@ -289,9 +312,11 @@ func TestValidate(t *testing.T) {
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Absent: true}}}, nil, ""},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
-		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, Iface: "x", Absent: true}}}, ErrAbsent, "peer 1: node 1"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, Iface: "x", Absent: true}}}, ErrAbsent,
+			"peer 1: node 1"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Iface: "a\n"}, {Node: 1, MAC: b}}}, ErrIface, "peer 0"},
-		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Groups: []Range{{0, 1}}}, {Node: 1, MAC: b}}}, ErrGIDRange, "peer 0: node 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Groups: []Range{{0, 1}}}, {Node: 1, MAC: b}}}, ErrGIDRange,
+			"peer 0: node 0"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Groups: []Range{}}, {Node: 1, MAC: b}}}, ErrGIDRange, "0 ranges"},
 		{File{GID: 0, Peers: make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
 	} {
@@ -309,7 +334,8 @@ func TestValidate(t *testing.T) {
 func TestLargest(t *testing.T) {
 	f := &File{GID: 1}
 	for i := range MaxNodes {
-		f.Peers = append(f.Peers, Peer{Node: uint16(i), MAC: net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}, Iface: "abcdefghijklmno"})
+		f.Peers = append(f.Peers, Peer{Node: uint16(i), MAC: net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)},
+			Iface: "abcdefghijklmno"})
 	}
 	data, err := f.Marshal()
 	if err != nil {
@@ -337,8 +363,11 @@ func TestRoundTrip(t *testing.T) {
 			b := net.HardwareAddr{byte(m>>40) &^ 1, byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}
 			// Any name that the kernel accepts in printable ASCII, also those that mean something
 			// to YAML.
-			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{", "&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
-				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
+			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{",
+				"&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
+				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool {
+				return s == "" || checkIface(s) == nil
+			}).Draw(t, "iface")
 			p := Peer{Node: uint16(i), MAC: b, Iface: name}
 			for range rapid.IntRange(0, 3).Draw(t, "groups") {
 				first := rapid.Uint16Range(1, MaxGID).Draw(t, "first")
@@ -350,7 +379,8 @@ func TestRoundTrip(t *testing.T) {
 			want.Peers = append(want.Peers, p)
 		}
 		if kind := rapid.IntRange(0, 2).Draw(t, "addresses"); kind > 0 {
-			want.Encap, want.Port = Encap(rapid.IntRange(0, 1).Draw(t, "encap")), rapid.Uint16Range(0, encap.MaxPort).Draw(t, "port")
+			want.Encap, want.Port = Encap(rapid.IntRange(0, 1).Draw(t, "encap")),
+				rapid.Uint16Range(0, encap.MaxPort).Draw(t, "port")
 			for i := range want.Peers {
 				p := &want.Peers[i]
 				if p.Absent {
@@ -364,7 +394,8 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 		}
-		shuffled := &File{GID: want.GID, Peers: rapid.Permutation(want.Peers).Draw(t, "order"), Token: want.Token, Encap: want.Encap, Port: want.Port}
+		shuffled := &File{GID: want.GID, Peers: rapid.Permutation(want.Peers).Draw(t, "order"), Token: want.Token,
+			Encap: want.Encap, Port: want.Port}
 		data, err := shuffled.Marshal()
 		if err != nil {
 			t.Fatal(err)
@@ -384,10 +415,14 @@ func TestRoundTrip(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "encap: udp\nport: 1\npeers: [{node: 0, address: 192.0.2.1}, {node: 1, address: 192.0.2.2}]\n",
-		"peers: [{node: 0, address: \"2001:db8::1\"}, {node: 1, address: \"2001:db8::2\"}]\n", "token: \"" + strings.Repeat("1f", 32) + "\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
+		"peers: [{node: 0, address: \"2001:db8::1\"}, {node: 1, address: \"2001:db8::2\"}]\n",
+		"token: \"" + strings.Repeat("1f", 32) +
+			"\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
 		"gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
-		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
-		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "peers: [{node: 0, absent: true}, {node: 1, mac: 02:46:55:00:01:01}]\n", "{a: [b, {c: ]}", "? - : -",
+		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]",
+		"? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
+		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n",
+		"peers: [{node: 0, absent: true}, {node: 1, mac: 02:46:55:00:01:01}]\n", "{a: [b, {c: ]}", "? - : -",
 	} {
 		f.Add([]byte(s))
 	}

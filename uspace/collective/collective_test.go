@@ -28,13 +28,17 @@ func (p peers) Exchange(tag uint32, to int, out []byte, from int, in []byte) (in
 	var failed error
 	if from != collective.Nobody {
 		left++
-		if _, err := p.StartRecv(from, tag, in, func(r am.Received, err error) { what, failed, left = r, errors.Join(failed, err), left-1 }); err != nil {
+		if _, err := p.StartRecv(from, tag, in, func(r am.Received, err error) {
+			what, failed, left = r, errors.Join(failed, err), left-1
+		}); err != nil {
 			return 0, err
 		}
 	}
 	if to != collective.Nobody {
 		left++
-		if _, err := p.StartSendTag(to, tag, out, func(err error) { failed, left = errors.Join(failed, err), left-1 }); err != nil {
+		if _, err := p.StartSendTag(to, tag, out, func(err error) {
+			failed, left = errors.Join(failed, err), left-1
+		}); err != nil {
 			return 0, err
 		}
 	}
@@ -176,7 +180,8 @@ func computed(n *bed.Node, g *collective.Group) error {
 		}
 		root := nodes / 3
 		ints, floats := of(me)
-		if err := errors.Join(collective.Reduce(g, root, op, ints), collective.Reduce(g, root, op, floats)); err != nil {
+		if err := errors.Join(collective.Reduce(g, root, op, ints),
+			collective.Reduce(g, root, op, floats)); err != nil {
 			return err
 		}
 		if me == root && (!slices.Equal(ints, upTo[nodes-1]) || !near(floats, upToF[nodes-1])) {

@@ -75,7 +75,8 @@ func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) (i
 	n, err := g.peers.Exchange(tag, to, out, from, in)
 	switch {
 	case errors.Is(err, am.ErrTruncate), err == nil && from != Nobody && n != len(in):
-		return n, fmt.Errorf("node %d got %d bytes from node %d, and expected %d: %w", g.node, n, from, len(in), ErrLengths)
+		return n, fmt.Errorf("node %d got %d bytes from node %d, and expected %d: %w", g.node, n, from,
+			len(in), ErrLengths)
 	}
 	return n, err
 }

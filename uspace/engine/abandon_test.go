@@ -75,7 +75,8 @@ func TestAbandonedMemory(t *testing.T) {
 			}
 		}
 		for i, s := range [][]byte{segment, make([]byte, 1<<16)} {
-			if err := ctx[i].Register(funi.Segment{Base: 4096, Memory: s, Rights: funi.Source | funi.Destination}); err != nil {
+			if err := ctx[i].Register(funi.Segment{Base: 4096, Memory: s,
+				Rights: funi.Source | funi.Destination}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -59,7 +59,8 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 }
 
 // others attaches contexts of a group to a card, with nodes from the given one on, on an account.
-func (b *bed) others(card int, group, first uint16, n int, account uint32) (procs []*funi.Interface, contexts []*engine.Context) {
+func (b *bed) others(card int, group, first uint16, n int,
+	account uint32) (procs []*funi.Interface, contexts []*engine.Context) {
 	for i := range uint16(n) {
 		p, x := b.join(card, group, first+i)
 		b.cards[card].Account(x, account)
@@ -116,7 +117,8 @@ func TestAccountsShareAStep(t *testing.T) {
 			// too.
 			const most = 8<<10/(12+80+64) + 1
 			if got := arrived() - before; got == 0 || got > most {
-				t.Errorf("%d contexts beside another, %s: a step delivered %d packets, want some and at most %d", many, way, got, most)
+				t.Errorf("%d contexts beside another, %s: a step delivered %d packets, want some and at most %d",
+					many, way, got, most)
 			}
 			if got := b.proc[0].Arrived(funi.Request); got != 2+i {
 				t.Errorf("%d contexts, %s: the other's messages took more than a step each: %d arrived", many, way, got)
@@ -139,7 +141,8 @@ func TestBlocksOfAStepAreBounded(t *testing.T) {
 	const size = 4 << 20
 	memory := make([]byte, 2*size)
 	rand.NewChaCha8([32]byte{}).Read(memory[:size])
-	if err := contexts[0].Register(funi.Segment{Base: 16, Memory: memory, Rights: funi.Source | funi.Destination}); err != nil {
+	if err := contexts[0].Register(funi.Segment{Base: 16, Memory: memory,
+		Rights: funi.Source | funi.Destination}); err != nil {
 		t.Fatal(err)
 	}
 	b.cards[0].Account(b.ctx[0], 8)
@@ -178,24 +181,25 @@ func crowded(t *testing.T, level funi.Level, contexts, groups int, to int, expec
 	t.Helper()
 	bytesBefore, found := 0, false
 	shared := func(c *engine.Config) { c.AnyGroup = true }
-	b := newBed(t, setup{cards: 2, slots: 1024, net: wire.Config{Delay: 10 * time.Microsecond}, tune: shared, wrap: func(card int, p *wire.Port) port.Port {
-		if card != 0 {
-			return p
-		}
-		return &tap{Port: p, see: func(raw []byte) bool {
-			var h arctic.Header
-			if f, err := arctic.Parse(raw); err == nil && f.Packets() > 0 {
-				f.DecodeHeader(&h)
-				switch {
-				case h.GID == gid:
-					found = true
-				case !found:
-					bytesBefore += len(raw)
-				}
+	b := newBed(t, setup{cards: 2, slots: 1024, net: wire.Config{Delay: 10 * time.Microsecond}, tune: shared,
+		wrap: func(card int, p *wire.Port) port.Port {
+			if card != 0 {
+				return p
 			}
-			return true
-		}}
-	}})
+			return &tap{Port: p, see: func(raw []byte) bool {
+				var h arctic.Header
+				if f, err := arctic.Parse(raw); err == nil && f.Packets() > 0 {
+					f.DecodeHeader(&h)
+					switch {
+					case h.GID == gid:
+						found = true
+					case !found:
+						bytesBefore += len(raw)
+					}
+				}
+				return true
+			}}
+		}})
 	b.cards[0].Account(b.ctx[0], 8)
 	b.cards[1].Account(b.ctx[1], 8)
 	if expected {

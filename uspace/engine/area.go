@@ -46,7 +46,8 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 
 // writeRemote checks a remote write and carries it out; on a modelled machine it goes into the
 // receive FIFO (heldwrite.go).
-func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.PacketHeader, w *arctic.Remote) arctic.Reason {
+func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.PacketHeader,
+	w *arctic.Remote) arctic.Reason {
 	if r.guesses.tooMany(h.Source, c.now) {
 		r.use.Refused.Guessing++
 		return arctic.ReasonQueueFull

@@ -197,7 +197,8 @@ func result(op arctic.Operation, e arctic.Element, old, a, b uint64) (changed ui
 	}
 	switch e {
 	case arctic.Float32:
-		return uint64(math.Float32bits(arithmetic(op, math.Float32frombits(uint32(old)), math.Float32frombits(uint32(a))))), false
+		return uint64(math.Float32bits(arithmetic(op, math.Float32frombits(uint32(old)),
+			math.Float32frombits(uint32(a))))), false
 	case arctic.Float64:
 		return math.Float64bits(arithmetic(op, math.Float64frombits(old), math.Float64frombits(a))), false
 	case arctic.Int8:

@@ -52,7 +52,8 @@ func TestOperationsAreAtomic(t *testing.T) {
 		}
 		got, want := word>>c.shift&mask, (made+others>>c.shift)&mask
 		if got != want {
-			t.Errorf("element of %d bytes: %#x, want %#x, of %d adds and %d that were refused", size, got, want, made, refused)
+			t.Errorf("element of %d bytes: %#x, want %#x, of %d adds and %d that were refused", size, got,
+				want, made, refused)
 		}
 	}
 }

@@ -22,7 +22,8 @@ import (
 func TestStalledReceiverIsNotSwamped(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		t.Run(kind, func(t *testing.T) {
-			for _, start := range []time.Duration{0, 50 * time.Microsecond, 300 * time.Microsecond, 2 * time.Millisecond} {
+			for _, start := range []time.Duration{0, 50 * time.Microsecond, 300 * time.Microsecond,
+				2 * time.Millisecond} {
 				b := newBed(t, setup{cards: 2, slots: 16, tune: tune, net: wire.Config{Delay: 10 * time.Microsecond}})
 				tr := newTraffic(b, 2000, 2, [2]int{0, 1})
 				stop, end := b.now+int64(start), b.now+int64(start+200*time.Millisecond)
@@ -49,7 +50,8 @@ func TestStalledReceiverIsNotSwamped(t *testing.T) {
 				}
 				perMillisecond := float64(before-settled) / 100
 				if most := float64(arctic.Levels * arctic.MaxTrain); perMillisecond == 0 || perMillisecond > most {
-					t.Errorf("stall after %v: %.1f packets rejected per stalled millisecond, want some and at most %v", start, perMillisecond, most)
+					t.Errorf("stall after %v: %.1f packets rejected per stalled millisecond, want some and at most %v",
+						start, perMillisecond, most)
 				}
 			}
 		})
@@ -60,7 +62,8 @@ func TestStalledReceiverIsNotSwamped(t *testing.T) {
 func TestReceiversStallAtRandom(t *testing.T) {
 	for seed := range uint64(5) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		b := newBed(t, setup{cards: 3, slots: 8, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]},
+		b := newBed(t, setup{cards: 3, slots: 8, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond,
+			Faults: networks["all"]},
 			tune: func(c *engine.Config) { c.FIFO = 2 }})
 		tr := newTraffic(b, 200, 3)
 		var until [3]int64
@@ -82,7 +85,8 @@ func TestReceiversStallAtRandom(t *testing.T) {
 func TestStalledProcessDoesNotHoldUpAnother(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		t.Run(kind, func(t *testing.T) {
-			b := newBed(t, setup{cards: 2, slots: 16, tune: tune, route: []uint32{0, 1, 1, 0}, net: wire.Config{Delay: 10 * time.Microsecond}})
+			b := newBed(t, setup{cards: 2, slots: 16, tune: tune, route: []uint32{0, 1, 1, 0},
+				net: wire.Config{Delay: 10 * time.Microsecond}})
 			receiver, _ := b.join(1, 9, 2)
 			sender, _ := b.join(0, 9, 3)
 			stuck := 0
@@ -144,7 +148,8 @@ func TestOwnCard(t *testing.T) {
 			})
 			b.idle(time.Second)
 			if c := b.cards[0].Counters(); c.FramesSent != 0 || c.LoopedToOwnCard != 2*messages {
-				t.Errorf("%d frames sent and %d packets looped, want 0 and %d", c.FramesSent, c.LoopedToOwnCard, 2*messages)
+				t.Errorf("%d frames sent and %d packets looped, want 0 and %d", c.FramesSent,
+					c.LoopedToOwnCard, 2*messages)
 			}
 		})
 	}

@@ -30,7 +30,8 @@ var machines = map[string]machine{
 	"followed": followed,
 	"timed": func(c *engine.Config) {
 		c.Blocks = false
-		c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 400 * time.Nanosecond, Delivery: 800 * time.Nanosecond,
+		c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 400 * time.Nanosecond,
+			Delivery: 800 * time.Nanosecond,
 			Dispatch: 500 * time.Nanosecond, Transmit: 300 * time.Nanosecond, Preprocess: 700 * time.Nanosecond}
 	},
 }

@@ -23,7 +23,8 @@ func flight(t *testing.T, tune func(*engine.Config)) (*bed, []memory, []byte) {
 	b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: tune})
 	exactlyOnce(b, newTraffic(b, 30, 3))
 	b.net.Cut(func(from, _ [6]byte) bool { return from == address(0) })
-	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 77, Words: areaSize / 4})
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 77,
+		Words: areaSize / 4})
 	b.pass(time.Millisecond)
 	if n := b.proc[0].Unsent(funi.Request); n != 1 {
 		t.Fatalf("%d slots are not retired, want that of the transfer", n)
@@ -112,7 +113,8 @@ func TestSwitchesWithBlocksInFlight(t *testing.T) {
 	b.until(time.Minute, "the notice", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
 	b.idle(time.Minute)
 	if outs < 5 || !bytes.Equal(m[1].area, old) {
-		t.Errorf("%d times out with packets in the cache; memory is what was sent: %v", outs, bytes.Equal(m[1].area, old))
+		t.Errorf("%d times out with packets in the cache; memory is what was sent: %v", outs,
+			bytes.Equal(m[1].area, old))
 	}
 	quietTransfers(t, b)
 }
@@ -181,13 +183,15 @@ func TestResetWithBlocksInFlightStartsAnew(t *testing.T) {
 	anew.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2 | funi.CRQM | funi.CRQR | funi.CSQM | funi.CSQR)
 	b.net.Cut(nil)
 	anew.started(16)
-	if err := b.ctx[0].Register(funi.Segment{Base: area, Memory: m[0].area, Rights: funi.Source | funi.Destination}); err != nil {
+	if err := b.ctx[0].Register(funi.Segment{Base: area, Memory: m[0].area,
+		Rights: funi.Source | funi.Destination}); err != nil {
 		t.Fatal(err)
 	}
 	fill(m[0].area, 99)
 	for i := range uint32(20) {
 		b.until(time.Second, "room", func() bool {
-			return request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: i, Words: 4096})
+			return request(b.proc[0], funi.Request, 1,
+				funi.Transfer{Source: area, Destination: area, Argument: i, Words: 4096})
 		})
 		s := b.receives(1, funi.Request)
 		notice(t, &s, 0, 1, true, funi.Notice{Address: area, Argument: i, Words: 4096})
@@ -225,7 +229,8 @@ func TestUnregisterWithBlocksInFlight(t *testing.T) {
 	}
 	// One that never arrives frees it with its return.
 	b, _, _ = flight(t, quick)
-	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request, Header: 3<<30 | funi.NewHeader(1, 5, 0), Word: 77})
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request,
+		Header: 3<<30 | funi.NewHeader(1, 5, 0), Word: 77})
 	b.until(time.Second, "retired", func() bool { return b.proc[0].Unsent(funi.Request) == 0 })
 	if err := b.ctx[0].Unregister(area); err != nil {
 		t.Errorf("unregistering after the return: %v", err)
@@ -265,7 +270,8 @@ func TestSendQueuesHaltAfterBlocks(t *testing.T) {
 			t.Errorf("got %#x", got[:3])
 		}
 		if silent {
-			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request, Header: 3<<30 | funi.NewHeader(1, 5, 0), Word: 77})
+			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request,
+				Header: 3<<30 | funi.NewHeader(1, 5, 0), Word: 77})
 		} else {
 			got = b.receives(1, funi.Request)
 			notice(t, &got, 0, 1, true, funi.Notice{Address: area, Argument: 77, Words: areaSize / 4})

@@ -17,7 +17,8 @@ import (
 // forgeBlock composes a frame as forge does, of packets. The i-th has words[i]
 // as its only payload, and a block behind them if data is not nil.
 func forgeBlock(sequence uint32, data []byte, words ...uint32) []byte {
-	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch, Sequence: sequence, Tag: jobTag}
+	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch,
+		Sequence: sequence, Tag: jobTag}
 	b := make([]byte, arctic.MaxFrame)
 	h.Encode(b)
 	n := arctic.HeaderSize
@@ -57,7 +58,8 @@ func TestHostileBlocks(t *testing.T) {
 		{"longer than the segment", data, []uint32{writeOnly | block}, arctic.ReasonDestination, 1},
 		{"segment only for reading", data[:16], []uint32{readOnly | block}, arctic.ReasonDestination, 1},
 		{"at the end of the space", data, []uint32{0xfffffff0 | block}, arctic.ReasonDestination, 1},
-		{"longest", make([]byte, arctic.MaxBlock(arctic.MaxFrame)), []uint32{area + 16*7 | block}, arctic.ReasonDestination, 1},
+		{"longest", make([]byte, arctic.MaxBlock(arctic.MaxFrame)), []uint32{area + 16*7 | block},
+			arctic.ReasonDestination, 1},
 		{"address 0", data, []uint32{block}, arctic.ReasonTransferForm, 1},
 		{"reserved bit", data, []uint32{area | 8 | block}, arctic.ReasonTransferForm, 1},
 		{"no block behind it", nil, []uint32{area | block}, arctic.ReasonTransferForm, 1},
@@ -65,14 +67,16 @@ func TestHostileBlocks(t *testing.T) {
 	} {
 		for _, drain := range []bool{false, true} {
 			var rejects []arctic.Reject
-			b, m := transferBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: near.Delay, MTU: arctic.MaxFrame}, wrap: watchRejects(0, &rejects)})
+			b, m := transferBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: near.Delay, MTU: arctic.MaxFrame},
+				wrap: watchRejects(0, &rejects)})
 			exactlyOnce(b, newTraffic(b, 1, 2)) // they know each other; sequence 1 is next
 			b.ctx[0].SetDrain(drain)
 			before := memory{bytes.Clone(m[0].area), bytes.Clone(m[0].readOnly), bytes.Clone(m[0].writeOnly)}
 			b.inject(forgeBlock(1, c.data, c.words...))
 			b.pass(time.Millisecond)
 			b.checked()
-			same := bytes.Equal(m[0].area, before.area) && bytes.Equal(m[0].readOnly, before.readOnly) && bytes.Equal(m[0].writeOnly, before.writeOnly)
+			same := bytes.Equal(m[0].area, before.area) && bytes.Equal(m[0].readOnly, before.readOnly) &&
+				bytes.Equal(m[0].writeOnly, before.writeOnly)
 			drained := 0
 			for _, ok := take(b.proc[0], funi.Request); ok; _, ok = take(b.proc[0], funi.Request) {
 				drained++
@@ -85,7 +89,8 @@ func TestHostileBlocks(t *testing.T) {
 			}
 			want := arctic.Reject{Sequence: 1, Level: arctic.Request, Reason: c.reason, Bits: c.bits}
 			if len(rejects) != 1 || rejects[0] != want || !same || drained != 0 {
-				t.Errorf("%s, drain %v: rejects %+v, want %+v; memory untouched: %v; %d packets", c.what, drain, rejects, want, same, drained)
+				t.Errorf("%s, drain %v: rejects %+v, want %+v; memory untouched: %v; %d packets", c.what, drain,
+					rejects, want, same, drained)
 			}
 		}
 	}

@@ -44,7 +44,8 @@ func TestTransferLongerThanAStep(t *testing.T) {
 				for _, g := range []struct {
 					x *engine.Context
 					s funi.Segment
-				}{{b.ctx[0], funi.Segment{Base: 16, Memory: from, Rights: funi.Source}}, {b.ctx[to], funi.Segment{Base: 1 << 24, Memory: into, Rights: funi.Destination}}} {
+				}{{b.ctx[0], funi.Segment{Base: 16, Memory: from, Rights: funi.Source}},
+					{b.ctx[to], funi.Segment{Base: 1 << 24, Memory: into, Rights: funi.Destination}}} {
 					if err := g.x.Register(g.s); err != nil {
 						t.Fatal(err)
 					}
@@ -85,7 +86,8 @@ func TestFramesEndWhereTheirLengthSays(t *testing.T) {
 		for b.send(1, funi.Request, 0, 1) { // node 0 does not receive them: its card rejects
 		}
 		if i%7 == 0 {
-			request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: uint32(i), Words: areaSize / 4})
+			request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: uint32(i),
+				Words: areaSize / 4})
 		}
 		take(b.proc[1], funi.Request)
 		b.step(b.now + 10000)
@@ -99,10 +101,14 @@ func TestFramesEndWhereTheirLengthSays(t *testing.T) {
 // in the cache, rejected by node 1, which is switched out. Node 0 is in context-switch
 // mode with CTXR1.
 func stuck(t *testing.T, blocks bool) (*bed, []memory, *engine.Saved) {
-	b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Blocks = blocks }})
+	b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+		quick(c)
+		c.Blocks = blocks
+	}})
 	exactlyOnce(b, newTraffic(b, 3, 3))
 	s := b.switchOut(1)
-	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 7, Words: areaSize / 4})
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 7,
+		Words: areaSize / 4})
 	b.mustSend(0, funi.Request, 0, 3)
 	b.pass(time.Millisecond)
 	if err := b.ctx[0].Store(funi.Control, funi.CTXM); err != nil {
@@ -216,7 +222,9 @@ func TestSendQueuesStayWhileATransferHasASlot(t *testing.T) {
 // that has begun goes on to its end, its slot is retired, and CSQR comes.
 func TestHeadTakenBack(t *testing.T) {
 	for _, lines := range []int{8, 1024} { // the rest of the transfer is in the cache, or not
-		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = lines, 2 }})
+		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+			c.Lines, c.ReplyLines = lines, 2
+		}})
 		exactlyOnce(b, newTraffic(b, 3, 3))
 		page := b.mem[0].Page
 		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: areaSize / 4})
@@ -257,7 +265,8 @@ func TestRetiredAfterMemoryError(t *testing.T) {
 	page.Store(funi.QMask, 5)
 	owner(0)
 	if page.Load(funi.Control) != funi.MERR || b.proc[0].Unsent(funi.Request) != 1 {
-		t.Fatalf("CNTL %#x, %d slots not retired: nothing is tested", page.Load(funi.Control), b.proc[0].Unsent(funi.Request))
+		t.Fatalf("CNTL %#x, %d slots not retired: nothing is tested", page.Load(funi.Control),
+			b.proc[0].Unsent(funi.Request))
 	}
 	page.Store(funi.QMask, mask)
 	owner(0)

@@ -48,7 +48,8 @@ const scriptCells = 8
 // of the sender's area and the destination the upper half of the receiver's.
 func (s *scripted) submit() {
 	n := len(s.all)
-	x := sent{from: rapid.IntRange(0, 1).Draw(s.t, "from"), to: rapid.IntRange(0, 1).Draw(s.t, "to"), level: funi.Level(rapid.IntRange(0, 1).Draw(s.t, "level"))}
+	x := sent{from: rapid.IntRange(0, 1).Draw(s.t, "from"), to: rapid.IntRange(0, 1).Draw(s.t, "to"),
+		level: funi.Level(rapid.IntRange(0, 1).Draw(s.t, "level"))}
 	const cell = areaSize / 2 / scriptCells
 	at := uint32(n % scriptCells * cell)
 	if n < scriptCells && rapid.IntRange(0, 3).Draw(s.t, "message") > 0 {
@@ -114,7 +115,8 @@ func (s *scripted) received(node int, l funi.Level, m *funi.Slot) {
 		s.t.Fatalf("node %d got %#x", node, m[:6])
 	}
 	x := &s.all[n]
-	if x.done || x.to != node || x.level != l || x.x.Words != words || words > 0 && m.Notice().Address != x.x.Destination {
+	if x.done || x.to != node || x.level != l || x.x.Words != words ||
+		words > 0 && m.Notice().Address != x.x.Destination {
 		s.t.Fatalf("node %d got %d again or wrong: %+v, %#x", node, n, *x, m[:6])
 	}
 	x.done = true
@@ -159,7 +161,8 @@ func (s *scripted) resize(node int) {
 func TestTransfersUnderScripts(t *testing.T) {
 	total := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		net := networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt, "network")]
+		net := networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt,
+			"network")]
 		card := rapid.SampledFrom([]string{"native", "thesis", "train 1", "tiny"}).Draw(rt, "card")
 		slots := rapid.SampledFrom([]int{2, 32}).Draw(rt, "slots")
 		b, m := transferBed(t, setup{cards: 2, slots: 32, tune: cardConfigs[card],
@@ -173,7 +176,9 @@ func TestTransfersUnderScripts(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"send":      func(*rapid.T) { s.submit() },
 			"send more": func(*rapid.T) { s.submit(); s.submit(); s.submit() },
-			"run":       func(rt *rapid.T) { s.run(time.Duration(rapid.IntRange(1, 300).Draw(rt, "us"))*time.Microsecond, -1) },
+			"run": func(rt *rapid.T) {
+				s.run(time.Duration(rapid.IntRange(1, 300).Draw(rt, "us"))*time.Microsecond, -1)
+			},
 			"resize": func(rt *rapid.T) {
 				if node := rapid.IntRange(0, 1).Draw(rt, "node"); s.saved[node] == nil {
 					s.resize(node)
@@ -224,7 +229,8 @@ func TestTransfersUnderScripts(t *testing.T) {
 			s.wake[node] = 0
 		}
 		for limit := s.now + int64(time.Minute); ; s.run(time.Millisecond, -1) {
-			quiet := !slices.ContainsFunc(s.all, func(x sent) bool { return !x.done }) && s.ctx[0].Idle() && s.ctx[1].Idle()
+			quiet := !slices.ContainsFunc(s.all, func(x sent) bool { return !x.done }) &&
+				s.ctx[0].Idle() && s.ctx[1].Idle()
 			if quiet && len(s.pieces[0][0])+len(s.pieces[0][1])+len(s.pieces[1][0])+len(s.pieces[1][1]) == 0 {
 				break
 			}

@@ -38,7 +38,10 @@ func TestCalledAfterSwitchIn(t *testing.T) {
 				b.mustSend(0, funi.Request, 1, 1)
 				b.step(b.now + 1)
 				var err error
-				b.until(time.Second, "CTXR1'", func() bool { s, err = b.cards[0].SwitchOut(b.ctx[0], true); return err == nil })
+				b.until(time.Second, "CTXR1'", func() bool {
+					s, err = b.cards[0].SwitchOut(b.ctx[0], true)
+					return err == nil
+				})
 				b.pass(time.Second)
 			} else { // by a process that takes nothing
 				for range 6 {

@@ -91,7 +91,8 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never, charged: -link.LongestRest - 1}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, missesDue: Never, signsDue: Never,
+		charged: -link.LongestRest - 1}
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	c.seedProofs()
@@ -183,7 +184,8 @@ func (c *Card) attend(x *Context) {
 // its owner does something. What changes one of these ends the calm: touch, hold, free, wake,
 // control, Store, and what serve does beyond serveCalm.
 func (x *Context) calmDown() {
-	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
+	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} &&
+		x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)
 }
 

@@ -141,7 +141,8 @@ func (x *Context) inheritChains(of *chains) {
 }
 
 // takeMulticast takes a block of Multicast; see takeRemote.
-func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
+func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s,
+	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var m funi.MulticastRequest
 	size, ok := funi.ReadMulticast(w, &m)
 	if !ok || x.remote == nil || l != arctic.Request {
@@ -170,7 +171,8 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	var data [arctic.MaxMulticastWords * arctic.WordSize]byte
 	words := wordsOf(size)
 	arctic.PutWords(data[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
-	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Proof: q.ledger.proof, Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
+	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Proof: q.ledger.proof,
+		Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
 	ln.typ = p.Type()
 	ln.asksFor(c, q, int(m.Members))
 	c.timeWrite(ln, false, size, 0, true)
@@ -215,7 +217,8 @@ func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) 
 
 // examineCopy finds the chain of a copy, and the memory of a put, or says why the copy is refused.
 // It changes nothing, as examine does.
-func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast, e *examined) (ch *chain, why arctic.Reason) {
+func (c *Card) examineCopy(x *Context, h *arctic.PacketHeader, m *arctic.Multicast,
+	e *examined) (ch *chain, why arctic.Reason) {
 	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
 		return nil, arctic.ReasonChain
 	}
@@ -274,7 +277,8 @@ func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Mu
 		return arctic.ReasonNone
 	}
 	var message [arctic.MaxPacketSize]byte // it is as if the origin had sent it
-	as := arctic.PacketHeader{Level: arctic.Request, Kind: arctic.KindMessage, GID: h.GID, Length: uint8(len(m.Data) / arctic.WordSize), Type: m.Message,
+	as := arctic.PacketHeader{Level: arctic.Request, Kind: arctic.KindMessage, GID: h.GID,
+		Length: uint8(len(m.Data) / arctic.WordSize), Type: m.Message,
 		Destination: x.node, Source: m.Origin}
 	as.Encode(message[:])
 	size := arctic.PacketHeaderSize + copy(message[arctic.PacketHeaderSize:], m.Data)
@@ -324,7 +328,8 @@ func (ch *chain) take() *line {
 // further, or that a node has not taken it and why.
 func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, node uint16, reason arctic.Reason) {
 	var data [arctic.ReportBytes]byte
-	arctic.PutReport(data[:], &arctic.Report{Place: m.Place, Done: m.Done, Left: m.Left, Proof: m.Proof, Node: node, Reason: reason})
+	arctic.PutReport(data[:], &arctic.Report{Place: m.Place, Done: m.Done, Left: m.Left, Proof: m.Proof, Node: node,
+		Reason: reason})
 	a := arctic.Response{ID: m.ID, Data: data[:]}
 	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
 	words := arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a)

@@ -76,7 +76,8 @@ func (r *remoteBed) multicasts(from int, first uint16, m funi.MulticastRequest) 
 	}
 	r.block(from, funi.Request, func(s *funi.Slot) { s.SetMulticast(first, &m) })
 	n := r.notified(from)
-	if n.Kind != funi.NoteCompletion || n.Operation != arctic.RemoteMulticast || n.Cookie != m.Cookie || n.Source != first {
+	if n.Kind != funi.NoteCompletion || n.Operation != arctic.RemoteMulticast || n.Cookie != m.Cookie ||
+		n.Source != first {
 		r.t.Fatalf("not the completion of %+v: %+v", m, n)
 	}
 	return n, n.Delivery()
@@ -89,8 +90,10 @@ func (r *remoteBed) has(p *funi.Interface, from, typ uint16, words ...uint32) {
 	r.until(time.Millisecond, "a member has the message", func() bool { return p.Receive(funi.Request) != nil })
 	s := p.Receive(funi.Request)
 	h := s.Header()
-	if s[funi.SourceWord] != uint32(from) || h.Type() != typ || !slices.Equal(s[funi.PayloadWord:funi.PayloadWord+h.Length()], words) {
-		r.t.Fatalf("a member has %x of type %d from node %d", s[:funi.PayloadWord+h.Length()], h.Type(), s[funi.SourceWord])
+	if s[funi.SourceWord] != uint32(from) || h.Type() != typ ||
+		!slices.Equal(s[funi.PayloadWord:funi.PayloadWord+h.Length()], words) {
+		r.t.Fatalf("a member has %x of type %d from node %d", s[:funi.PayloadWord+h.Length()], h.Type(),
+			s[funi.SourceWord])
 	}
 	p.Release(funi.Request)
 	if p.Receive(funi.Request) != nil {
@@ -110,7 +113,9 @@ func TestMulticast(t *testing.T) {
 	} {
 		for _, cards := range []int{1, 3, 5} {
 			for kind, on := range machines {
-				t.Run(fmt.Sprintf("%s on %d cards, %s", name, cards, kind), func(t *testing.T) { toAll(t, c, cards, on) })
+				t.Run(fmt.Sprintf("%s on %d cards, %s", name, cards, kind), func(t *testing.T) {
+					toAll(t, c, cards, on)
+				})
 			}
 		}
 	}
@@ -132,8 +137,10 @@ func toAll(t *testing.T, c tree, cards int, on machine) {
 	members := c.members(1)
 	for i := range uint32(3) {
 		words := []uint32{1, i, 3}
-		n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: members, Cookie: 9 + i, Message: 300, Data: bytesOf(words)})
-		if n.Reason != arctic.ReasonNone || n.Bytes != uint32(members) || d != (funi.Delivery{Delivered: int(members)}) {
+		n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: members, Cookie: 9 + i, Message: 300,
+			Data: bytesOf(words)})
+		if n.Reason != arctic.ReasonNone || n.Bytes != uint32(members) ||
+			d != (funi.Delivery{Delivered: int(members)}) {
 			t.Fatalf("it came to %+v: %v", d, n.Reason)
 		}
 		for node := range procs {
@@ -180,7 +187,8 @@ func multicastPut(t *testing.T, on machine) {
 	check := func(what string, m funi.MulticastRequest, reason arctic.Reason, failed int, node uint16) {
 		t.Helper()
 		n, d := r.multicasts(0, 1, m)
-		if n.Reason != reason || d.Delivered != 3-failed || d.Failed != failed || failed > 0 && (d.Named != 1 || d.Broken[0] != funi.Broken{Node: node, Reason: reason}) {
+		if n.Reason != reason || d.Delivered != 3-failed || d.Failed != failed ||
+			failed > 0 && (d.Named != 1 || d.Broken[0] != funi.Broken{Node: node, Reason: reason}) {
 			t.Fatalf("%s: %v, %+v", what, n.Reason, d)
 		}
 		for node := range want {
@@ -216,21 +224,28 @@ func TestBrokenChain(t *testing.T) {
 		named   broken
 		members uint16
 	}{
-		"the first is no member": {tree: tree{1: {2}, 2: {3}}, failed: 3, named: broken{{Node: 1, Reason: arctic.ReasonChain}},
+		"the first is no member": {tree: tree{1: {2}, 2: {3}}, failed: 3,
+			named:  broken{{Node: 1, Reason: arctic.ReasonChain}},
 			breaks: func(r *remoteBed) { r.leaves(1) }},
-		"the first does not expect so many": {tree: tree{1: {2}, 2: {3}}, members: 4, failed: 4, named: broken{{Node: 1, Reason: arctic.ReasonChain}}},
-		"one in the middle has left": {tree: tree{1: {2}, 2: {3}}, has: []int{1}, failed: 2, named: broken{{Node: 2, Reason: arctic.ReasonChain}},
+		"the first does not expect so many": {tree: tree{1: {2}, 2: {3}}, members: 4, failed: 4,
+			named: broken{{Node: 1, Reason: arctic.ReasonChain}}},
+		"one in the middle has left": {tree: tree{1: {2}, 2: {3}}, has: []int{1}, failed: 2,
+			named:  broken{{Node: 2, Reason: arctic.ReasonChain}},
 			breaks: func(r *remoteBed) { r.leaves(2) }},
-		"one in the middle has ended": {tree: tree{1: {2}, 2: {3}}, has: []int{1}, failed: 2, named: broken{{Node: 2, Reason: arctic.ReasonNoContext}},
+		"one in the middle has ended": {tree: tree{1: {2}, 2: {3}}, has: []int{1}, failed: 2,
+			named: broken{{Node: 2, Reason: arctic.ReasonNoContext}},
 			breaks: func(r *remoteBed) {
 				r.cards[2].Detach(r.ctx[2])
 				r.join(2, gid, 20) // else the card's ports let nothing of the group in
 			}},
-		"the last's card is silent": {tree: tree{1: {2}, 2: {3}}, has: []int{1, 2}, doubt: 1, named: broken{{Node: 3, Reason: arctic.ReasonSilent}},
+		"the last's card is silent": {tree: tree{1: {2}, 2: {3}}, has: []int{1, 2}, doubt: 1,
+			named:  broken{{Node: 3, Reason: arctic.ReasonSilent}},
 			breaks: func(r *remoteBed) { r.cards[3] = nil }},
-		"no route": {tree: tree{1: {2, 9}, 2: {3}}, has: []int{1, 2, 3}, failed: 1, named: broken{{Node: 9, Reason: arctic.ReasonNoRoute}}},
+		"no route": {tree: tree{1: {2, 9}, 2: {3}}, has: []int{1, 2, 3}, failed: 1,
+			named: broken{{Node: 9, Reason: arctic.ReasonNoRoute}}},
 		"two branches": {tree: tree{1: {2, 3, 8, 9}}, has: []int{1, 2}, failed: 3,
-			named:  broken{{Node: 3, Reason: arctic.ReasonChain}, {Node: 8, Reason: arctic.ReasonNoRoute}, {Node: 9, Reason: arctic.ReasonNoRoute}},
+			named: broken{{Node: 3, Reason: arctic.ReasonChain}, {Node: 8, Reason: arctic.ReasonNoRoute},
+				{Node: 9, Reason: arctic.ReasonNoRoute}},
 			breaks: func(r *remoteBed) { r.leaves(3) }},
 	} {
 		for kind, on := range machines {
@@ -243,11 +258,14 @@ func TestBrokenChain(t *testing.T) {
 				if c.members == 0 {
 					c.members = c.tree.members(1)
 				}
-				n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5, Data: bytesOf([]uint32{77})})
+				n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5,
+					Data: bytesOf([]uint32{77})})
 				named := slices.Clone(d.Broken[:d.Named])
 				slices.SortFunc(named, func(a, b funi.Broken) int { return int(a.Node) - int(b.Node) })
-				if n.Reason == arctic.ReasonNone || d.Delivered != len(c.has) || d.Failed != c.failed || d.Doubtful != c.doubt || !slices.Equal(named, c.named) {
-					t.Fatalf("%v, %+v; want %d delivered, %d failed, %d doubtful, %v", n.Reason, d, len(c.has), c.failed, c.doubt, c.named)
+				if n.Reason == arctic.ReasonNone || d.Delivered != len(c.has) || d.Failed != c.failed ||
+					d.Doubtful != c.doubt || !slices.Equal(named, c.named) {
+					t.Fatalf("%v, %+v; want %d delivered, %d failed, %d doubtful, %v", n.Reason, d, len(c.has),
+						c.failed, c.doubt, c.named)
 				}
 				for node := 1; node < 4; node++ {
 					switch {
@@ -278,7 +296,8 @@ func (r *remoteBed) leaves(node int) {
 // origin hears so.
 func TestNoChainLoops(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: anyMachine(rt), net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond}})
+		r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: anyMachine(rt),
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond}})
 		for node := range 4 {
 			c := funi.Chain{Number: 7, First: rapid.IntRange(0, 3).Draw(rt, "first") == 0}
 			if !c.First {
@@ -286,14 +305,16 @@ func TestNoChainLoops(t *testing.T) {
 			}
 			for next := range uint16(4) {
 				if rapid.IntRange(0, 2).Draw(rt, "next") == 0 {
-					c.Next = append(c.Next, funi.Next{Node: next, Members: uint16(rapid.IntRange(1, 4).Draw(rt, "members"))})
+					c.Next = append(c.Next, funi.Next{Node: next,
+						Members: uint16(rapid.IntRange(1, 4).Draw(rt, "members"))})
 				}
 			}
 			r.sets(node, c)
 		}
 		for first := range uint16(4) {
 			members := uint16(rapid.IntRange(1, 8).Draw(rt, "of"))
-			_, d := r.multicasts(0, first, funi.MulticastRequest{Chain: 7, Members: members, Message: 5, Data: bytesOf([]uint32{uint32(first)})})
+			_, d := r.multicasts(0, first, funi.MulticastRequest{Chain: 7, Members: members, Message: 5,
+				Data: bytesOf([]uint32{uint32(first)})})
 			r.pass(100 * time.Microsecond) // for the Delivery Units
 			has := 0
 			for _, p := range r.proc {
@@ -327,15 +348,21 @@ func TestWaysThatMeet(t *testing.T) {
 		has     int
 		broken  []funi.Broken
 	}{
-		"two ways": {members: 5, has: 4, broken: []funi.Broken{{Node: 3, Reason: arctic.ReasonChain}}, chains: map[int]funi.Chain{
-			0: {First: true, Next: []funi.Next{{Node: 1, Members: 2}, {Node: 2, Members: 2}}},
-			1: {Next: []funi.Next{{Node: 3, Members: 1}}}, 2: {Next: []funi.Next{{Node: 3, Members: 1}}}, 3: {Parent: 1}}},
-		"a way back": {members: 3, has: 2, broken: []funi.Broken{{Node: 0, Reason: arctic.ReasonChain}}, chains: map[int]funi.Chain{
-			0: {First: true, Next: []funi.Next{{Node: 1, Members: 2}}}, 1: {Next: []funi.Next{{Node: 0, Members: 1}}}}},
-		"itself": {members: 2, has: 1, broken: []funi.Broken{{Node: 0, Reason: arctic.ReasonChain}}, chains: map[int]funi.Chain{
-			0: {First: true, Next: []funi.Next{{Node: 0, Members: 1}}}}},
-		"another group's member": {members: 2, has: 1, broken: []funi.Broken{{Node: 1, Reason: arctic.ReasonNoContext}}, chains: map[int]funi.Chain{
-			0: {First: true, Next: []funi.Next{{Node: 1, Members: 1}}}, 4: {}}},
+		"two ways": {members: 5, has: 4, broken: []funi.Broken{{Node: 3, Reason: arctic.ReasonChain}},
+			chains: map[int]funi.Chain{
+				0: {First: true, Next: []funi.Next{{Node: 1, Members: 2}, {Node: 2, Members: 2}}},
+				1: {Next: []funi.Next{{Node: 3, Members: 1}}}, 2: {Next: []funi.Next{{Node: 3, Members: 1}}},
+				3: {Parent: 1}}},
+		"a way back": {members: 3, has: 2, broken: []funi.Broken{{Node: 0, Reason: arctic.ReasonChain}},
+			chains: map[int]funi.Chain{
+				0: {First: true, Next: []funi.Next{{Node: 1, Members: 2}}},
+				1: {Next: []funi.Next{{Node: 0, Members: 1}}}}},
+		"itself": {members: 2, has: 1, broken: []funi.Broken{{Node: 0, Reason: arctic.ReasonChain}},
+			chains: map[int]funi.Chain{
+				0: {First: true, Next: []funi.Next{{Node: 0, Members: 1}}}}},
+		"another group's member": {members: 2, has: 1, broken: []funi.Broken{{Node: 1, Reason: arctic.ReasonNoContext}},
+			chains: map[int]funi.Chain{
+				0: {First: true, Next: []funi.Next{{Node: 1, Members: 1}}}, 4: {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setup{cards: 4, remote: moreRemote}
@@ -357,7 +384,8 @@ func TestWaysThatMeet(t *testing.T) {
 				r.until(time.Second, "it is a member", func() bool { return p.Unsent(funi.Request) == 0 })
 				r.proc = append(r.proc, p)
 			}
-			_, d := r.multicasts(0, 0, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5, Data: bytesOf([]uint32{6})})
+			_, d := r.multicasts(0, 0, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5,
+				Data: bytesOf([]uint32{6})})
 			has := 0
 			for _, p := range r.proc {
 				for p.Receive(funi.Request) != nil {
@@ -365,7 +393,8 @@ func TestWaysThatMeet(t *testing.T) {
 					p.Release(funi.Request)
 				}
 			}
-			if has != c.has || d.Delivered != has || d.Failed != int(c.members)-has || !slices.Equal(d.Broken[:d.Named], c.broken) {
+			if has != c.has || d.Delivered != has || d.Failed != int(c.members)-has ||
+				!slices.Equal(d.Broken[:d.Named], c.broken) {
 				t.Fatalf("%d have it, %+v", has, d)
 			}
 		})
@@ -384,13 +413,15 @@ func TestChainsThatAreNone(t *testing.T) {
 		"five next":        {First: true, Next: make([]funi.Next, 5)},
 	} {
 		r.block(0, funi.Request, func(s *funi.Slot) { s.SetChain(&c, 3) })
-		r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonNotOpened, Header: 1<<30 | funi.NewHeader(0, uint16(funi.SetChain), 0), Word: 3})
+		r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonNotOpened,
+			Header: 1<<30 | funi.NewHeader(0, uint16(funi.SetChain), 0), Word: 3})
 		if u, _ := r.ctx[0].Remote(); u.Chains != 0 {
 			t.Errorf("%s: it is a member", name)
 		}
 	}
 	r.block(0, funi.Request, func(s *funi.Slot) { s.SetLeaveChain(1, 3) })
-	r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonNotOpened, Header: 1<<30 | funi.NewHeader(0, uint16(funi.SetChain), 0), Word: 3})
+	r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonNotOpened,
+		Header: 1<<30 | funi.NewHeader(0, uint16(funi.SetChain), 0), Word: 3})
 	r.ends()
 }
 
@@ -399,7 +430,8 @@ func TestChainsThatAreNone(t *testing.T) {
 func TestFullChainStopsNoOther(t *testing.T) { onEach(t, fullChain) }
 
 func fullChain(t *testing.T, on machine) {
-	r := newRemoteBed(t, setup{cards: 4, slots: 8, remote: moreRemote, tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
+	r := newRemoteBed(t, setup{cards: 4, slots: 8, remote: moreRemote,
+		tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
 	line := tree{1: {2}, 2: {3}}
 	// More than the last member's queue and FIFO take, and fewer than these and the chains' lines;
 	// what waits is more than a frame has room for.
@@ -413,7 +445,8 @@ func fullChain(t *testing.T, on machine) {
 	for i := range uint32(messages) {
 		r.until(time.Second, "room", func() bool { return r.proc[0].Reserve(funi.Request) != nil })
 		r.block(0, funi.Request, func(s *funi.Slot) {
-			s.SetMulticast(1, &funi.MulticastRequest{Chain: uint16(i % full), Members: 3, Message: 5, Data: bytesOf([]uint32{i, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})})
+			s.SetMulticast(1, &funi.MulticastRequest{Chain: uint16(i % full), Members: 3, Message: 5,
+				Data: bytesOf([]uint32{i, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})})
 		})
 	}
 	got := [4]int{}
@@ -425,7 +458,10 @@ func fullChain(t *testing.T, on machine) {
 			}
 		}
 	}
-	r.until(time.Second, "the second member has it all", func() bool { read(1, 2); return got[1] == messages && got[2] == messages })
+	r.until(time.Second, "the second member has it all", func() bool {
+		read(1, 2)
+		return got[1] == messages && got[2] == messages
+	})
 	complete := 0
 	for n := (funi.Notification{}); r.proc[0].NextNotification(&n); {
 		complete++
@@ -434,7 +470,8 @@ func fullChain(t *testing.T, on machine) {
 		t.Fatal("nothing waits")
 	}
 	r.block(0, funi.Request, func(s *funi.Slot) {
-		s.SetMulticast(1, &funi.MulticastRequest{Chain: full, Members: 3, Cookie: 99, Put: true, Key: theKey, Address: windowAt, Data: []byte("along the same nodes")})
+		s.SetMulticast(1, &funi.MulticastRequest{Chain: full, Members: 3, Cookie: 99, Put: true, Key: theKey,
+			Address: windowAt, Data: []byte("along the same nodes")})
 	})
 	for n := (funi.Notification{}); n.Cookie != 99; {
 		if n = r.notified(0); n.Reason != arctic.ReasonNone {
@@ -466,7 +503,8 @@ func TestSlowMemberHoldsItsChainOnly(t *testing.T) {
 }
 
 func slowMembers(t *testing.T, on machine) {
-	r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 128}, tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
+	r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 128},
+		tune: on.on(func(c *engine.Config) { c.FIFO = 2 })})
 	line := func(number uint16, nodes ...uint16) {
 		for i, node := range nodes {
 			c := funi.Chain{Number: number, First: i == 0}
@@ -487,7 +525,8 @@ func slowMembers(t *testing.T, on machine) {
 		for chain := range uint16(3) {
 			r.until(time.Minute, "room", func() bool { return r.proc[0].Reserve(funi.Request) != nil })
 			r.block(0, funi.Request, func(s *funi.Slot) {
-				s.SetMulticast(1+chain, &funi.MulticastRequest{Chain: 1 + chain, Members: 3, Message: 5, Data: bytesOf([]uint32{uint32(chain), i})})
+				s.SetMulticast(1+chain, &funi.MulticastRequest{Chain: 1 + chain, Members: 3, Message: 5,
+					Data: bytesOf([]uint32{uint32(chain), i})})
 			})
 		}
 		r.pass(time.Microsecond)
@@ -545,24 +584,50 @@ func forgedMulticasts(t *testing.T, on machine) {
 		change func(*arctic.Multicast)
 		want   arctic.Reason
 	}{
-		"in another's name":          {to: 1, change: func(m *arctic.Multicast) { m.Origin = 0 }, want: arctic.ReasonChain},
-		"with members before":        {to: 1, change: func(m *arctic.Multicast) { m.Done, m.Place = 1, 1 }, want: arctic.ReasonChain},
-		"at another place":           {to: 1, change: func(m *arctic.Multicast) { m.Place = 1 }, want: arctic.ReasonChain},
-		"to more":                    {to: 1, change: func(m *arctic.Multicast) { m.Left = 3 }, want: arctic.ReasonChain},
-		"to fewer":                   {to: 1, change: func(m *arctic.Multicast) { m.Left = 1 }, want: arctic.ReasonChain},
-		"along another":              {to: 1, change: func(m *arctic.Multicast) { m.Chain = 6 }, want: arctic.ReasonChain},
-		"beyond the table":           {to: 1, change: func(m *arctic.Multicast) { m.Chain = 65535 }, want: arctic.ReasonChain},
-		"past the first":             {to: 2, change: func(m *arctic.Multicast) { m.Left = 1 }, want: arctic.ReasonChain},
-		"to who is no member":        {to: 0, change: func(*arctic.Multicast) {}, want: arctic.ReasonChain},
-		"to nobody":                  {to: 1, change: func(m *arctic.Multicast) { m.Left = 0 }, want: arctic.ReasonRemoteForm},
-		"more than there can be":     {to: 1, change: func(m *arctic.Multicast) { m.Left, m.Place = 65535, 1 }, want: arctic.ReasonRemoteForm},
-		"as a reply":                 {to: 1, level: arctic.Reply, change: func(*arctic.Multicast) {}, want: arctic.ReasonRemoteForm},
-		"a put with another key":     {to: 1, change: func(m *arctic.Multicast) { m.Put, m.Key, m.Address = true, theKey^1<<20, windowAt }, want: arctic.ReasonKeySlot},
-		"a put in front of a window": {to: 1, change: func(m *arctic.Multicast) { m.Put, m.Key, m.Address = true, theKey, windowAt-1 }, want: arctic.ReasonRange},
+		"in another's name": {to: 1, change: func(m *arctic.Multicast) {
+			m.Origin = 0
+		}, want: arctic.ReasonChain},
+		"with members before": {to: 1, change: func(m *arctic.Multicast) {
+			m.Done, m.Place = 1, 1
+		}, want: arctic.ReasonChain},
+		"at another place": {to: 1, change: func(m *arctic.Multicast) {
+			m.Place = 1
+		}, want: arctic.ReasonChain},
+		"to more": {to: 1, change: func(m *arctic.Multicast) {
+			m.Left = 3
+		}, want: arctic.ReasonChain},
+		"to fewer": {to: 1, change: func(m *arctic.Multicast) {
+			m.Left = 1
+		}, want: arctic.ReasonChain},
+		"along another": {to: 1, change: func(m *arctic.Multicast) {
+			m.Chain = 6
+		}, want: arctic.ReasonChain},
+		"beyond the table": {to: 1, change: func(m *arctic.Multicast) {
+			m.Chain = 65535
+		}, want: arctic.ReasonChain},
+		"past the first": {to: 2, change: func(m *arctic.Multicast) {
+			m.Left = 1
+		}, want: arctic.ReasonChain},
+		"to who is no member": {to: 0, change: func(*arctic.Multicast) {}, want: arctic.ReasonChain},
+		"to nobody": {to: 1, change: func(m *arctic.Multicast) {
+			m.Left = 0
+		}, want: arctic.ReasonRemoteForm},
+		"more than there can be": {to: 1, change: func(m *arctic.Multicast) {
+			m.Left, m.Place = 65535, 1
+		}, want: arctic.ReasonRemoteForm},
+		"as a reply": {to: 1, level: arctic.Reply, change: func(*arctic.Multicast) {},
+			want: arctic.ReasonRemoteForm},
+		"a put with another key": {to: 1, change: func(m *arctic.Multicast) {
+			m.Put, m.Key, m.Address = true, theKey^1<<20, windowAt
+		}, want: arctic.ReasonKeySlot},
+		"a put in front of a window": {to: 1, change: func(m *arctic.Multicast) {
+			m.Put, m.Key, m.Address = true, theKey, windowAt-1
+		}, want: arctic.ReasonRange},
 	} {
 		m := good
 		c.change(&m)
-		r.cards[3].Say(r.ctx[3], uint16(c.to), uint16(c.to), c.level, arctic.KindMulticast, m.Type(), func(b []byte) int { return arctic.PutMulticast(b, &m) })
+		r.cards[3].Say(r.ctx[3], uint16(c.to), uint16(c.to), c.level, arctic.KindMulticast, m.Type(),
+			func(b []byte) int { return arctic.PutMulticast(b, &m) })
 		r.wake[3] = 0
 		if back := r.comesBackOf(3); back.Reason != c.want {
 			t.Errorf("%s: %v, want %v", name, back.Reason, c.want)
@@ -576,7 +641,8 @@ func forgedMulticasts(t *testing.T, on machine) {
 			t.Fatalf("%s: the memory of node 1 is another", name)
 		}
 	}
-	if n, d := r.multicasts(3, 1, funi.MulticastRequest{Chain: 7, Members: 2, Message: 5, Data: bytesOf([]uint32{9})}); n.Reason != arctic.ReasonNone {
+	if n, d := r.multicasts(3, 1, funi.MulticastRequest{Chain: 7, Members: 2, Message: 5,
+		Data: bytesOf([]uint32{9})}); n.Reason != arctic.ReasonNone {
 		t.Fatalf("%v, %+v", n.Reason, d)
 	}
 	r.has(r.proc[1], 3, 5, 9)
@@ -588,7 +654,9 @@ func forgedMulticasts(t *testing.T, on machine) {
 // there are, or from a card that has had no copy changes nothing: the origin hears what came of it
 // from those who have it.
 func TestForgedReports(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 4, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.FIFO = 2 }})
+	r := newRemoteBed(t, setup{cards: 4, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+		c.FIFO = 2
+	}})
 	r.chains(7, 1, tree{1: {2}}, r.byNode)
 	r.leaves(2)
 	// which takes nothing from 1
@@ -614,17 +682,26 @@ func TestForgedReports(t *testing.T) {
 		a    arctic.Response
 		want arctic.Reason
 	}{
-		"of another time":     {arctic.Response{ID: id + 1<<16, Data: all}, arctic.ReasonRequest},
-		"of another record":   {arctic.Response{ID: id + 1, Data: all}, arctic.ReasonRequest},
-		"of who has no copy":  {arctic.Response{ID: id, Data: bad(arctic.Report{Place: 1, Done: 1, Left: 1, Proof: proof + 1})}, arctic.ReasonPath},
-		"of three":            {arctic.Response{ID: id, Data: bad(arctic.Report{Place: 2, Done: 2, Left: 1, Proof: proof})}, arctic.ReasonPosted},
-		"of two and one":      {arctic.Response{ID: id, Data: bad(arctic.Report{Place: 1, Done: 1, Left: 2, Proof: proof, Node: 2, Reason: arctic.ReasonSilent})}, arctic.ReasonPosted},
-		"of nobody":           {arctic.Response{ID: id, Data: bad(arctic.Report{Proof: proof})}, arctic.ReasonRemoteForm},
-		"taken, and not over": {arctic.Response{ID: id, Data: bad(arctic.Report{Left: 2, Proof: proof})}, arctic.ReasonRemoteForm},
-		"behind its end":      {arctic.Response{ID: id, Offset: 8, Data: all}, arctic.ReasonRemoteForm},
-		"too long":            {arctic.Response{ID: id, Data: make([]byte, arctic.ReportBytes+4)}, arctic.ReasonRemoteForm},
+		"of another time":   {arctic.Response{ID: id + 1<<16, Data: all}, arctic.ReasonRequest},
+		"of another record": {arctic.Response{ID: id + 1, Data: all}, arctic.ReasonRequest},
+		"of who has no copy": {arctic.Response{ID: id,
+			Data: bad(arctic.Report{Place: 1, Done: 1, Left: 1, Proof: proof + 1})}, arctic.ReasonPath},
+		"of three": {arctic.Response{ID: id,
+			Data: bad(arctic.Report{Place: 2, Done: 2, Left: 1, Proof: proof})}, arctic.ReasonPosted},
+		"of two and one": {arctic.Response{ID: id,
+			Data: bad(arctic.Report{Place: 1, Done: 1, Left: 2, Proof: proof, Node: 2, Reason: arctic.ReasonSilent})},
+			arctic.ReasonPosted},
+		"of nobody": {arctic.Response{ID: id, Data: bad(arctic.Report{Proof: proof})},
+			arctic.ReasonRemoteForm},
+		"taken, and not over": {arctic.Response{ID: id, Data: bad(arctic.Report{Left: 2, Proof: proof})},
+			arctic.ReasonRemoteForm},
+		"behind its end": {arctic.Response{ID: id, Offset: 8, Data: all}, arctic.ReasonRemoteForm},
+		"too long": {arctic.Response{ID: id, Data: make([]byte, arctic.ReportBytes+4)},
+			arctic.ReasonRemoteForm},
 	} {
-		r.cards[3].Say(r.ctx[3], 0, 0, arctic.Reply, arctic.KindResponse, c.a.Type(), func(b []byte) int { return arctic.PutResponse(b, &c.a) })
+		r.cards[3].Say(r.ctx[3], 0, 0, arctic.Reply, arctic.KindResponse, c.a.Type(), func(b []byte) int {
+			return arctic.PutResponse(b, &c.a)
+		})
 		r.wake[3] = 0
 		if back := r.comesBackOf(3); back.Reason != c.want {
 			t.Errorf("%s: %v, want %v", name, back.Reason, c.want)
@@ -635,7 +712,8 @@ func TestForgedReports(t *testing.T) {
 		r.pass(time.Millisecond)
 	}
 	n := r.notified(0)
-	if d := n.Delivery(); n.Reason != arctic.ReasonChain || d.Delivered != 1 || d.Failed != 1 || d.Named != 1 || d.Broken[0] != (funi.Broken{Node: 2, Reason: arctic.ReasonChain}) {
+	if d := n.Delivery(); n.Reason != arctic.ReasonChain || d.Delivered != 1 || d.Failed != 1 || d.Named != 1 ||
+		d.Broken[0] != (funi.Broken{Node: 2, Reason: arctic.ReasonChain}) {
 		t.Errorf("it came to %v, %+v", n.Reason, d)
 	}
 }
@@ -645,7 +723,10 @@ func TestForgedReports(t *testing.T) {
 // said all is known, and the multicast has come to everybody (ledger.go).
 func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	cut := false
-	r := newRemoteBed(t, setup{cards: 5, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 2 },
+	r := newRemoteBed(t, setup{cards: 5, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+		quick(c)
+		c.FIFO = 2
+	},
 		wrap: func(card int, p *wire.Port) port.Port {
 			return &tap{Port: p, see: func(b []byte) bool {
 				f, err := arctic.Look(b)
@@ -668,14 +749,17 @@ func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	cut = true
 	along.Cookie = 2
 	r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &along) })
-	r.until(time.Second, "the first member's card gives the second's up", func() bool { return r.cards[1].Counters().PeersLost > 0 })
+	r.until(time.Second, "the first member's card gives the second's up", func() bool {
+		return r.cards[1].Counters().PeersLost > 0
+	})
 	r.pass(time.Millisecond)
 	r.silent(0)
 	for _, ok := take(r.proc[4], funi.Request); ok; _, ok = take(r.proc[4], funi.Request) {
 		r.pass(time.Millisecond)
 	}
 	n := r.notified(0)
-	if d := n.Delivery(); n.Cookie != 2 || n.Reason != arctic.ReasonNone || n.Bytes != 4 || d != (funi.Delivery{Delivered: 4}) {
+	if d := n.Delivery(); n.Cookie != 2 || n.Reason != arctic.ReasonNone || n.Bytes != 4 ||
+		d != (funi.Delivery{Delivered: 4}) {
 		t.Errorf("it came to %v, %+v", n.Reason, d)
 	}
 	for _, node := range []int{1, 2, 3} {
@@ -688,7 +772,8 @@ func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 // origin has patience for all of a way (chain.go).
 func TestWaysThatAreFull(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 6, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
-		c.FIFO, c.PeerTimeout, c.ConnectTimeout, c.MaxHold = 2, 20*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
+		c.FIFO, c.PeerTimeout, c.ConnectTimeout, c.MaxHold = 2, 20*time.Millisecond, 20*time.Millisecond,
+			100*time.Millisecond
 	}})
 	r.chains(7, 1, tree{1: {2}, 2: {3}, 3: {4}, 4: {5}}, r.byNode)
 	const messages = 40
@@ -710,7 +795,8 @@ func TestWaysThatAreFull(t *testing.T) {
 	for i := range uint32(messages) {
 		r.until(time.Second, "room", func() bool { read(1, 2, 3, 4); return r.proc[0].Reserve(funi.Request) != nil })
 		r.block(0, funi.Request, func(s *funi.Slot) {
-			s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 5, Cookie: i, Message: 5, Data: bytesOf([]uint32{i})})
+			s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 5, Cookie: i, Message: 5,
+				Data: bytesOf([]uint32{i})})
 		})
 	}
 	for last := r.now; complete < messages; {

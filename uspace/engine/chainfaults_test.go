@@ -46,7 +46,8 @@ func (c *chainRun) reads(out int) {
 			if c.sent[node][n.Cookie] {
 				c.rt.Fatalf("multicast %d of node %d is complete twice", n.Cookie, node)
 			}
-			if c.sent[node][n.Cookie] = true; (n.Reason == arctic.ReasonNone) != (d.Failed == 0 && d.Delivered == len(c.proc)) {
+			if c.sent[node][n.Cookie] = true; (n.Reason == arctic.ReasonNone) !=
+				(d.Failed == 0 && d.Delivered == len(c.proc)) {
 				c.rt.Fatalf("%v: %+v", n.Reason, d)
 			}
 			if n.Reason != arctic.ReasonNone && !c.restarts {
@@ -80,11 +81,13 @@ func (c *chainRun) joins(node uint16) {
 func TestChainsUnderFaults(t *testing.T) {
 	const nodes = 5
 	rapid.Check(t, func(rt *rapid.T) {
-		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt, "network")]
+		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt",
+			"all"}).Draw(rt, "network")]
 		c := &chainRun{rt: rt, got: map[[3]uint32]int{}, restarts: rapid.Bool().Draw(rt, "restarts")}
-		c.remoteBed = newRemoteBed(t, setup{cards: nodes, slots: 16, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64},
-			net:  wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: faults},
-			tune: anyMachine(rt).on(func(c *engine.Config) { c.FIFO = 2 })})
+		c.remoteBed = newRemoteBed(t, setup{cards: nodes, slots: 16,
+			remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64},
+			net:    wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: faults},
+			tune:   anyMachine(rt).on(func(c *engine.Config) { c.FIFO = 2 })})
 		c.sent = make([][]bool, nodes)
 		for number := range c.trees {
 			order := rapid.Permutation([]uint16{0, 1, 2, 3, 4}).Draw(rt, "order")
@@ -121,10 +124,15 @@ func TestChainsUnderFaults(t *testing.T) {
 			default:
 				number := rapid.IntRange(0, len(c.trees)-1).Draw(rt, "chain")
 				cookie := uint32(len(c.sent[node]))
-				c.until(time.Minute, "room", func() bool { c.reads(none); return c.proc[node].Reserve(funi.Request) != nil })
+				c.until(time.Minute, "room", func() bool {
+					c.reads(none)
+					return c.proc[node].Reserve(funi.Request) != nil
+				})
 				c.sent[node] = append(c.sent[node], false)
 				c.block(node, funi.Request, func(s *funi.Slot) {
-					s.SetMulticast(c.firsts[number], &funi.MulticastRequest{Chain: uint16(number), Members: nodes, Cookie: cookie, Message: 5, Data: bytesOf([]uint32{cookie})})
+					s.SetMulticast(c.firsts[number],
+						&funi.MulticastRequest{Chain: uint16(number), Members: nodes, Cookie: cookie, Message: 5,
+							Data: bytesOf([]uint32{cookie})})
 				})
 			}
 			c.pass(time.Duration(rapid.IntRange(1, 200).Draw(rt, "microseconds")) * time.Microsecond)

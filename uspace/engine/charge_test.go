@@ -40,7 +40,9 @@ func newShared(t *testing.T, wrap func(int, *wire.Port) port.Port) *shared {
 	for range 2 { // both accounts are known as such that use the card
 		stuff(s.flood[0], funi.Request, 1)
 		s.mustSend(0, funi.Request, 1, 1)
-		s.until(time.Second, "all is sent", func() bool { return s.flood[0].Unsent(funi.Request)+s.proc[0].Unsent(funi.Request) == 0 })
+		s.until(time.Second, "all is sent", func() bool {
+			return s.flood[0].Unsent(funi.Request)+s.proc[0].Unsent(funi.Request) == 0
+		})
 		s.take()
 	}
 	s.pass(10 * time.Millisecond)
@@ -81,7 +83,8 @@ func TestChargedRest(t *testing.T) {
 			t.Fatalf("%d packets left while one account rested and the other sent one", sent)
 		}
 		if got := s.flood[0].Unsent(funi.Request); got != left {
-			t.Fatalf("%d ns before the end of its rest an account has %d messages to be sent, not %d", ends-s.now, got, left)
+			t.Fatalf("%d ns before the end of its rest an account has %d messages to be sent, not %d",
+				ends-s.now, got, left)
 		}
 		if s.proc[0].Unsent(funi.Request) != 0 {
 			t.Fatal("another account's message waits for the rest")
@@ -97,7 +100,9 @@ func TestChargedRest(t *testing.T) {
 		t.Errorf("the card wants to run at %d, not at %d", s.wake[0], ends)
 	}
 	s.step(ends)
-	s.until(time.Millisecond, "the account goes on after its rest", func() bool { return s.flood[0].Unsent(funi.Request) < left })
+	s.until(time.Millisecond, "the account goes on after its rest", func() bool {
+		return s.flood[0].Unsent(funi.Request) < left
+	})
 }
 
 // Rule: a charge is shared by those for whom the card worked, so that for all together it works for
@@ -133,7 +138,9 @@ func TestChargeIsBounded(t *testing.T) {
 		t.Error("an account that has not used the card rests")
 	}
 	s.step(left)
-	s.until(time.Millisecond, "a rest ends after a millisecond", func() bool { return s.flood[0].Unsent(funi.Request) == 0 })
+	s.until(time.Millisecond, "a rest ends after a millisecond", func() bool {
+		return s.flood[0].Unsent(funi.Request) == 0
+	})
 }
 
 // Rule: while the card naps, or dozes, a process on an account that rests cannot wake its thread,

@@ -198,7 +198,8 @@ func (b *bed) until(limit time.Duration, what string, done func() bool) {
 			at = b.next()
 		}
 		if at > end {
-			b.t.Fatalf("not within %v of virtual time, at %v with the next event at %v: %s\n%s", limit, time.Duration(b.now), time.Duration(at), what, b.counters())
+			b.t.Fatalf("not within %v of virtual time, at %v with the next event at %v: %s\n%s", limit,
+				time.Duration(b.now), time.Duration(at), what, b.counters())
 		}
 		b.step(at)
 	}

@@ -189,7 +189,8 @@ func (c *Config) check() error {
 	case c.Incarnation == 0:
 		return fmt.Errorf("%w: incarnation is zero; draw a random one", ErrConfig)
 	case c.Lines < 2 || c.Lines > maxLines || c.ReplyLines < 1 || c.ReplyLines >= c.Lines:
-		return fmt.Errorf("%w: %d lines, %d for replies; use 2 to %d and at least one for each level", ErrConfig, c.Lines, c.ReplyLines, maxLines)
+		return fmt.Errorf("%w: %d lines, %d for replies; use 2 to %d and at least one for each level", ErrConfig,
+			c.Lines, c.ReplyLines, maxLines)
 	case c.Sets < 0 || c.Sets > funi.MaxContexts:
 		return fmt.Errorf("%w: %d sets of the packet cache; use 1 to %d", ErrConfig, c.Sets, funi.MaxContexts)
 	case c.Train < 1 || c.Train > arctic.MaxTrain:
@@ -197,7 +198,8 @@ func (c *Config) check() error {
 	case c.FIFO < 1:
 		return fmt.Errorf("%w: receive FIFO of %d packets; use at least 1", ErrConfig, c.FIFO)
 	case c.BlockBytes < 0 || c.BlockBytes%arctic.TransferAlign != 0:
-		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d, or 0 for what a frame has room for", ErrConfig, c.BlockBytes, arctic.TransferAlign)
+		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d, or 0 for what a frame has room for", ErrConfig,
+			c.BlockBytes, arctic.TransferAlign)
 	case c.Timing != nil && c.Blocks && (c.Timing.Card == nil || c.BlockBytes == 0 || c.BlockBytes > MaxTimedBlock):
 		return fmt.Errorf("%w: units that take time cannot send blocks of %d bytes; use Timing.Card and %d to %d bytes, or no Blocks",
 			ErrConfig, c.BlockBytes, arctic.TransferAlign, MaxTimedBlock)
@@ -206,18 +208,24 @@ func (c *Config) check() error {
 	case c.FirstWindow < 1 || c.FirstWindow > Window:
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
 	case c.TransferWords < 0 || c.TransferWords > arctic.MaxPartWords || c.TransferWords%4 != 0:
-		return fmt.Errorf("%w: transfers of %d words in a packet; use a multiple of 4 up to %d", ErrConfig, c.TransferWords, arctic.MaxPartWords)
-	case c.RemotePage != 0 && (c.RemotePage < arctic.MaxRemoteBytes || c.RemotePage > 1<<16 || c.RemotePage&(c.RemotePage-1) != 0):
-		return fmt.Errorf("%w: pages of %d bytes; use a power of two from %d to 65536, or 0 for none", ErrConfig, c.RemotePage, arctic.MaxRemoteBytes)
+		return fmt.Errorf("%w: transfers of %d words in a packet; use a multiple of 4 up to %d", ErrConfig,
+			c.TransferWords, arctic.MaxPartWords)
+	case c.RemotePage != 0 && (c.RemotePage < arctic.MaxRemoteBytes || c.RemotePage > 1<<16 ||
+		c.RemotePage&(c.RemotePage-1) != 0):
+		return fmt.Errorf("%w: pages of %d bytes; use a power of two from %d to 65536, or 0 for none", ErrConfig,
+			c.RemotePage, arctic.MaxRemoteBytes)
 	case c.AckEvery < 1 || c.AckEvery > link.MostAckEvery:
 		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, link.MostAckEvery)
-	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) > longest:
+	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout,
+		c.RaiseAfter) > longest:
 		return fmt.Errorf("%w: a duration is longer than %v", ErrConfig, longest)
-	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) < 0 ||
+	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout,
+		c.RaiseAfter) < 0 ||
 		c.MinRTO > c.MaxRTO || c.MinHold > c.MaxHold:
 		return fmt.Errorf("%w: a duration is negative or a minimum above its maximum", ErrConfig)
 	case c.frameSize() < arctic.EthernetSize+arctic.MinMTU:
-		return fmt.Errorf("%w: a port sends frames of %d bytes; FUNet's need %d", ErrConfig, c.frameSize(), arctic.EthernetSize+arctic.MinMTU)
+		return fmt.Errorf("%w: a port sends frames of %d bytes; FUNet's need %d", ErrConfig, c.frameSize(),
+			arctic.EthernetSize+arctic.MinMTU)
 	case len(c.Ports) == 0 && len(c.Peers) != 0:
 		return fmt.Errorf("%w: peers but no port", ErrConfig)
 	case c.Direct != nil && (c.AnyGroup || c.SystemEvent != nil):
@@ -262,10 +270,13 @@ func (c *Config) frameSize() int {
 // link returns what the card's end of its links is made from.
 func (c *Config) link() link.Config {
 	n := link.Config{
-		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable, Ports: c.Ports, Peers: c.Peers,
-		AnyGroup: c.AnyGroup, Direct: c.Direct, Doubt: c.Doubt, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
+		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Nonces: c.Nonces, Readable: c.Readable,
+		Ports: c.Ports, Peers: c.Peers,
+		AnyGroup: c.AnyGroup, Direct: c.Direct, Doubt: c.Doubt, Train: c.Train, FirstWindow: c.FirstWindow,
+		Lines:    c.Lines,
 		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
-		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,
+		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout,
+		RaiseAfter: c.RaiseAfter,
 	}
 	if t := c.Timing; t != nil {
 		n.Dispatch, n.Transmit, n.Timed = t.Dispatch, t.Transmit, t.Card != nil

@@ -59,7 +59,9 @@ func TestNewRefuses(t *testing.T) {
 		"timed blocks too long":   func(c *engine.Config) { stepped(c); c.BlockBytes = engine.MaxTimedBlock + 16 },
 		"blocks of 520 bytes":     func(c *engine.Config) { c.BlockBytes = 520 },
 		"blocks of less than 0":   func(c *engine.Config) { c.BlockBytes = -16 },
-		"time without a bus":      func(c *engine.Config) { c.Timing, c.Blocks = &engine.Timing{Bursts: []int{1}}, false },
+		"time without a bus": func(c *engine.Config) {
+			c.Timing, c.Blocks = &engine.Timing{Bursts: []int{1}}, false
+		},
 	} {
 		c := goodConfig()
 		spoil(&c)
@@ -70,7 +72,8 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	c := goodConfig()
-	c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout = 0, 0, 0, 0, 0, 0, 0, 0
+	c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout = 0, 0,
+		0, 0, 0, 0, 0, 0
 	if _, err := engine.New(c); err != nil {
 		t.Errorf("durations of zero, which take the defaults: %v", err)
 	}
@@ -161,7 +164,8 @@ func TestDirectCardRefuses(t *testing.T) {
 		node uint16
 		tag  uint64
 		want error
-	}{{2, jobTag, engine.ErrDirect}, {3, jobTag + 1, engine.ErrDirect}, {3, jobTag, nil}, {3, jobTag, engine.ErrAttached}} {
+	}{{2, jobTag, engine.ErrDirect}, {3, jobTag + 1, engine.ErrDirect}, {3, jobTag, nil},
+		{3, jobTag, engine.ErrAttached}} {
 		if err := attach(c.node, c.tag); !errors.Is(err, c.want) {
 			t.Errorf("node %d with tag %#x: %v, want %v", c.node, c.tag, err, c.want)
 		}

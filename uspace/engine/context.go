@@ -313,7 +313,8 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
-		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines, owner: x.owner, paid: x.account,
+		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines,
+			owner: x.owner, paid: x.account,
 			long: x.long, current: x.current, answers: x.answers, away: true, detached: true, halted: true,
 			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
@@ -415,7 +416,8 @@ func (x *Context) makeLines() {
 
 // allFree reports whether the context has nothing undelivered.
 func (x *Context) allFree() bool {
-	return x.ticket.free() == x.card.cfg.Lines && x.allAnswered() && x.allSentOn() && (x.long == nil || x.long.inUse == [arctic.Levels]bool{})
+	return x.ticket.free() == x.card.cfg.Lines && x.allAnswered() && x.allSentOn() &&
+		(x.long == nil || x.long.inUse == [arctic.Levels]bool{})
 }
 
 // free gives a line back; its packet is accounted for.

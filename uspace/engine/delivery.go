@@ -44,7 +44,8 @@ func newFIFO(cfg *Config) fifo {
 // accept takes a packet, whose header is h, for the context, with the block behind it if there is
 // one, or says why not. The packet came in the frame of the train, or with nil from this very card.
 // It goes straight into the receive queue if its level's FIFO may be passed by and is empty.
-func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
+	block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
@@ -80,7 +81,8 @@ func (c *Card) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.P
 }
 
 // acceptOther takes a packet that is neither message nor transfer, or says why not.
-func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader,
+	block []byte) arctic.Reason {
 	switch h.Kind {
 	case arctic.KindRemote:
 		return c.acceptRemote(x, p, h, block)

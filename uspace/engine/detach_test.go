@@ -34,7 +34,8 @@ func TestDetach(t *testing.T) {
 	}
 	page := *b.mem[0].Page
 	b.mustSend(1, funi.Reply, 0, 77)
-	b.comesBack(time.Second, b.proc[1], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Reply, Header: funi.NewHeader(0, 5, 1), Word: 77})
+	b.comesBack(time.Second, b.proc[1], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Reply,
+		Header: funi.NewHeader(0, 5, 1), Word: 77})
 	got := 0
 	b.until(time.Second, "in flight are answered", func() bool {
 		for _, ok := take(b.proc[1], funi.Request); ok; _, ok = take(b.proc[1], funi.Request) {
@@ -90,7 +91,8 @@ func TestDetachWithPacketsInFlight(t *testing.T) {
 		page := *b.mem[0].Page
 		b.pass(time.Second)
 		if *b.mem[0].Page != page || !x.Idle() || b.cards[0].Streams(x) != 0 {
-			t.Errorf("silent %v: page written %v, idle %v, %d streams left", silent, *b.mem[0].Page != page, x.Idle(), b.cards[0].Streams(x))
+			t.Errorf("silent %v: page written %v, idle %v, %d streams left", silent, *b.mem[0].Page != page, x.Idle(),
+				b.cards[0].Streams(x))
 		}
 		if err := b.cards[0].Check(); err != nil {
 			t.Error(err)
@@ -165,7 +167,8 @@ func TestSetOfADetachedContext(t *testing.T) {
 	}
 	after := b.cards[0].Counters()
 	if after.Discarded != before.Discarded+1 || after.Returned != before.Returned {
-		t.Errorf("%d packets discarded and %d returned, want 1 and none: nobody is there to take it", after.Discarded-before.Discarded, after.Returned-before.Returned)
+		t.Errorf("%d packets discarded and %d returned, want 1 and none: nobody is there to take it",
+			after.Discarded-before.Discarded, after.Returned-before.Returned)
 	}
 	if err := attach(); err != nil { // nothing in flight: at once
 		t.Fatal(err)

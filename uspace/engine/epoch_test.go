@@ -41,10 +41,12 @@ func TestEchoOfAnotherLife(t *testing.T) {
 			b.inject(forge(nil, func(h *arctic.Header) { h.Epoch = 77 })) // which has it greet
 			b.pass(50 * time.Microsecond)
 			before := b.cards[0].Epoch(1)
-			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 99 + i, Echo: nonces[0], Incarnation: uint32(77 + i), Longest: 1514}))
+			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 99 + i, Echo: nonces[0], Incarnation: uint32(77 + i),
+				Longest: 1514}))
 			b.pass(20 * time.Microsecond)
 			if i == 0 && b.cards[0].Epoch(1) == before {
-				b.inject(forgeGreeting(&arctic.Greeting{Nonce: 99 + i, Echo: nonces[0], Incarnation: uint32(77 + i), Longest: 1514}))
+				b.inject(forgeGreeting(&arctic.Greeting{Nonce: 99 + i, Echo: nonces[0], Incarnation: uint32(77 + i),
+					Longest: 1514}))
 				b.pass(20 * time.Microsecond)
 			}
 		}
@@ -89,7 +91,8 @@ func TestImpossibleAcknowledgments(t *testing.T) {
 	}
 	lie(3)
 	b.pass(time.Second)
-	if b.cards[0].Epoch(1) == epoch || b.cards[0].Epoch(1) != b.cards[1].Epoch(0) || b.cards[1].Counters().Resynchronised != 1 {
+	if b.cards[0].Epoch(1) == epoch || b.cards[0].Epoch(1) != b.cards[1].Epoch(0) ||
+		b.cards[1].Counters().Resynchronised != 1 {
 		t.Fatalf("epochs %x and %x, before %x\n%s", b.cards[0].Epoch(1), b.cards[1].Epoch(0), epoch, b.counters())
 	}
 	for _, p := range b.proc {
@@ -115,7 +118,8 @@ func TestCountingAnewWithinATransfer(t *testing.T) {
 		exactlyOnce(b, newTraffic(b, 3, 2))
 		for from := range 2 {
 			for range 3 { // so that some of them wait for lines
-				request(b.proc[from], funi.Request, 1-from, funi.Transfer{Source: area, Destination: area, Argument: 7, Words: areaSize / 4})
+				request(b.proc[from], funi.Request, 1-from,
+					funi.Transfer{Source: area, Destination: area, Argument: 7, Words: areaSize / 4})
 			}
 		}
 		b.pass(after)
@@ -151,7 +155,8 @@ func TestCountingAnewWithinATransfer(t *testing.T) {
 		b.pass(100 * time.Millisecond)
 		for i := range 2 {
 			if back[i]+noticed[i] != 3 || back[0]+back[1] == 0 {
-				t.Errorf("after %v: of three transfers of card %d %d came back, and %d were noticed", after, i, back[i], noticed[i])
+				t.Errorf("after %v: of three transfers of card %d %d came back, and %d were noticed", after,
+					i, back[i], noticed[i])
 			}
 		}
 		if c := b.cards[1].Counters(); c.Resynchronised == 0 || c.PeersRestarted != 0 {
@@ -180,7 +185,8 @@ func TestForgedGreetingsAreAnsweredNowAndThen(t *testing.T) {
 	b.pass(time.Millisecond)
 	c := b.cards[0].Counters()
 	if most := uint64(b.now-began)/100_000 + 5; c.Greetings-before.Greetings > most || c.Greetings == before.Greetings {
-		t.Errorf("%d greetings for 8000 forged frames in %v, want at most %d", c.Greetings-before.Greetings, time.Duration(b.now-began), most)
+		t.Errorf("%d greetings for 8000 forged frames in %v, want at most %d", c.Greetings-before.Greetings,
+			time.Duration(b.now-began), most)
 	}
 	if c.PeersRestarted != 0 || c.Resynchronised != 0 {
 		t.Errorf("%d restarts and %d resynchronisations", c.PeersRestarted, c.Resynchronised)
@@ -221,13 +227,15 @@ func TestFrameSizesAreAgreedUpon(t *testing.T) {
 		}
 		c.SetLimit(uint16(1-card), 9014)
 		if c.Limit(uint16(1-card)) != 1514 {
-			t.Errorf("card %d sends frames of %d bytes because somebody says that they pass", card, c.Limit(uint16(1-card)))
+			t.Errorf("card %d sends frames of %d bytes because somebody says that they pass", card,
+				c.Limit(uint16(1-card)))
 		}
 	}
 	exactlyOnce(b, newTraffic(b, 300, 21))
 	for card, c := range b.cards {
 		if n := c.Counters(); n.Retransmitted != 0 || n.Timeouts != 0 || n.TooLong != 0 {
-			t.Errorf("card %d: %d frames sent again, %d timeouts, %d too long", card, n.Retransmitted, n.Timeouts, n.TooLong)
+			t.Errorf("card %d: %d frames sent again, %d timeouts, %d too long", card, n.Retransmitted,
+				n.Timeouts, n.TooLong)
 		}
 	}
 }
@@ -261,7 +269,8 @@ func TestNoEpochTwice(t *testing.T) {
 		for _, f := range greetings(0) {
 			g, _ := arctic.Look(f)
 			g.Greeting(&own)
-			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 1000 + i/4, Echo: own.Nonce, Incarnation: 77, Longest: 1514}))
+			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 1000 + i/4, Echo: own.Nonce, Incarnation: 77,
+				Longest: 1514}))
 			// else what the peer has said brings the card back to the nonce of their epoch, which
 			// begins none
 			if i%3 == 0 {

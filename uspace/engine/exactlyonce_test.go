@@ -25,7 +25,8 @@ func thesis(c *engine.Config) {
 // timed is the same with the units' times (thesis 6.1.5).
 func timed(c *engine.Config) {
 	thesis(c)
-	c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 40 * time.Nanosecond, Delivery: 80 * time.Nanosecond}
+	c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 40 * time.Nanosecond,
+		Delivery: 80 * time.Nanosecond}
 }
 
 // sbus is the thesis's bus: 15 cycles of 40 ns, and 2 for each word.

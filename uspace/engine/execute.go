@@ -263,7 +263,8 @@ func (w *keySlot) at(address uint64, size int) []byte {
 // movable says why a put or get is none that this card carries out: a get of more than a packet has
 // its answer in a block.
 func (c *Card) movable(q *arctic.WindowRequest, size int) arctic.Reason {
-	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes && (size%arctic.TransferAlign != 0 || c.units != nil && c.block == 0) {
+	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes &&
+		(size%arctic.TransferAlign != 0 || c.units != nil && c.block == 0) {
 		return arctic.ReasonOperation
 	}
 	return arctic.ReasonNone

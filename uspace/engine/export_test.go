@@ -91,7 +91,8 @@ func (c *Card) checkOpened() error {
 	for at := range c.opened {
 		for before, t := (*transfer)(nil), c.opened[at]; t != nil; before, t = t, t.after {
 			if !open[t] || t.before != before || c.opened.to(t.route) != &c.opened[at] {
-				return fmt.Errorf("a transfer in state %d to card %d is on list %d, behind %p, or twice", t.state, t.route, at, before)
+				return fmt.Errorf("a transfer in state %d to card %d is on list %d, behind %p, or twice", t.state,
+					t.route, at, before)
 			}
 			delete(open, t)
 		}
@@ -129,7 +130,8 @@ func (x *Context) checkTransfers() error {
 			return fmt.Errorf("%d slots of level %d taken, counted %d", x.taken[l], l, taken)
 		}
 		if t := n.slots[l].head; t != nil && !x.needsSource(t) {
-			return fmt.Errorf("level %d: the first slot is a transfer's in state %d, which does not need its source", l, t.state)
+			return fmt.Errorf("level %d: the first slot is a transfer's in state %d, which does not need its source",
+				l, t.state)
 		}
 		replaced, held := 0, [256]uint16{}
 		for i, t := range n.records[l] {
@@ -159,14 +161,17 @@ func (x *Context) checkTransfers() error {
 				ok = t.source == nil && t.lines == 0 && slots[t]
 			}
 			ok = ok && t.lines == lines[t] && slots[t] == n.slots[l].holds(t) && t.following(!slots[t]) == t.state &&
-				free[t] == (t.state == transferFree) && due[t] == (t.state == transferDue) && (x.current[l] == t || aside[t]) == (t.state == transferRetrieving)
+				free[t] == (t.state == transferFree) && due[t] == (t.state == transferDue) &&
+				(x.current[l] == t || aside[t]) == (t.state == transferRetrieving)
 			if !ok {
 				return fmt.Errorf("transfer %d of level %d in state %d: %d bytes to retrieve, %d lines of %d, failed with %v; free %v, due %v, current %v, slot %v",
-					i, l, t.state, len(t.source), t.lines, lines[t], t.failed, free[t], due[t], x.current[l] == t, slots[t])
+					i, l, t.state, len(t.source), t.lines, lines[t], t.failed, free[t], due[t],
+					x.current[l] == t, slots[t])
 			}
 		}
 		if len(n.records[l])-replaced != openTransfers {
-			return fmt.Errorf("level %d has %d records, %d of which another has the place of", l, len(n.records[l]), replaced)
+			return fmt.Errorf("level %d has %d records, %d of which another has the place of", l,
+				len(n.records[l]), replaced)
 		}
 		if held != n.held[l] {
 			return fmt.Errorf("level %d: writes hold %d lines, counted %d", l, held, n.held[l])
@@ -211,9 +216,11 @@ func (c *Card) Generation() uint16 { return c.generation }
 func (c *Card) Shown(x *Context) string {
 	remote := "none"
 	if r := x.remote; r != nil {
-		remote = fmt.Sprint(r.keySlots, r.areas, r.ring, r.head, r.tail, r.promised, r.use, r.requests.table, r.requests.completed)
+		remote = fmt.Sprint(r.keySlots, r.areas, r.ring, r.head, r.tail, r.promised, r.use, r.requests.table,
+			r.requests.completed)
 	}
-	return fmt.Sprint(x.lineage, x.life, x.born, x.arriving, x.away, x.modes, x.traffic, x.owner.Retried, x.answers != nil, x.chains != nil, x.fifo, x.ticket,
+	return fmt.Sprint(x.lineage, x.life, x.born, x.arriving, x.away, x.modes, x.traffic, x.owner.Retried,
+		x.answers != nil, x.chains != nil, x.fifo, x.ticket,
 		*x.iface, remote, *x.group, c.generation, c.lives, c.counters)
 }
 
@@ -268,23 +275,27 @@ func (x *Context) checkRemote() error {
 		}
 	}
 	if open+listed+len(r.requests.free) != len(r.requests.table) || open != r.use.RequestsOpen {
-		return fmt.Errorf("%d records: %d open (%d counted), %d to be taken off a list, %d free", len(r.requests.table), open, r.use.RequestsOpen, listed, len(r.requests.free))
+		return fmt.Errorf("%d records: %d open (%d counted), %d to be taken off a list, %d free", len(r.requests.table),
+			open, r.use.RequestsOpen, listed, len(r.requests.free))
 	}
 	promised += uint32(open)
 	for i, k := range r.keySlots {
 		if k.unread != ofWindow[i] || k.credit > 0 && k.unread > k.credit {
-			return fmt.Errorf("window %d with a credit of %d: %d notifications unread, %d in the ring", i, k.credit, k.unread, ofWindow[i])
+			return fmt.Errorf("window %d with a credit of %d: %d notifications unread, %d in the ring", i, k.credit,
+				k.unread, ofWindow[i])
 		}
 		promised += max(k.credit, k.unread)
 	}
 	for i, a := range r.areas {
 		if a.unread != unread[i] || a.credit > 0 && a.unread > a.credit {
-			return fmt.Errorf("area %d with a credit of %d: %d notifications unread, %d in the ring", i, a.credit, a.unread, unread[i])
+			return fmt.Errorf("area %d with a credit of %d: %d notifications unread, %d in the ring", i, a.credit,
+				a.unread, unread[i])
 		}
 		promised += max(a.credit, a.unread)
 	}
 	if promised != r.promised || int(promised) > len(r.ring) {
-		return fmt.Errorf("credits of %d are promised, %d should be, the ring has %d", r.promised, promised, len(r.ring))
+		return fmt.Errorf("credits of %d are promised, %d should be, the ring has %d", r.promised,
+			promised, len(r.ring))
 	}
 	for i, k := range r.keySlots {
 		if k.memory != nil && int(uint16(k.key)) != i {
@@ -313,7 +324,8 @@ func (f *forward) check(x *Context) error {
 	left, before := 0, 0
 	for i := range f.targets {
 		t := &f.targets[i]
-		if t.about != x.node && (t.card != f.to || f.others[t.about] != int32(i+1)) || t.about == x.node && f.at(t.card) != i {
+		if t.about != x.node && (t.card != f.to || f.others[t.about] != int32(i+1)) ||
+			t.about == x.node && f.at(t.card) != i {
 			return fmt.Errorf("target %d, %+v, is not found", i, *t)
 		}
 		if !t.told {
@@ -324,7 +336,8 @@ func (f *forward) check(x *Context) error {
 		}
 	}
 	if left != f.left || before != f.before {
-		return fmt.Errorf("%d targets are left, %d of them of other nodes; counted are %d and %d", left, before, f.left, f.before)
+		return fmt.Errorf("%d targets are left, %d of them of other nodes; counted are %d and %d", left, before,
+			f.left, f.before)
 	}
 	return nil
 }
@@ -335,8 +348,10 @@ func (x *Context) RemoteHeld() (n int64) {
 	for _, of := range []struct {
 		count int
 		size  uintptr
-	}{{len(r.keySlots), unsafe.Sizeof(r.keySlots[0])}, {len(r.areas), unsafe.Sizeof(r.areas[0])}, {len(r.ring), unsafe.Sizeof(r.ring[0])},
-		{len(r.requests.table), unsafe.Sizeof(request{})}, {cap(r.requests.free), 2}, {len(r.requests.owed), unsafe.Sizeof(completion{})}} {
+	}{{len(r.keySlots), unsafe.Sizeof(r.keySlots[0])}, {len(r.areas), unsafe.Sizeof(r.areas[0])},
+		{len(r.ring), unsafe.Sizeof(r.ring[0])},
+		{len(r.requests.table), unsafe.Sizeof(request{})}, {cap(r.requests.free), 2},
+		{len(r.requests.owed), unsafe.Sizeof(completion{})}} {
 		n += int64(of.count) * int64(of.size)
 	}
 	if x.answers != nil {

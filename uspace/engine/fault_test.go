@@ -29,7 +29,8 @@ func (f *faults) tune(c *engine.Config) {
 	c.ConnectTimeout = patience
 	card := c.Card
 	c.Fault = func(gid, node, source uint16, reason arctic.Reason) bool {
-		f.heard = append(f.heard, fmt.Sprintf("card %d: node %d of group %d, from %d: %v", card, node, gid, source, reason))
+		f.heard = append(f.heard, fmt.Sprintf("card %d: node %d of group %d, from %d: %v", card, node, gid,
+			source, reason))
 		return f.suspend
 	}
 }
@@ -56,7 +57,8 @@ func TestMiss(t *testing.T) {
 		const wanted = windowAt + 8
 		put := func(change func(*funi.Operation)) func(r *remoteBed, to int) {
 			return func(r *remoteBed, to int) {
-				o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: wanted, Operands: word(77), Bytes: 8, Ack: true}, Cookie: 5}
+				o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: wanted,
+					Operands: word(77), Bytes: 8, Ack: true}, Cookie: 5}
 				change(&o)
 				r.asks(0, to, o)
 			}
@@ -65,10 +67,13 @@ func TestMiss(t *testing.T) {
 			"add":  func(r *remoteBed, to int) { r.asks(0, to, operation(arctic.RemoteAdd, wanted, 1)) },
 			"read": func(r *remoteBed, to int) { r.asks(0, to, operation(arctic.RemoteRead, wanted)) },
 			"get": func(r *remoteBed, to int) {
-				r.asks(0, to, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey, Address: wanted}, Length: 8})
+				r.asks(0, to, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet,
+					Key: theKey, Address: wanted}, Length: 8})
 			},
-			"put":      put(func(*funi.Operation) {}),
-			"long put": put(func(o *funi.Operation) { o.Operands, o.Bytes, o.Source, o.Length = nil, 0, sources, 4000 }),
+			"put": put(func(*funi.Operation) {}),
+			"long put": put(func(o *funi.Operation) {
+				o.Operands, o.Bytes, o.Source, o.Length = nil, 0, sources, 4000
+			}),
 			"signal": put(func(o *funi.Operation) {
 				o.Key, o.Address = otherKey, 0
 				o.Trailer = arctic.Trailer{Set: true, Key: theKey, Address: wanted, Value: 9}
@@ -76,20 +81,26 @@ func TestMiss(t *testing.T) {
 			"multicast": func(r *remoteBed, to int) {
 				r.chains(1, uint16(to), tree{}, r.byNode)
 				r.block(0, funi.Request, func(s *funi.Slot) {
-					s.SetMulticast(uint16(to), &funi.MulticastRequest{Chain: 1, Members: 1, Put: true, Key: theKey, Address: wanted, Data: word(3)})
+					s.SetMulticast(uint16(to), &funi.MulticastRequest{Chain: 1, Members: 1, Put: true, Key: theKey,
+						Address: wanted, Data: word(3)})
 				})
 			},
 		} {
 			for to := range 2 {
 				t.Run(fmt.Sprintf("%s to %d", name, to), func(t *testing.T) {
 					var f faults
-					r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
-					r.exposes(to, funi.Window{Key: theKey, Bytes: 8192, Address: windowAt, Rights: allRights, Credit: 2, Absent: true})
+					r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+						f.tune(c)
+						tune(c)
+					}})
+					r.exposes(to, funi.Window{Key: theKey, Bytes: 8192, Address: windowAt, Rights: allRights,
+						Credit: 2, Absent: true})
 					r.exposes(to, funi.Window{Key: otherKey, Base: 8192, Bytes: 64, Rights: allRights})
 					was := bytes.Clone(r.keyed[to])
 					asks(r, to)
 					n := r.notified(to)
-					if n.Kind != funi.NoteFault || n.KeySlot != uint16(theKey&0xffff) || n.Source != 0 || n.Address != wanted {
+					if n.Kind != funi.NoteFault || n.KeySlot != uint16(theKey&0xffff) || n.Source != 0 ||
+						n.Address != wanted {
 						t.Fatalf("the process is told %+v", n)
 					}
 					r.pass(patience / 2)
@@ -98,7 +109,8 @@ func TestMiss(t *testing.T) {
 					if !bytes.Equal(was, r.keyed[to]) {
 						t.Error("memory has changed")
 					}
-					f.hears(t, fmt.Sprintf("card %d: node %d of group %d, from 0: %v", to, to, gid, arctic.ReasonAbsent))
+					f.hears(t, fmt.Sprintf("card %d: node %d of group %d, from 0: %v", to, to, gid,
+						arctic.ReasonAbsent))
 					if use, _ := r.ctx[to].Remote(); use.Refused.Absent == 0 {
 						t.Error("misses are not counted")
 					}
@@ -107,8 +119,9 @@ func TestMiss(t *testing.T) {
 						t.Fatalf("when the window is back: %+v", n)
 					}
 					r.silent(0)
-					if n := r.completes(0, to, operation(arctic.RemoteRead, wanted)); n.Reason != arctic.ReasonNone || name == "add" &&
-						binary.LittleEndian.Uint64(n.Answer[:]) != binary.LittleEndian.Uint64(was[8:])+1 {
+					if n := r.completes(0, to, operation(arctic.RemoteRead, wanted)); n.Reason != arctic.ReasonNone ||
+						name == "add" &&
+							binary.LittleEndian.Uint64(n.Answer[:]) != binary.LittleEndian.Uint64(was[8:])+1 {
 						t.Errorf("then a read: %+v", n)
 					}
 					f.hears(t)
@@ -125,7 +138,10 @@ func TestMiss(t *testing.T) {
 func TestOwnerThatNeverAnswers(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		var f faults
-		r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
+		r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+			f.tune(c)
+			tune(c)
+		}})
 		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights, Credit: 1, Absent: true})
 		r.exposes(1, funi.Window{Key: otherKey, Base: 64, Bytes: 64, Rights: allRights})
 		r.exposes(2, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
@@ -146,12 +162,14 @@ func TestOwnerThatNeverAnswers(t *testing.T) {
 			r.pass(patience / 20)
 		}
 		n := r.notified(0)
-		if took := time.Duration(r.now - begun); n.Reason != arctic.ReasonWithheld || took < patience || took > 2*patience {
+		if took := time.Duration(r.now - begun); n.Reason != arctic.ReasonWithheld || took < patience ||
+			took > 2*patience {
 			t.Fatalf("after %v: %+v, want %v", took, n, arctic.ReasonWithheld)
 		}
 		for range 3 {
 			before := r.now
-			if n := r.completes(2, 1, operation(arctic.RemoteAdd, 0, 1)); n.Reason != arctic.ReasonWithheld || r.now-before > int64(patience/4) {
+			if n := r.completes(2, 1, operation(arctic.RemoteAdd, 0, 1)); n.Reason != arctic.ReasonWithheld ||
+				r.now-before > int64(patience/4) {
 				t.Fatalf("the next one: %v after %v", n.Reason, time.Duration(r.now-before))
 			}
 		}
@@ -187,7 +205,10 @@ func TestFaultsAreTheOwners(t *testing.T) {
 	const mute = otherKey ^ 1 // of key slot 4
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		var f faults
-		r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
+		r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+			f.tune(c)
+			tune(c)
+		}})
 		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: funi.RightRead | funi.RightNotify, Credit: 1})
 		r.exposes(1, funi.Window{Key: mute, Base: 64, Bytes: 64, Rights: funi.RightRead})
 		refused := func(key uint64, o funi.Operation, want arctic.Reason) {

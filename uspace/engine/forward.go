@@ -106,7 +106,8 @@ func (c *Card) becomeForward(x *Context, to uint16) {
 	x.iface = funi.NewCard(&funi.Memory{Page: new(funi.Page)}) // the process's is not ours
 	c.leaveBells(x)
 	c.joinBells(x, c.cfg.Doorbells)
-	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil, [arctic.Levels]*transfer{}, nil, nil, nil
+	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil,
+		[arctic.Levels]*transfer{}, nil, nil, nil
 	for l := range x.fifo {
 		x.fifo[l].entries, x.fifo[l].blocks = nil, nil
 	}
@@ -262,7 +263,8 @@ func (c *Card) tellTargets(x *Context) bool {
 		t := &f.targets[i]
 		f.telling++
 		ln.Node, ln.typ, ln.argument, ln.Part, ln.asked = t.node, 0, uint32(i), true, true
-		words := arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &arctic.Forward{Node: t.about, Card: f.whereIs(x, i)})
+		words := arctic.PutForward(ln.Data[arctic.PacketHeaderSize:],
+			&arctic.Forward{Node: t.about, Card: f.whereIs(x, i)})
 		c.compose(x, arctic.Request, ln, arctic.KindForward, words, uint32(t.card))
 		c.link.Queue(t.card, arctic.Request, &ln.Line)
 	}
@@ -465,7 +467,8 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
 		// else this card has heard of it from where the node was
-		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) {
+		if g.mayBeAt(f.Node, f.Card, c.cfg.Card) && g.allArrive() && c.route(g, f.Node) != NoRoute &&
+			c.link.IsPeer(f.Card) {
 			c.redirectTo(g, x.gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone

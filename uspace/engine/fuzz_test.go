@@ -29,7 +29,8 @@ func FuzzHostileNetwork(f *testing.F) {
 	f.Add(uint64(5), append(piece(8, 4, 0, 15, 8), piece(0, 0, 1, 0, 0, 0, 0, 0, 0x03, 0, 1)...))
 	f.Fuzz(func(t *testing.T, seed uint64, script []byte) {
 		var frames [][]byte
-		b, m := transferBed(t, setup{cards: 3, slots: 16, tune: followedIf(seed%4 > 1), net: near, wrap: capture(&frames)})
+		b, m := transferBed(t, setup{cards: 3, slots: 16, tune: followedIf(seed%4 > 1), net: near,
+			wrap: capture(&frames)})
 		before := bytes.Clone(m[0].readOnly)
 		b.net.SetFaults(networks[[]string{"clean", "all"}[seed%2]])
 		check := func() {
@@ -148,13 +149,16 @@ func hostile(s []byte, frames [][]byte) []byte {
 	h.Encode(b)
 	n := arctic.HeaderSize
 	if h.Hello {
-		n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: h.Selective[0], Echo: h.Selective[1], Incarnation: 2, Longest: uint32(h.Age), Flags: arctic.GreetingFlags(s[20])})
+		n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: h.Selective[0], Echo: h.Selective[1], Incarnation: 2,
+			Longest: uint32(h.Age), Flags: arctic.GreetingFlags(s[20])})
 	} else {
 		for i := range int(s[20] % 33) {
-			n = arctic.PutReject(b, n, arctic.Reject{Sequence: h.Sequence + uint32(i%5), Level: arctic.Level(i & 1), Reason: arctic.Reason(1 + (int(s[21])+i)%127), Bits: h.Selective[0] >> i})
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: h.Sequence + uint32(i%5), Level: arctic.Level(i & 1),
+				Reason: arctic.Reason(1 + (int(s[21])+i)%127), Bits: h.Selective[0] >> i})
 		}
 		for i := range int(s[22] % 8) {
-			p := arctic.PacketHeader{Level: h.Level, GID: gid, Kind: arctic.Kind(s[23] >> (i % 8) & 1), Length: s[23] % 22, Source: 1, Destination: uint16(s[1] >> 4)}
+			p := arctic.PacketHeader{Level: h.Level, GID: gid, Kind: arctic.Kind(s[23] >> (i % 8) & 1),
+				Length: s[23] % 22, Source: 1, Destination: uint16(s[1] >> 4)}
 			var w [arctic.MaxPacketSize]byte
 			p.Encode(w[:])
 			// of a transfer: the address comes from the script

@@ -62,10 +62,14 @@ func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
 // data did not all arrive (thesis 3.1.2 TICKET, 3.2.4; design idea 4).
 func TestTicketGivesATransferUp(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
-		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Blocks = blocks }})
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+			quick(c)
+			c.Blocks = blocks
+		}})
 		exactlyOnce(b, newTraffic(b, 3, 2))
 		for i := range 2 {
-			if err := b.ctx[i].Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 8000), Rights: funi.Source | funi.Destination}); err != nil {
+			if err := b.ctx[i].Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 8000),
+				Rights: funi.Source | funi.Destination}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +103,8 @@ func TestTicketGivesATransferUp(t *testing.T) {
 			}
 			return x.Idle() && b.proc[0].Unsent(funi.Request) == 0
 		})
-		message := funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Reply, Header: funi.NewHeader(1, 5, 1), Word: 5}
+		message := funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Reply,
+			Header: funi.NewHeader(1, 5, 1), Word: 5}
 		transfer := funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Request, Header: header, Word: 77}
 		if len(back) != 2 || back[message] != 1 || back[transfer] != 1 {
 			t.Errorf("blocks %v: came back: %+v", blocks, back)
@@ -123,10 +128,14 @@ func TestTicketGivesATransferUp(t *testing.T) {
 func TestTransferStaysInItsGroup(t *testing.T) {
 	// before anything left; with the cache full
 	for _, wait := range []time.Duration{0, 5 * time.Millisecond} {
-		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Lines, c.ReplyLines, c.Blocks = 2, 1, false }})
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+			quick(c)
+			c.Lines, c.ReplyLines, c.Blocks = 2, 1, false
+		}})
 		exactlyOnce(b, newTraffic(b, 3, 2))
 		for i := range 2 {
-			if err := b.ctx[i].Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 8000), Rights: funi.Source | funi.Destination}); err != nil {
+			if err := b.ctx[i].Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 8000),
+				Rights: funi.Source | funi.Destination}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,11 +20,13 @@ const blockFlag = 1 << 3
 // because they are too long for its port, is heard all the time; the transfer comes back
 // all the same, within a few PeerTimeouts.
 func TestBlocksThatNeverArrive(t *testing.T) {
-	b, _ := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick, wrap: func(_ int, p *wire.Port) port.Port {
-		return &tap{Port: p, see: func(frame []byte) bool { return frame[15]&blockFlag == 0 }}
-	}})
+	b, _ := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick,
+		wrap: func(_ int, p *wire.Port) port.Port {
+			return &tap{Port: p, see: func(frame []byte) bool { return frame[15]&blockFlag == 0 }}
+		}})
 	exactlyOnce(b, newTraffic(b, 3, 2))
-	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 7, Words: areaSize / 4})
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 7,
+		Words: areaSize / 4})
 	var back funi.Returned
 	arrived := 0
 	b.until(5*time.Second, "the transfer comes back", func() (ok bool) {
@@ -51,10 +53,12 @@ func TestBlocksThatNeverArrive(t *testing.T) {
 // makes no notice: what the card had of it went with its memory (design idea 4: no
 // later life is given what an earlier one was sent).
 func TestRestartWithinATransfer(t *testing.T) {
-	for _, after := range []time.Duration{5 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond, time.Millisecond} {
+	for _, after := range []time.Duration{5 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond,
+		time.Millisecond} {
 		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
 		exactlyOnce(b, newTraffic(b, 3, 2))
-		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 7, Words: areaSize / 4})
+		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 7,
+			Words: areaSize / 4})
 		b.pass(after)
 		noticed, ok := take(b.proc[1], funi.Request)
 		b.cards[1] = nil

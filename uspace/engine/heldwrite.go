@@ -78,7 +78,8 @@ func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *f
 	}
 	words := min(int(s.Load(funi.RemoteAreaWord)&0xf), arctic.MaxRemoteMetadata)
 	data := int(min(s.Load(funi.RemoteLengthWord), arctic.MaxRemoteBytes))
-	if length := s.Load(funi.RemoteLengthWord); data+words*arctic.WordSize > arctic.MaxRemoteBytes || length > arctic.MaxRemoteBytes {
+	if length := s.Load(funi.RemoteLengthWord); data+words*arctic.WordSize > arctic.MaxRemoteBytes ||
+		length > arctic.MaxRemoteBytes {
 		if x.long != nil && x.long.free[l].head == nil {
 			return false // advance makes the card step again when a transfer is over
 		}

@@ -49,12 +49,14 @@ func TestRemoteWritesTakeTheirTime(t *testing.T) {
 		put               funi.Put
 		retrieve, deliver int64
 	}{
-		"16 bytes in the slot":        {funi.Put{Data: data[:16]}, four + eight + four, four},
-		"64 bytes in the slot":        {funi.Put{Data: data}, four + 3*eight, 2 * eight},
-		"64 bytes in memory":          {funi.Put{Source: sources, Length: 64}, four + eight + 2*eight, 2 * eight},
-		"a byte in memory":            {funi.Put{Source: sources, Length: 1}, four + eight + one, one},
-		"16 bytes with notice":        {funi.Put{Data: data[:16], Counted: true}, four + eight + four, four + 2*eight + one},
-		"metadata and 16 bytes":       {funi.Put{Data: data[:16], Counted: true, Metadata: []uint32{1, 2, 3, 4}}, four + 2*eight, eight + 2*eight + one},
+		"16 bytes in the slot": {funi.Put{Data: data[:16]}, four + eight + four, four},
+		"64 bytes in the slot": {funi.Put{Data: data}, four + 3*eight, 2 * eight},
+		"64 bytes in memory":   {funi.Put{Source: sources, Length: 64}, four + eight + 2*eight, 2 * eight},
+		"a byte in memory":     {funi.Put{Source: sources, Length: 1}, four + eight + one, one},
+		"16 bytes with notice": {funi.Put{Data: data[:16], Counted: true}, four + eight + four,
+			four + 2*eight + one},
+		"metadata and 16 bytes": {funi.Put{Data: data[:16], Counted: true, Metadata: []uint32{1, 2, 3, 4}},
+			four + 2*eight, eight + 2*eight + one},
 		"16 bytes of what is not all": {funi.Put{Data: data[:16], Counted: true, Count: 5}, four + eight + four, four},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +71,8 @@ func TestRemoteWritesTakeTheirTime(t *testing.T) {
 			}
 			arrival, _ := r.net.Next()
 			before := bytes.Clone(r.keyed[1])
-			if took := r.when("the data", func() bool { return !bytes.Equal(before, r.keyed[1]) }) - arrival; took != c.deliver {
+			if took := r.when("the data", func() bool { return !bytes.Equal(before, r.keyed[1]) }) - arrival; took !=
+				c.deliver {
 				t.Errorf("delivery took %d ns, want %d", took, c.deliver)
 			}
 			var n funi.Notification
@@ -194,7 +197,8 @@ func TestCreditOfBothLevels(t *testing.T) {
 		count uint32
 	}{{funi.Request, 1}, {funi.Reply, 1<<32 - 1}, {funi.Request, 0}} {
 		at := 64 * uint32(i+1)
-		r.put(0, 1, c.l, funi.Put{Key: theKey, Offset: at, Data: data[at : at+64], Area: 1, Counted: true, Count: c.count})
+		r.put(0, 1, c.l, funi.Put{Key: theKey, Offset: at, Data: data[at : at+64], Area: 1, Counted: true,
+			Count: c.count})
 		r.pass(20 * time.Microsecond)
 	}
 	r.pass(5 * time.Millisecond)

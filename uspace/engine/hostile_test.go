@@ -30,14 +30,20 @@ func FuzzHostileRegisters(f *testing.F) {
 		return s
 	}
 	f.Add(script(group(0, control, 0xffffffff), group(2, 0, 0), group(0, control, 0), group(2, 0, 0)))
-	f.Add(script(group(0, control, funi.UserModes), group(2, 0, 0), group(0, mask, 0xffff), group(0, control, 0), group(2, 0, 0), group(4, 0, 0)))
-	f.Add(script(group(0, control, funi.CSQM), group(2, 0, 0), group(0, base, 0xffffff80), group(0, control, 0), group(2, 0, 0), group(4, 1, 0)))
-	f.Add(script(group(0, uint16(funi.RQSQHead)*stride, 0xffffffff), group(2, 0, 0), group(3, 2, 5), group(5, 0, 0), group(2, 0, 0), group(6, 0, 0)))
+	f.Add(script(group(0, control, funi.UserModes), group(2, 0, 0), group(0, mask, 0xffff), group(0, control, 0),
+		group(2, 0, 0), group(4, 0, 0)))
+	f.Add(script(group(0, control, funi.CSQM), group(2, 0, 0), group(0, base, 0xffffff80), group(0, control, 0),
+		group(2, 0, 0), group(4, 1, 0)))
+	f.Add(script(group(0, uint16(funi.RQSQHead)*stride, 0xffffffff), group(2, 0, 0), group(3, 2, 5), group(5, 0, 0),
+		group(2, 0, 0), group(6, 0, 0)))
 	long, step := group(9, 1, 1000), group(2, 0, 0)
 	tail, head := uint16(funi.RQSQTail)*stride, uint16(funi.RQSQHead)*stride
-	f.Add(script(long, step, group(0, control, funi.CSQM), step, group(0, head, 0), step, group(0, mask, 1), step, group(0, tail, 7), group(7, 0, 9)))
-	f.Add(script(long, step, group(4, funi.CTXM, 0), step, group(0, tail, 5), group(0, base, 0x80), group(4, 0, 0), step, long, group(7, 0, 9)))
-	f.Add(script(long, step, group(5, 1, 0), group(9, 3, 1000), group(6, 0, 0), step, group(4, funi.DRAIN, 0), group(9, 3, 1000), group(7, 0, 9)))
+	f.Add(script(long, step, group(0, control, funi.CSQM), step, group(0, head, 0), step, group(0, mask, 1), step,
+		group(0, tail, 7), group(7, 0, 9)))
+	f.Add(script(long, step, group(4, funi.CTXM, 0), step, group(0, tail, 5), group(0, base, 0x80), group(4, 0, 0),
+		step, long, group(7, 0, 9)))
+	f.Add(script(long, step, group(5, 1, 0), group(9, 3, 1000), group(6, 0, 0), step, group(4, funi.DRAIN, 0),
+		group(9, 3, 1000), group(7, 0, 9)))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		b := newBed(t, setup{cards: 2, slots: 8, net: near, tune: followedIf(len(script)/7%2 == 1)})
 		b.takes = 100 // a context that never rests has the cards run all the time
@@ -65,7 +71,8 @@ func FuzzHostileRegisters(f *testing.F) {
 				mem.Page[int(at)%len(mem.Page)] = v
 			case 1:
 				if script[0]&8 != 0 { // a transfer, mostly a long one
-					request(proc, funi.Level(at>>8), int(at&3), funi.Transfer{Source: 16, Destination: 16 + v>>16, Words: int(v & 0x7fc)})
+					request(proc, funi.Level(at>>8), int(at&3),
+						funi.Transfer{Source: 16, Destination: 16 + v>>16, Words: int(v & 0x7fc)})
 					break
 				}
 				mem.Queues[int(at)%len(mem.Queues)] = v

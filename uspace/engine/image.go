@@ -335,7 +335,9 @@ func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segment
 		s.locker, s.rights, s.life, s.credit = uint16(word), funi.WindowRights(word>>16), b.u32(), b.u32()
 		s.suspended, s.locked = n&imageFlag != 0, n&imageLocked != 0
 		n &^= imageFlags
-		b.ensure(n < uint32(len(r.keySlots)) && n == uint32(uint16(s.key)) && word>>16 <= uint32(funi.RightRead|funi.RightWrite|funi.RightAtomic|funi.RightNotify) && size > 0 && s.credit <= uint32(len(r.ring)) &&
+		b.ensure(n < uint32(len(r.keySlots)) && n == uint32(uint16(s.key)) && word>>16 <=
+			uint32(funi.RightRead|funi.RightWrite|funi.RightAtomic|funi.RightNotify) && size > 0 && s.credit <=
+			uint32(len(r.ring)) &&
 			s.address <= arctic.MaxAddress && s.address+uint64(size)-1 <= arctic.MaxAddress)
 		if b.wrong {
 			return
@@ -357,7 +359,8 @@ func (b *imageReader) decodeRemote(content *imageContent, segments *funi.Segment
 		word := b.u32()
 		a.keySlot, a.metadata = uint16(word), uint8(word>>16)
 		n &^= imageFlag
-		b.ensure(n < uint32(len(r.areas)) && int(a.keySlot) < len(r.keySlots) && a.credit > 0 && a.credit <= uint32(len(r.ring)) && word>>16 <= arctic.MaxRemoteMetadata)
+		b.ensure(n < uint32(len(r.areas)) && int(a.keySlot) < len(r.keySlots) && a.credit > 0 && a.credit <=
+			uint32(len(r.ring)) && word>>16 <= arctic.MaxRemoteMetadata)
 		if b.wrong || r.areas[n].credit != 0 {
 			b.ensure(false)
 			return

@@ -61,7 +61,8 @@ const (
 // drained is a slot of these bits with so many words.
 func drained(bits uint32, words int, destination, argument, total uint32) (s funi.Slot) {
 	s[0] = bits | uint32(funi.NewHeader(1, 5, words))
-	s[funi.DestinationAddressWord], s[funi.ArgumentWord], s[funi.TotalWord], s[funi.SourceWord] = destination, argument, total, 0
+	s[funi.DestinationAddressWord], s[funi.ArgumentWord], s[funi.TotalWord], s[funi.SourceWord] = destination,
+		argument, total, 0
 	return s
 }
 
@@ -121,13 +122,15 @@ func TestForgedSlots(t *testing.T) {
 func TestDrainedSlotsGoAlong(t *testing.T) {
 	r, m := newForgery(t, nil)
 	var slots [arctic.Levels][]funi.Slot
-	slots[funi.Request] = []funi.Slot{drained(0, 3, 0, 0, 0), drained(pieceSlot, 20, landing+512, 0, 0), drained(pieceSlot, 16, landing, 7, 16),
+	slots[funi.Request] = []funi.Slot{drained(0, 3, 0, 0, 0), drained(pieceSlot, 20, landing+512, 0, 0),
+		drained(pieceSlot, 16, landing, 7, 16),
 		drained(singleSlot, 20, landing, 0, 0), drained(singleSlot, 16, landing, 9, 0)}
 	m.image = drains(m.image, slots)
 	r.until(time.Second, "it goes on", m.goesOn)
 	for i, want := range []struct{ argument, words uint32 }{{}, {7, 16}, {0, 20}, {9, 16}} {
 		s, ok := take(r.proc[1], funi.Request)
-		if n := s.Notice(); !ok || i == 0 && s.Header().Length() != 3 || i > 0 && (n.Argument != want.argument || n.Words != int(want.words)) {
+		if n := s.Notice(); !ok || i == 0 && s.Header().Length() != 3 ||
+			i > 0 && (n.Argument != want.argument || n.Words != int(want.words)) {
 			t.Errorf("slot %d is %+v", i, s)
 		}
 	}
@@ -260,7 +263,8 @@ func forged(image, script []byte) []byte {
 			continue
 		}
 		l := arctic.Level(p[0] >> 1 & 1)
-		s := drained(uint32(p[1])<<30, int(p[2]), landing+16*uint32(p[3]), uint32(p[4]), 4*uint32(p[5])+uint32(p[6])<<24)
+		s := drained(uint32(p[1])<<30, int(p[2]), landing+16*uint32(p[3]), uint32(p[4]),
+			4*uint32(p[5])+uint32(p[6])<<24)
 		if p[7]&1 != 0 {
 			s[funi.DestinationAddressWord] = uint32(p[7])
 		}

@@ -48,7 +48,8 @@ func TestExactlyOnceWithKeys(t *testing.T) {
 		for _, readable := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, readable %v", name, readable), func(t *testing.T) {
 				open, shown := 0, 0
-				b := newBed(t, setup{cards: 3, slots: 64, net: wire.Config{Seed: 5, Delay: 20 * time.Microsecond, Faults: faults},
+				b := newBed(t, setup{cards: 3, slots: 64,
+					net:  wire.Config{Seed: 5, Delay: 20 * time.Microsecond, Faults: faults},
 					tune: keyed(t, func(c *engine.Config) { c.Readable = readable }, 1),
 					wrap: func(_ int, p *wire.Port) port.Port {
 						return &tap{Port: p, see: func(b []byte) bool {
@@ -73,7 +74,8 @@ func TestExactlyOnceWithKeys(t *testing.T) {
 // Rule: sealed frames are encrypted unless both cards are content without.
 func TestOneWantsEncryption(t *testing.T) {
 	var frames [][]byte
-	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: keyed(t, func(c *engine.Config) { c.Readable = c.Card == 0 }, 1), wrap: capture(&frames)})
+	b := newBed(t, setup{cards: 2, slots: 64, net: near,
+		tune: keyed(t, func(c *engine.Config) { c.Readable = c.Card == 0 }, 1), wrap: capture(&frames)})
 	exactlyOnce(b, newTraffic(b, 20, 3))
 	for _, b := range frames {
 		if f, err := arctic.Look(b); err != nil || f.Readable() {
@@ -85,12 +87,15 @@ func TestOneWantsEncryption(t *testing.T) {
 // Rule: two cards exchange nothing if one of them has no key, or another one, and soon say why; a
 // third that has the right one is no worse off (ReasonKey).
 func TestKeysThatDiffer(t *testing.T) {
-	for name, keys := range map[string][]byte{"another key": {1, 2, 1}, "no key there": {1, 0, 1}, "no key here": {0, 1, 0}} {
+	for name, keys := range map[string][]byte{"another key": {1, 2, 1}, "no key there": {1, 0, 1},
+		"no key here": {0, 1, 0}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, setup{cards: 3, slots: 64, net: near, tune: keyed(t, nil, keys...)})
 			for from, to := range map[int]int{0: 1, 1: 2} {
 				b.mustSend(from, funi.Request, to, 5)
-				b.comesBack(3*time.Second, b.proc[from], funi.Returned{Reason: arctic.ReasonKey, Level: funi.Request, Header: funi.NewHeader(uint16(to), 5, 1), Word: 5})
+				b.comesBack(3*time.Second, b.proc[from],
+					funi.Returned{Reason: arctic.ReasonKey, Level: funi.Request,
+						Header: funi.NewHeader(uint16(to), 5, 1), Word: 5})
 			}
 			exactlyOnce(b, newTraffic(b, 50, 3, [2]int{0, 2}, [2]int{2, 0}))
 			for i, c := range b.cards {
@@ -98,7 +103,8 @@ func TestKeysThatDiffer(t *testing.T) {
 					t.Errorf("card %d refused nothing", i)
 				}
 				c.PeerStates(0, 10, func(p engine.PeerState) {
-					if differ := i == 1 || p.Card == 1; (p.Key != link.NoKeyThere && p.Key != link.NoKeyHere && p.Key != link.OtherKey) == differ {
+					if differ := i == 1 || p.Card == 1; (p.Key != link.NoKeyThere && p.Key != link.NoKeyHere && p.Key !=
+						link.OtherKey) == differ {
 						t.Errorf("card %d says of card %d's key: %v", i, p.Card, p.Key)
 					}
 				})
@@ -112,8 +118,10 @@ func TestKeysThatDiffer(t *testing.T) {
 
 // refusals are the counters of what is refused, and of what arrives: nothing else may move.
 func refusals(c engine.Counters) (rest engine.Counters, refused uint64) {
-	for _, n := range []*uint64{&c.DroppedForged, &c.DroppedReplayed, &c.DroppedKey, &c.Stale, &c.DroppedForeign, &c.DroppedShort, &c.DroppedVersion, &c.DroppedLength,
-		&c.DroppedChecksum, &c.DroppedReserved, &c.DroppedPacket, &c.DroppedGroup, &c.DroppedMisrouted, &c.DroppedStranger, &c.DroppedPort} {
+	for _, n := range []*uint64{&c.DroppedForged, &c.DroppedReplayed, &c.DroppedKey, &c.Stale, &c.DroppedForeign,
+		&c.DroppedShort, &c.DroppedVersion, &c.DroppedLength,
+		&c.DroppedChecksum, &c.DroppedReserved, &c.DroppedPacket, &c.DroppedGroup, &c.DroppedMisrouted,
+		&c.DroppedStranger, &c.DroppedPort} {
 		refused += *n
 		*n = 0
 	}
@@ -130,7 +138,8 @@ func TestNobodyElseChangesAnything(t *testing.T) {
 		count = 10_000
 	}
 	var frames [][]byte
-	b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond, Faults: wire.Faults{Duplicate: 0.1, Reorder: 0.3}}, tune: keyed(t, nil, 1), wrap: capture(&frames)})
+	b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond,
+		Faults: wire.Faults{Duplicate: 0.1, Reorder: 0.3}}, tune: keyed(t, nil, 1), wrap: capture(&frames)})
 	exactlyOnce(b, newTraffic(b, 400, 7))
 	b.net.SetFaults(wire.Faults{})
 	exactlyOnce(b, newTraffic(b, 100, 3))
@@ -151,7 +160,9 @@ func TestNobodyElseChangesAnything(t *testing.T) {
 	}
 	scratch := make([]byte, 2048)
 	sent := uint64(0)
-	plain := forge([]arctic.PacketHeader{{Source: 1, Type: 5}}, func(h *arctic.Header) { h.Epoch, h.Sequence = epoch, 1000 })
+	plain := forge([]arctic.PacketHeader{{Source: 1, Type: 5}}, func(h *arctic.Header) {
+		h.Epoch, h.Sequence = epoch, 1000
+	})
 	for i := range count {
 		f := own[i%len(own)]
 		send(f)
@@ -228,7 +239,8 @@ func TestGreetingsOfAnEarlierLife(t *testing.T) {
 	if most := uint64(b.now-began)/100_000 + 5; after.Greetings-before.Greetings > most {
 		t.Errorf("%d greetings, want at most %d", after.Greetings-before.Greetings, most)
 	}
-	if after.PacketsDelivered != before.PacketsDelivered || after.PeersRestarted != before.PeersRestarted || after.Resynchronised != 0 || b.cards[0].Epoch(1) != epoch || b.cards[1].Epoch(0) != epoch {
+	if after.PacketsDelivered != before.PacketsDelivered || after.PeersRestarted != before.PeersRestarted ||
+		after.Resynchronised != 0 || b.cards[0].Epoch(1) != epoch || b.cards[1].Epoch(0) != epoch {
 		t.Errorf("an earlier life did something:\n%s", b.counters())
 	}
 	exactlyOnce(b, newTraffic(b, 50, 3))

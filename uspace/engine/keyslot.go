@@ -95,7 +95,8 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 			}
 		}
 	case funi.OpenArea:
-		ok = w[funi.RemoteCountWord] <= 1 && x.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord], w[funi.RemoteCountWord] == 1)
+		ok = w[funi.RemoteCountWord] <= 1 && x.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord],
+			w[funi.RemoteCountWord] == 1)
 	case funi.CloseArea, funi.ResetArea:
 		n := w[funi.RemoteAreaWord] >> 16
 		if int(n) >= len(r.areas) || r.areas[n].credit == 0 {
@@ -123,7 +124,8 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 	r, n, bytes := x.remote, int(uint16(key)), w[funi.RemoteLengthWord]
 	rights, address, credit, absent, ok := funi.OpenedWindow(w)
-	if !ok || n >= len(r.keySlots) || r.keySlots[n].memory != nil || bytes == 0 || address+uint64(bytes)-1 > arctic.MaxAddress {
+	if !ok || n >= len(r.keySlots) || r.keySlots[n].memory != nil || bytes == 0 ||
+		address+uint64(bytes)-1 > arctic.MaxAddress {
 		return false
 	}
 	memory := x.segments.Memory(w[funi.RemoteOffsetWord], int(bytes), funi.Keyed)

@@ -143,7 +143,9 @@ func TestStalledReaderStopsNoOther(t *testing.T) {
 // Rule: what the card copies of late writes is bounded for each account, and given back; a write
 // that finds no room waits until there is.
 func TestLateWritesAreBounded(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 2, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = 4096, 2048 }})
+	r := newRemoteBed(t, setup{cards: 2, net: near, tune: func(c *engine.Config) {
+		c.Lines, c.ReplyLines = 4096, 2048
+	}})
 	r.opens(1, theKey, 0, keyedSize)
 	proc, ctx, _ := r.attach(0, gid, 7) // another process of the same user
 	if err := ctx.Register(funi.Segment{Base: sources, Memory: r.source[0], Rights: funi.Source}); err != nil {
@@ -155,12 +157,15 @@ func TestLateWritesAreBounded(t *testing.T) {
 			r.put(0, 1, l, funi.Put{Key: theKey, Source: sources, Length: keyedSize})
 		}
 	}
-	r.until(soon, "they are copied", func() bool { return r.proc[0].Unsent(funi.Request)+r.proc[0].Unsent(funi.Reply) == 0 })
+	r.until(soon, "they are copied", func() bool {
+		return r.proc[0].Unsent(funi.Request)+r.proc[0].Unsent(funi.Reply) == 0
+	})
 	s := proc.Reserve(funi.Request)
 	s.SetPut(1, &funi.Put{Key: theKey, Source: sources, Length: keyedSize / 2})
 	proc.Commit(funi.Request)
 	if r.pass(soon); proc.Unsent(funi.Request) != 1 || r.cards[0].Counters().LateWrites != 16 {
-		t.Fatalf("beyond the bound %d slots are left, and %d writes were copied", proc.Unsent(funi.Request), r.cards[0].Counters().LateWrites)
+		t.Fatalf("beyond the bound %d slots are left, and %d writes were copied", proc.Unsent(funi.Request),
+			r.cards[0].Counters().LateWrites)
 	}
 	want := bytes.Clone(r.source[0])
 	r.net.Cut(nil)
@@ -180,13 +185,15 @@ func TestLateWritesAreBounded(t *testing.T) {
 // numbers, opened anew, are as good as new (designs/hamlyn.md, pitfalls).
 func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := newRemoteBed(t, setup{cards: 3, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: wire.Networks["all"]},
+		r := newRemoteBed(t, setup{cards: 3, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"),
+			Delay: 10 * time.Microsecond, Faults: wire.Networks["all"]},
 			tune: func(c *engine.Config) { c.Blocks = rapid.Bool().Draw(rt, "blocks") }})
 		const half = keyedSize / 2
 		r.opens(2, theKey, 0, keyedSize, 0)
 		share := rapid.Uint32Range(2000, 1<<31).Draw(rt, "share")
 		r.put(0, 2, funi.Request, funi.Put{Key: theKey, Counted: true, Count: share, Source: sources, Length: half})
-		r.put(1, 2, funi.Request, funi.Put{Key: theKey, Offset: half, Counted: true, Count: -share, Source: sources, Length: half})
+		r.put(1, 2, funi.Request, funi.Put{Key: theKey, Offset: half, Counted: true, Count: -share,
+			Source: sources, Length: half})
 		r.pass(time.Duration(rapid.IntRange(1, 500).Draw(rt, "microseconds")) * time.Microsecond)
 		r.cards[0].Detach(r.ctx[0])
 		whole := r.proc[2].NextNotification(new(funi.Notification)) // it died too late
@@ -210,8 +217,10 @@ func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 			rt.Fatal("what was closed is written")
 		}
 		for n := 1; n <= 3; n++ {
-			r.put(1, 2, funi.Request, funi.Put{Key: key, Counted: true, Source: sources, Length: 1000 * n, Metadata: []uint32{uint32(n)}})
-			if got := r.notified(2); got.Metadata[0] != uint32(n) || !bytes.Equal(r.keyed[2][:1000*n], r.source[1][:1000*n]) {
+			r.put(1, 2, funi.Request, funi.Put{Key: key, Counted: true, Source: sources, Length: 1000 * n,
+				Metadata: []uint32{uint32(n)}})
+			if got := r.notified(2); got.Metadata[0] != uint32(n) ||
+				!bytes.Equal(r.keyed[2][:1000*n], r.source[1][:1000*n]) {
 				rt.Fatalf("message %d: notified of %+v, or the memory is another", n, got)
 			}
 		}

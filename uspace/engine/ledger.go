@@ -204,7 +204,8 @@ func (g *ledger) close(reason arctic.Reason) (why arctic.Reason, d funi.Delivery
 	if g.long != nil {
 		g.long.taken, g.long = false, nil
 	}
-	d = funi.Delivery{Delivered: g.delivered, Failed: g.failed, Doubtful: g.members - g.delivered - g.failed, Named: g.named}
+	d = funi.Delivery{Delivered: g.delivered, Failed: g.failed, Doubtful: g.members - g.delivered - g.failed,
+		Named: g.named}
 	for i := range g.broken[:g.named] {
 		d.Broken[i] = g.broken[i].Broken
 	}

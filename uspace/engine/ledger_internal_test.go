@@ -24,7 +24,8 @@ func ledgerOf(members int) *request {
 // not before (arctic/multicast.go).
 func TestMembersAreCountedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		members := rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(60, 70), rapid.SampledFrom([]int{256, 257, 1000, arctic.MaxMembers})).Draw(t, "members")
+		members := rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(60, 70),
+			rapid.SampledFrom([]int{256, 257, 1000, arctic.MaxMembers})).Draw(t, "members")
 		g := ledgerOf(members).ledger
 		const has, lacks, doubtful = 1, 2, 3
 		want := make([]byte, members)
@@ -38,14 +39,16 @@ func TestMembersAreCountedOnce(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(t, "reports") {
 			r := arctic.Report{Place: uint16(rapid.IntRange(0, members-1).Draw(t, "place")), Left: 1}
 			r.Done = uint16(rapid.IntRange(0, int(r.Place)).Draw(t, "done"))
-			r.Reason = rapid.SampledFrom([]arctic.Reason{arctic.ReasonNone, arctic.ReasonChain, arctic.ReasonSilent}).Draw(t, "reason")
+			r.Reason = rapid.SampledFrom([]arctic.Reason{arctic.ReasonNone, arctic.ReasonChain,
+				arctic.ReasonSilent}).Draw(t, "reason")
 			at, end := int(r.Place), int(r.Place)+1
 			if r.Reason != arctic.ReasonNone {
 				end = rapid.IntRange(end, members).Draw(t, "end")
 				r.Left = uint16(end - at)
 			}
 			learn(at-int(r.Done), at, has)
-			learn(at, end, map[arctic.Reason]byte{arctic.ReasonNone: has, arctic.ReasonChain: lacks, arctic.ReasonSilent: doubtful}[r.Reason])
+			learn(at, end, map[arctic.Reason]byte{arctic.ReasonNone: has, arctic.ReasonChain: lacks,
+				arctic.ReasonSilent: doubtful}[r.Reason])
 			ends := g.endsWith(&r)
 			if complete := g.takes(&r); complete != !slices.Contains(want, 0) || ends != complete {
 				t.Fatalf("complete %v, foreseen %v: %v", complete, ends, want)
@@ -56,7 +59,8 @@ func TestMembersAreCountedOnce(t *testing.T) {
 			n[w]++
 		}
 		reason, d := g.close(arctic.ReasonGivenUp)
-		if d.Delivered != n[has] || d.Failed != n[lacks] || d.Doubtful != n[0]+n[doubtful] || (reason == arctic.ReasonNone) != (n[has] == members) {
+		if d.Delivered != n[has] || d.Failed != n[lacks] || d.Doubtful != n[0]+n[doubtful] ||
+			(reason == arctic.ReasonNone) != (n[has] == members) {
 			t.Fatalf("%v, %+v; want %d", reason, d, n)
 		}
 		for _, b := range d.Broken[:d.Named] {
@@ -78,7 +82,8 @@ func TestDoubtEnds(t *testing.T) {
 	// the fourth, on a branch of the second's
 	other := arctic.Report{Place: 3, Left: 1}
 	branch := arctic.Report{Place: 4, Left: 1}
-	named := funi.Delivery{Delivered: 2, Doubtful: 3, Named: 1, Broken: [funi.MaxNamed]funi.Broken{{Node: 7, Reason: arctic.ReasonSilent}}}
+	named := funi.Delivery{Delivered: 2, Doubtful: 3, Named: 1,
+		Broken: [funi.MaxNamed]funi.Broken{{Node: 7, Reason: arctic.ReasonSilent}}}
 	for name, c := range map[string]struct {
 		reports []arctic.Report
 		reason  arctic.Reason
@@ -86,8 +91,9 @@ func TestDoubtEnds(t *testing.T) {
 	}{
 		"heard of before": {[]arctic.Report{end, other, lost, branch}, arctic.ReasonNone, funi.Delivery{Delivered: 5}},
 		"heard of later":  {[]arctic.Report{lost, end, other, branch}, arctic.ReasonNone, funi.Delivery{Delivered: 5}},
-		"in part":         {[]arctic.Report{end, lost, branch}, arctic.ReasonSilent, funi.Delivery{Delivered: 4, Doubtful: 1}},
-		"never":           {[]arctic.Report{lost, branch}, arctic.ReasonSilent, named},
+		"in part": {[]arctic.Report{end, lost, branch}, arctic.ReasonSilent,
+			funi.Delivery{Delivered: 4, Doubtful: 1}},
+		"never": {[]arctic.Report{lost, branch}, arctic.ReasonSilent, named},
 	} {
 		g := ledgerOf(5).ledger
 		for i := range c.reports {

@@ -16,7 +16,9 @@ import (
 // first (thesis 5.2.2: precedence is given to the reply packet; design idea 5).
 func TestRepliesGoFirst(t *testing.T) {
 	var frames [][]byte
-	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) { c.Train = 1 }, wrap: capture(&frames)})
+	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) {
+		c.Train = 1
+	}, wrap: capture(&frames)})
 	exactlyOnce(b, newTraffic(b, 10, 2))
 	frames = nil
 	for i := range uint32(4) {

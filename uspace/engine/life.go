@@ -79,7 +79,9 @@ func (x *Context) goOn(sign *Context) {
 // bornAt returns how far this card had come with a card's frames of the level when the context's
 // life began.
 func (x *Context) bornAt(card uint16, l arctic.Level) int64 {
-	at, heard := slices.BinarySearchFunc(x.born, card, func(b birth, card uint16) int { return cmp.Compare(b.card, card) })
+	at, heard := slices.BinarySearchFunc(x.born, card, func(b birth, card uint16) int {
+		return cmp.Compare(b.card, card)
+	})
 	switch {
 	case heard:
 		return x.born[at].reached[l]

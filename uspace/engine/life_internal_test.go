@@ -16,7 +16,8 @@ func TestTorn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := rapid.Int64Range(1, 1<<40).Draw(t, "now")
 		began := rapid.Int64Range(max(0, now-1<<32+1), now-1).Draw(t, "began")
-		born := rapid.OneOf(rapid.Int64Range(0, now), rapid.Int64Range(max(0, began-2), min(began+2, now))).Draw(t, "born")
+		born := rapid.OneOf(rapid.Int64Range(0, now),
+			rapid.Int64Range(max(0, began-2), min(began+2, now))).Draw(t, "born")
 		if got := beganBefore(born, now, uint32(began)); got != (began < born) {
 			t.Fatalf("torn: %v", got)
 		}
@@ -38,7 +39,8 @@ func TestTorn(t *testing.T) {
 // meanwhile.
 func TestGoOn(t *testing.T) {
 	sign := &Context{life: 7, born: []birth{{card: 3, reached: [arctic.Levels]int64{900, 2}}}}
-	x := &Context{life: 9, bornElsewhere: true, born: []birth{{card: 3, reached: [arctic.Levels]int64{4, 5}}, {card: 4, reached: [arctic.Levels]int64{6, 6}}}}
+	x := &Context{life: 9, bornElsewhere: true, born: []birth{{card: 3, reached: [arctic.Levels]int64{4, 5}},
+		{card: 4, reached: [arctic.Levels]int64{6, 6}}}}
 	x.goOn(sign)
 	if x.life != 7 {
 		t.Errorf("life %d", x.life)

@@ -42,8 +42,10 @@ func TestTransfersAreNotTorn(t *testing.T) {
 			tune = machines[on].on(nil)
 		}
 		b, m := transferBed(t, setup{cards: 2, slots: 16, tune: tune,
-			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks[net]}})
-		at, l := rapid.IntRange(0, 1).Draw(rt, "card of the receiver"), funi.Level(rapid.IntRange(0, 1).Draw(rt, "level"))
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks[net]}})
+		at, l := rapid.IntRange(0, 1).Draw(rt, "card of the receiver"),
+			funi.Level(rapid.IntRange(0, 1).Draw(rt, "level"))
 		to, x := b.join(at, gid, 9)
 		b.setRoutes(9, at)
 		memory := make([]byte, areaSize)
@@ -137,7 +139,8 @@ func (b *bed) setRoutes(node uint16, card int) {
 // of it is there.
 func halfway(b *bed, m []memory) {
 	b.t.Helper()
-	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 9, Words: areaSize / 4})
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 9,
+		Words: areaSize / 4})
 	b.until(time.Second, "some of it is there", func() bool { return bytes.Equal(m[1].area[:1024], m[0].area[:1024]) })
 	if bytes.Equal(m[0].area, m[1].area) {
 		b.t.Fatal("all of it is there")
@@ -175,7 +178,8 @@ func TestTransfersAreNotTornWhereSequencesTurn(t *testing.T) {
 						}
 					}
 					clear(memory)
-					if err := x.Register(funi.Segment{Base: area, Memory: memory, Rights: funi.Destination}); err != nil {
+					if err := x.Register(funi.Segment{Base: area, Memory: memory, Rights: funi.Destination}); err !=
+						nil {
 						t.Fatal(err)
 					}
 					b.mem[1].Page.Store(funi.Control, 0)
@@ -192,7 +196,8 @@ func TestTransfersAreNotTornWhereSequencesTurn(t *testing.T) {
 				if n := b.cards[1].Counters().TransfersTorn; n != 1 {
 					t.Errorf("counted %d times, want once", n)
 				}
-				request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 10, Words: areaSize / 4})
+				request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 10,
+					Words: areaSize / 4})
 				s := b.receives(1, funi.Request)
 				notice(t, &s, 0, 1, true, funi.Notice{Address: area, Argument: 10, Words: areaSize / 4})
 				if !bytes.Equal(memory, m[0].area) {
@@ -268,7 +273,8 @@ func TestSwitchesLoseNoNotice(t *testing.T) {
 func TestTransferOfOnePacket(t *testing.T) {
 	each(t, func(t *testing.T, b *bed, m []memory, l funi.Level, to int) {
 		s := b.proc[0].Reserve(l)
-		s.SetTransfer(uint16(to), 5, funi.Transfer{Source: area, Destination: area + 4096, Argument: 9, Words: areaSize / 4})
+		s.SetTransfer(uint16(to), 5, funi.Transfer{Source: area, Destination: area + 4096, Argument: 9,
+			Words: areaSize / 4})
 		s[funi.LengthWord] = arctic.MaxSingleWords
 		b.proc[0].Commit(l)
 		s = b.proc[0].Reserve(l)
@@ -301,7 +307,8 @@ func TestTransfersAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		clear(m[1].area)
-		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 9, Words: areaSize / 4})
+		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 9,
+			Words: areaSize / 4})
 		s := b.receives(1, funi.Request)
 		notice(t, &s, 0, 1, true, funi.Notice{Address: area, Argument: 9, Words: areaSize / 4})
 		if !bytes.Equal(m[1].area, m[0].area) {
@@ -319,15 +326,20 @@ func TestLastPacketWaitsForACardThatRestarts(t *testing.T) {
 		exactlyOnce(b, newTraffic(b, 200, 2))
 		retrieved := b.cards[0].Counters().PacketsRetrieved
 		request(b.proc[0], l, 1, funi.Transfer{Source: area, Destination: area, Argument: 9, Words: areaSize / 4})
-		b.until(time.Second, "the parts arrive", func() bool { return bytes.Equal(m[1].area[:areaSize-1024], m[0].area[:areaSize-1024]) })
+		b.until(time.Second, "the parts arrive", func() bool {
+			return bytes.Equal(m[1].area[:areaSize-1024], m[0].area[:areaSize-1024])
+		})
 		parts := b.cards[0].Counters().PacketsRetrieved
 		b.cards[1].Leave()
-		b.until(time.Second, "the last packet waits", func() bool { return b.cards[0].Counters().PacketsRetrieved > parts })
+		b.until(time.Second, "the last packet waits", func() bool {
+			return b.cards[0].Counters().PacketsRetrieved > parts
+		})
 		if parts == retrieved {
 			t.Fatal("the transfer has no parts")
 		}
 		b.start(1)
-		if err := b.ctx[1].Register(funi.Segment{Base: area, Memory: make([]byte, areaSize), Rights: funi.Destination}); err != nil {
+		if err := b.ctx[1].Register(funi.Segment{Base: area, Memory: make([]byte, areaSize),
+			Rights: funi.Destination}); err != nil {
 			t.Fatal(err)
 		}
 		want := returnOf(arctic.ReasonRestarted)
@@ -344,9 +356,13 @@ func TestLastPacketWaitsForACardThatRestarts(t *testing.T) {
 // back before its end.
 func TestTransferToANodeThatMoves(t *testing.T) {
 	for _, back := range []bool{false, true} {
-		b, m := transferBed(t, setup{cards: 3, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Lines, c.ReplyLines = 16, 4 }})
+		b, m := transferBed(t, setup{cards: 3, slots: 16, net: near, tune: func(c *engine.Config) {
+			quick(c)
+			c.Lines, c.ReplyLines = 16, 4
+		}})
 		p, x := b.join(2, gid, 1)
-		if err := x.Register(funi.Segment{Base: area, Memory: make([]byte, areaSize), Rights: funi.Destination}); err != nil {
+		if err := x.Register(funi.Segment{Base: area, Memory: make([]byte, areaSize), Rights: funi.Destination}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		halfway(b, m)

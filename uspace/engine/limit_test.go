@@ -67,8 +67,10 @@ func TestTransfersOverWaysThatChange(t *testing.T) {
 				to := 1 - from
 				if reset[from] && sent[from] < transfers {
 					// Half of an area goes one way and half the other.
-					if request(n.proc[from], funi.Reply, to, funi.Transfer{Source: area + uint32(from)*areaSize/2, Destination: area + uint32(from)*areaSize/2,
-						Argument: sent[from], Words: areaSize / 8}) {
+					if request(n.proc[from], funi.Reply, to,
+						funi.Transfer{Source: area + uint32(from)*areaSize/2,
+							Destination: area + uint32(from)*areaSize/2,
+							Argument:    sent[from], Words: areaSize / 8}) {
 						sent[from]++
 						reset[from] = false
 					}
@@ -80,8 +82,10 @@ func TestTransfersOverWaysThatChange(t *testing.T) {
 					for s, ok := take(p, l); ok; s, ok = take(p, l) {
 						from := 1 - node
 						a, b := from*areaSize/2, (from+1)*areaSize/2
-						if s.Notice().Argument != noticed[from] || !bytes.Equal(n.memory[node].area[a:b], n.memory[from].area[a:b]) {
-							t.Fatalf("seed %d: transfer %d arrived as %+v, or with other data", seed, noticed[from], s.Notice())
+						if s.Notice().Argument != noticed[from] ||
+							!bytes.Equal(n.memory[node].area[a:b], n.memory[from].area[a:b]) {
+							t.Fatalf("seed %d: transfer %d arrived as %+v, or with other data", seed,
+								noticed[from], s.Notice())
 						}
 						noticed[from]++
 						reset[from] = true

@@ -38,10 +38,13 @@ func quietTransfers(t rapid.TB, b *bed) {
 // and none before all of its data is there.
 func TestTransfersUnderFaults(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		net := rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt, "network")
+		net := rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt,
+			"network")
 		card := rapid.SampledFrom([]string{"native", "thesis", "train 1", "tiny"}).Draw(rt, "card")
-		b, m := transferBed(t, setup{cards: 2, slots: rapid.SampledFrom([]int{2, 16}).Draw(rt, "slots"), tune: cardConfigs[card],
-			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks[net]}})
+		b, m := transferBed(t, setup{cards: 2, slots: rapid.SampledFrom([]int{2, 16}).Draw(rt, "slots"),
+			tune: cardConfigs[card],
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks[net]}})
 		const cell = areaSize / 32 // of each transfer: 2048 bytes
 		type transfer struct {
 			from, to int
@@ -52,7 +55,8 @@ func TestTransfersUnderFaults(t *testing.T) {
 		}
 		all := make([]transfer, rapid.IntRange(1, 16).Draw(rt, "transfers"))
 		for i := range all {
-			x := transfer{from: rapid.IntRange(0, 1).Draw(rt, "from"), to: rapid.IntRange(0, 1).Draw(rt, "to"), level: funi.Level(rapid.IntRange(0, 1).Draw(rt, "level"))}
+			x := transfer{from: rapid.IntRange(0, 1).Draw(rt, "from"), to: rapid.IntRange(0, 1).Draw(rt, "to"),
+				level: funi.Level(rapid.IntRange(0, 1).Draw(rt, "level"))}
 			words := 4 * rapid.IntRange(1, cell/16).Draw(rt, "quads")
 			from := uint32(i * cell) // sources below, destinations above the middle
 			at := from + areaSize/2
@@ -76,9 +80,11 @@ func TestTransfersUnderFaults(t *testing.T) {
 					}
 					for s, ok := take(b.proc[n], l); ok; s, ok = take(b.proc[n], l) {
 						x := &all[s.Notice().Argument]
-						notice(t, &s, x.from, n, x.x.Words > arctic.MaxSingleWords, funi.Notice{Address: x.x.Destination, Argument: x.x.Argument, Words: x.x.Words})
+						notice(t, &s, x.from, n, x.x.Words > arctic.MaxSingleWords,
+							funi.Notice{Address: x.x.Destination, Argument: x.x.Argument, Words: x.x.Words})
 						at := x.x.Destination - area
-						if x.done || x.to != n || x.level != l || !bytes.Equal(m[n].area[at:at+uint32(4*x.x.Words)], x.source) {
+						if x.done || x.to != n || x.level != l ||
+							!bytes.Equal(m[n].area[at:at+uint32(4*x.x.Words)], x.source) {
 							rt.Fatalf("notice of %+v again, or before its data", *x)
 						}
 						x.done = true
@@ -114,10 +120,12 @@ func TestSourceIsFreeWhenRetired(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		for name, faults := range networks {
 			t.Run(fmt.Sprintf("blocks %v, %s", blocks, name), func(t *testing.T) {
-				b, m := transferBed(t, setup{cards: 2, slots: 16, net: wire.Config{Seed: 3, Delay: 10 * time.Microsecond, Faults: faults},
+				b, m := transferBed(t, setup{cards: 2, slots: 16,
+					net:  wire.Config{Seed: 3, Delay: 10 * time.Microsecond, Faults: faults},
 					tune: func(c *engine.Config) { c.Lines, c.ReplyLines, c.Blocks = 16, 4, blocks }})
 				want := bytes.Clone(m[0].area[:areaSize/2])
-				request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area + areaSize/2, Words: areaSize / 8})
+				request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area + areaSize/2,
+					Words: areaSize / 8})
 				b.until(time.Minute, "retired", func() bool { return b.proc[0].Unsent(funi.Request) == 0 })
 				if c := b.cards[0].Counters(); !blocks && c.PacketsRetrieved < areaSize/2/80 {
 					t.Fatal("retired before it was retrieved")
@@ -140,7 +148,8 @@ func TestSlotsBehindALongTransfer(t *testing.T) {
 	b.cards[2] = nil // it never answers
 	request(b.proc[0], funi.Request, 2, funi.Transfer{Source: area, Destination: area, Words: areaSize / 8})
 	b.mustSend(0, funi.Request, 1, 11)
-	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 5, Words: areaSize / 8})
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Argument: 5,
+		Words: areaSize / 8})
 	b.mustSend(0, funi.Request, 1, 12)
 	for range 3 {
 		b.receives(1, funi.Request)
@@ -160,10 +169,13 @@ func TestSlotsBehindALongTransfer(t *testing.T) {
 // direction (design idea 5): messages go through while the transfer waits for
 // a node that does not answer.
 func TestLongTransferBlocksNoReply(t *testing.T) {
-	b, _ := transferBed(t, setup{cards: 3, slots: 16, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = 16, 4 }})
+	b, _ := transferBed(t, setup{cards: 3, slots: 16, net: near, tune: func(c *engine.Config) {
+		c.Lines, c.ReplyLines = 16, 4
+	}})
 	exactlyOnce(b, newTraffic(b, 3, 3))
 	b.cards[2] = nil
-	request(b.proc[0], funi.Request, 2, funi.Transfer{Source: area, Destination: area, Argument: 3, Words: areaSize / 4})
+	request(b.proc[0], funi.Request, 2, funi.Transfer{Source: area, Destination: area, Argument: 3,
+		Words: areaSize / 4})
 	b.pass(time.Millisecond)
 	for i := range uint32(50) {
 		b.mustSend(0, funi.Reply, 1, i)
@@ -193,7 +205,8 @@ func TestManyLongTransfers(t *testing.T) {
 	b, m := transferBed(t, setup{cards: 2, slots: 64, net: near})
 	const n = 60
 	for i := range uint32(n) {
-		if !request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area + 1024*i, Destination: area + 1024*i, Argument: i, Words: 256}) {
+		if !request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area + 1024*i, Destination: area + 1024*i,
+			Argument: i, Words: 256}) {
 			t.Fatal("no room")
 		}
 	}
@@ -202,7 +215,8 @@ func TestManyLongTransfers(t *testing.T) {
 		if i == 0 && b.proc[0].Unsent(funi.Request) == 0 {
 			t.Error("all retrieved at once: the records do not bound anything")
 		}
-		notice(t, &s, 0, 1, true, funi.Notice{Address: area + 1024*s.Notice().Argument, Argument: s.Notice().Argument, Words: 256})
+		notice(t, &s, 0, 1, true, funi.Notice{Address: area + 1024*s.Notice().Argument,
+			Argument: s.Notice().Argument, Words: 256})
 	}
 	b.idle(time.Second)
 	quietTransfers(t, b)
@@ -216,17 +230,20 @@ func TestManyLongTransfers(t *testing.T) {
 func TestLongTransferFillsFrames(t *testing.T) {
 	for _, mtu := range []int{1500, 3498, 9000} {
 		for _, blocks := range []bool{false, true} {
-			b, _ := transferBed(t, setup{cards: 2, slots: 16, net: wire.Config{Delay: 10 * time.Microsecond, MTU: mtu}, tune: func(c *engine.Config) { c.Blocks = blocks }})
+			b, _ := transferBed(t, setup{cards: 2, slots: 16, net: wire.Config{Delay: 10 * time.Microsecond, MTU: mtu},
+				tune: func(c *engine.Config) { c.Blocks = blocks }})
 			request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: areaSize / 4})
 			b.receives(1, funi.Request)
 			b.idle(time.Second)
-			room := arctic.MaxPartWords * arctic.WordSize * min(arctic.MaxTrain, (mtu+arctic.EthernetSize-arctic.HeaderSize)/arctic.MaxPacketSize)
+			room := arctic.MaxPartWords * arctic.WordSize * min(arctic.MaxTrain,
+				(mtu+arctic.EthernetSize-arctic.HeaderSize)/arctic.MaxPacketSize)
 			most := uint64(8)
 			if blocks {
 				room, most = arctic.MaxBlock(mtu+arctic.EthernetSize), 1
 			}
 			c := b.cards[0].Counters()
-			if data, least := c.FramesSent-c.Greetings-c.AcksSent, uint64((areaSize+room-1)/room); data < least || data > least+most {
+			if data, least := c.FramesSent-c.Greetings-c.AcksSent, uint64((areaSize+room-1)/room); data < least ||
+				data > least+most {
 				t.Errorf("MTU %d, blocks %v: %d frames, want about %d", mtu, blocks, data, least)
 			}
 		}
@@ -316,7 +333,10 @@ func FuzzHostileTransfer(f *testing.F) {
 			t.Fatal("memory without the right was written")
 		}
 		request(b.proc[1], funi.Request, 0, funi.Transfer{Source: readOnly, Destination: writeOnly, Words: 16})
-		b.until(time.Second, "the neighbour's transfer", func() bool { _, ok := take(b.proc[0], funi.Request); return ok })
+		b.until(time.Second, "the neighbour's transfer", func() bool {
+			_, ok := take(b.proc[0], funi.Request)
+			return ok
+		})
 		if !bytes.Equal(m[0].writeOnly, before[1]) {
 			t.Fatal("the neighbour's data differs")
 		}

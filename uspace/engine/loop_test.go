@@ -15,7 +15,9 @@ import (
 // that Step returns is honest.
 func TestLoopGoesOnWhenTheFIFOIsDrained(t *testing.T) {
 	for first := range uint32(64) { // where in its queue the process is when all is full
-		b := newBed(t, setup{cards: 1, slots: 64, net: near, tune: func(c *engine.Config) { c.FIFO, c.Lines, c.ReplyLines = 2, 8, 2 }})
+		b := newBed(t, setup{cards: 1, slots: 64, net: near, tune: func(c *engine.Config) {
+			c.FIFO, c.Lines, c.ReplyLines = 2, 8, 2
+		}})
 		to, _ := b.join(0, gid, 1)
 		if err := b.cards[0].SetRoute(1, 0); err != nil {
 			t.Fatal(err)

@@ -55,7 +55,8 @@ func TestMostWindows(t *testing.T) {
 	const secret = 0x1234_5678_9abc_0000
 	for _, n := range []uint32{0, 1, 1023, 1024, 32767, 32768, 65534, 65535} {
 		r.commit(1, func(s *funi.Slot) {
-			s.SetOpenWindow(&funi.Window{Key: secret | uint64(n), Base: keyedAt + 8*n, Bytes: 8, Address: windowAt, Rights: allRights}, 0)
+			s.SetOpenWindow(&funi.Window{Key: secret | uint64(n), Base: keyedAt + 8*n, Bytes: 8, Address: windowAt,
+				Rights: allRights}, 0)
 		})
 		for i := 0; c.proc[1].Unsent(funi.Request) > 0; i++ {
 			if c.step(); i == 1000 {
@@ -65,7 +66,8 @@ func TestMostWindows(t *testing.T) {
 		if back, ok := c.proc[1].NextReturn(); ok {
 			t.Fatalf("window %d is not opened: %v", n, back.Reason)
 		}
-		add := &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64, Key: secret | uint64(n), Address: windowAt, Bytes: 8, Operands: word(1), Fetch: true}}
+		add := &funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64,
+			Key: secret | uint64(n), Address: windowAt, Bytes: 8, Operands: word(1), Fetch: true}}
 		const warm = 200
 		for range warm {
 			r.perform(add)

@@ -110,7 +110,9 @@ func TestPeerRemoved(t *testing.T) {
 	if err := b.cards[0].SetPeer(peerOf(0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	b.until(time.Second, "what waited at the other end arrives", func() bool { return b.proc[0].Arrived(funi.Request) == 1 })
+	b.until(time.Second, "what waited at the other end arrives", func() bool {
+		return b.proc[0].Arrived(funi.Request) == 1
+	})
 	take(b.proc[0], funi.Request)
 	for n := 0; n < 16-1+engine.Native().FIFO; {
 		if _, ok := take(b.proc[1], funi.Request); ok {
@@ -160,7 +162,8 @@ func TestPeersComeAndGo(t *testing.T) {
 	}
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		b := newBed(t, setup{cards: 3, slots: 32, tune: few, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+		b := newBed(t, setup{cards: 3, slots: 32, tune: few,
+			net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
 		tr := newTraffic(b, 1500, 3)
 		tr.reasons = []arctic.Reason{arctic.ReasonDeparted, arctic.ReasonSilent}
 		changes := 0

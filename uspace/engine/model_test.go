@@ -77,7 +77,9 @@ func TestUnnamedTransfer(t *testing.T) {
 		for _, words := range []int{4, 16, 20} {
 			for _, argument := range []uint32{0, 7} {
 				t.Run(fmt.Sprint(limit, words, argument), func(t *testing.T) {
-					b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.TransferWords = limit }})
+					b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+						c.TransferWords = limit
+					}})
 					fill(m[1].area, 99)
 					s := b.proc[0].Reserve(funi.Request)
 					s.SetUnnamed(1, 5, funi.Transfer{Source: area, Destination: area + 32, Words: words})
@@ -85,14 +87,18 @@ func TestUnnamedTransfer(t *testing.T) {
 					h := s.Header()
 					b.proc[0].Commit(funi.Request)
 					if words > 16 && (limit != 20 || argument != 0) {
-						b.comesBack(5*time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonTransferLength, Level: funi.Request, Header: h, Word: argument})
+						b.comesBack(5*time.Second, b.proc[0],
+							funi.Returned{Reason: arctic.ReasonTransferLength, Level: funi.Request, Header: h,
+								Word: argument})
 						return
 					}
 					got := b.receives(1, funi.Request)
-					if want := (funi.Notice{Address: area + 32, Argument: argument, Words: words}); got.Notice() != want {
+					if want := (funi.Notice{Address: area + 32, Argument: argument, Words: words}); got.Notice() !=
+						want {
 						t.Errorf("the notice is %+v, want %+v", got.Notice(), want)
 					}
-					if !bytes.Equal(m[1].area[32:32+4*words], m[0].area[:4*words]) || bytes.Equal(m[1].area[32+4*words:][:16], m[0].area[4*words:][:16]) {
+					if !bytes.Equal(m[1].area[32:32+4*words], m[0].area[:4*words]) ||
+						bytes.Equal(m[1].area[32+4*words:][:16], m[0].area[4*words:][:16]) {
 						t.Error("other bytes arrived")
 					}
 				})

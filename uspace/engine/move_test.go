@@ -90,7 +90,8 @@ func (r *remoteBed) moves(node, from, to int) {
 }
 
 func (r *remoteBed) segmentsOf(i int) []funi.Segment {
-	return []funi.Segment{{Base: sources, Memory: r.source[i], Rights: funi.Source}, {Base: keyedAt, Memory: r.keyed[i], Rights: funi.Keyed},
+	return []funi.Segment{{Base: sources, Memory: r.source[i], Rights: funi.Source},
+		{Base: keyedAt, Memory: r.keyed[i], Rights: funi.Keyed},
 		{Base: landing, Memory: r.landing[i], Rights: funi.Destination}}
 }
 
@@ -101,7 +102,8 @@ func newMoveBed(t testing.TB, s setup) *remoteBed {
 	r := newRemoteBed(t, s)
 	for i := range s.cards {
 		r.landing = append(r.landing, make([]byte, keyedSize))
-		if err := r.ctx[i].Register(funi.Segment{Base: landing, Memory: r.landing[i], Rights: funi.Destination}); err != nil {
+		if err := r.ctx[i].Register(funi.Segment{Base: landing, Memory: r.landing[i], Rights: funi.Destination}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +127,8 @@ func TestMoveTakesAll(t *testing.T) {
 		r.mustSend(0, funi.Request, 1, i, 7)
 		r.pass(50 * time.Microsecond)
 	}
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey, Ack: true, Operands: []byte{77, 0, 0, 0}}, Cookie: 9}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey, Ack: true,
+		Operands: []byte{77, 0, 0, 0}}, Cookie: 9}
 	if n := r.completes(0, 1, o); n.Reason != arctic.ReasonNone {
 		t.Fatalf("locking: %v", n.Reason)
 	}
@@ -152,7 +155,10 @@ func TestMoveTakesAll(t *testing.T) {
 	for i := range uint32(20) {
 		s, ok := take(r.proc[1], funi.Request)
 		if !ok || s[funi.PayloadWord] != i {
-			r.until(time.Second, "the messages of before the move", func() bool { s, ok = take(r.proc[1], funi.Request); return ok })
+			r.until(time.Second, "the messages of before the move", func() bool {
+				s, ok = take(r.proc[1], funi.Request)
+				return ok
+			})
 			if s[funi.PayloadWord] != i {
 				t.Fatalf("message %d is %d", i, s[funi.PayloadWord])
 			}
@@ -186,7 +192,8 @@ func TestMovesUnderFaults(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(i), 16))
 		draw := func(low, high int) int { return low + random.IntN(high-low+1) }
 		rt, faults := t, wire.Networks[network]
-		r := newMoveBed(t, setup{cards: 4, slots: 16, remote: moreRemote, net: wire.Config{Seed: random.Uint64(), Delay: 10 * time.Microsecond, Faults: faults},
+		r := newMoveBed(t, setup{cards: 4, slots: 16, remote: moreRemote,
+			net:  wire.Config{Seed: random.Uint64(), Delay: 10 * time.Microsecond, Faults: faults},
 			tune: windowCards[[]string{"blocks", "packets"}[i%2]]})
 		home := []int{0, 1, 2, 3}
 		for node := range 4 {
@@ -238,7 +245,8 @@ func TestMovesUnderFaults(t *testing.T) {
 						rt.Fatalf("node %d: %+v", node, note)
 					}
 					l.open--
-					if note.Operation == arctic.RemoteGet && !bytes.Equal(r.keyed[node][keyedSize-3000:], r.keyed[note.Source][16:3016]) {
+					if note.Operation == arctic.RemoteGet &&
+						!bytes.Equal(r.keyed[node][keyedSize-3000:], r.keyed[note.Source][16:3016]) {
 						rt.Fatalf("node %d got other bytes", node)
 					}
 				}
@@ -255,7 +263,8 @@ func TestMovesUnderFaults(t *testing.T) {
 				}
 				if l.gets < gets && l.open < 1 {
 					if s := n.Reserve(funi.Request); s != nil {
-						o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey, Address: windowAt + 16}, Source: keyedAt + keyedSize - 3000, Length: 3000}
+						o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet,
+							Key: theKey, Address: windowAt + 16}, Source: keyedAt + keyedSize - 3000, Length: 3000}
 						if !o.Valid() {
 							rt.Fatal("not valid")
 						}
@@ -266,7 +275,9 @@ func TestMovesUnderFaults(t *testing.T) {
 					}
 				}
 				if l.transfers < transfers {
-					x := funi.Transfer{Source: sources, Destination: landing + uint32(node)*8192 + uint32(l.transfers%4)*1920, Argument: uint32(node)<<16 | uint32(l.transfers), Words: 480}
+					x := funi.Transfer{Source: sources,
+						Destination: landing + uint32(node)*8192 + uint32(l.transfers%4)*1920,
+						Argument:    uint32(node)<<16 | uint32(l.transfers), Words: 480}
 					if l.transfers < 4 && request(n, funi.Level(l.transfers%2), (node+1)%4, x) || l.transfers >= 4 {
 						l.transfers++
 					}
@@ -331,7 +342,9 @@ func TestTransferToOneWhoComesBack(t *testing.T) {
 			if !request(r.proc[0], l, 1, x) {
 				t.Fatal("no room in the send queue")
 			}
-			r.until(time.Second, "some of it is there", func() bool { return !bytes.Equal(r.landing[1][:1024], make([]byte, 1024)) })
+			r.until(time.Second, "some of it is there", func() bool {
+				return !bytes.Equal(r.landing[1][:1024], make([]byte, 1024))
+			})
 			r.until(time.Second, "the card lets go", out.leaves)
 			out.arrives()
 			r.until(time.Second, "it is back", out.goesOn)
@@ -359,7 +372,8 @@ func TestTransferToOneWhoComesBack(t *testing.T) {
 // whole to the new home (link.Line.Whole).
 func TestBlocksFollowInOnePiece(t *testing.T) {
 	for _, to := range []int{0, 2} {
-		r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
+		r := newMoveBed(t, setup{cards: 3, remote: moreRemote,
+			net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, tune: quick})
 		size := r.narrows()
 		m := &move{r: r, node: 1, from: 1, to: to}
 		r.until(time.Second, "the old card lets go", m.leaves)
@@ -394,8 +408,14 @@ func TestStay(t *testing.T) {
 	}
 	r.cards[1].Stay(r.ctx[1])
 	got := 0
-	for r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[0], funi.Request); return ok }); r.ctx[1].Idle() == false; got++ {
-		r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[0], funi.Request); return ok || r.ctx[1].Idle() })
+	for r.until(time.Second, "a message", func() bool {
+		_, ok := take(r.proc[0], funi.Request)
+		return ok
+	}); r.ctx[1].Idle() == false; got++ {
+		r.until(time.Second, "a message", func() bool {
+			_, ok := take(r.proc[0], funi.Request)
+			return ok || r.ctx[1].Idle()
+		})
 	}
 	r.mustSend(0, funi.Request, 1, 5, 6)
 	r.until(time.Second, "it receives", func() bool { _, ok := take(r.proc[1], funi.Request); return ok })
@@ -409,7 +429,8 @@ func TestForwardsOfOthersAreRefused(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 4, remote: moreRemote, net: near})
 	// Card 3 says, in the name of its own node, that node 1 is on card 3; and that node 3 is on a
 	// card that nobody knows.
-	for _, f := range []arctic.Forward{{Node: 1, Card: 3}, {Node: 3, Card: 77}, {Node: 3, Card: 0}, {Node: 0, Card: 0}} {
+	for _, f := range []arctic.Forward{{Node: 1, Card: 3}, {Node: 3, Card: 77}, {Node: 3, Card: 0},
+		{Node: 0, Card: 0}} {
 		r.cards[3].SayForward(r.ctx[3], 0, 0, f)
 		r.pass(10 * time.Millisecond)
 		if n := r.cards[0].Counters(); n.ForwardsRefused == 0 || n.Redirected != 0 {
@@ -418,7 +439,10 @@ func TestForwardsOfOthersAreRefused(t *testing.T) {
 	}
 	for node := range 3 {
 		r.mustSend(0, funi.Request, node+1, 1, 2)
-		r.until(time.Second, "it is where it was", func() bool { _, ok := take(r.proc[node+1], funi.Request); return ok })
+		r.until(time.Second, "it is where it was", func() bool {
+			_, ok := take(r.proc[node+1], funi.Request)
+			return ok
+		})
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 // acceptTransfer takes an XFER packet for the context, or says why not.
-func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader,
+	block []byte) arctic.Reason {
 	var t arctic.Transfer
 	if !p.Transfer(&t) || (t.Form == arctic.Block) != (block != nil) {
 		c.counters.UnknownKind++

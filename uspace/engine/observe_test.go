@@ -48,11 +48,13 @@ func (o *observer) agree(t *testing.T) {
 		"sent": {o.n[engine.Sent], c.FramesSent}, "received": {received, c.FramesReceived},
 		"duplicates": {o.n[engine.Duplicate], c.Duplicates}, "out of window": {o.n[engine.OutOfWindow], c.OutOfWindow},
 		"stale": {o.n[engine.Stale], c.Stale}, "foreign group": {o.n[engine.ForeignGroup], c.DroppedGroup},
-		"strangers": {o.n[engine.Stranger], c.DroppedStranger}, "misrouted": {o.n[engine.Misrouted], c.DroppedMisrouted},
+		"strangers": {o.n[engine.Stranger], c.DroppedStranger},
+		"misrouted": {o.n[engine.Misrouted], c.DroppedMisrouted},
 		"not FUNet": {o.n[engine.NotFUNet], c.DroppedForeign}, "short": {o.n[engine.CutShort], c.DroppedShort},
 		"version": {o.n[engine.OtherVersion], c.DroppedVersion}, "length": {o.n[engine.BadLength], c.DroppedLength},
-		"checksum": {o.n[engine.BadChecksum], c.DroppedChecksum}, "reserved": {o.n[engine.BadReserved], c.DroppedReserved},
-		"train": {o.n[engine.BadTrain], c.DroppedPacket},
+		"checksum": {o.n[engine.BadChecksum], c.DroppedChecksum},
+		"reserved": {o.n[engine.BadReserved], c.DroppedReserved},
+		"train":    {o.n[engine.BadTrain], c.DroppedPacket},
 	} {
 		if v[0] != v[1] {
 			t.Errorf("%s: %d were seen, %d counted", what, v[0], v[1])
@@ -70,7 +72,8 @@ func TestObserve(t *testing.T) {
 	rejected := uint64(0)
 	for seed := range uint64(4) {
 		var travelled [2][][]byte
-		b := newBed(t, setup{cards: 2, slots: 8, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]},
+		b := newBed(t, setup{cards: 2, slots: 8, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond,
+			Faults: networks["all"]},
 			tune: func(c *engine.Config) { quick(c); c.FIFO = 2 },
 			wrap: func(card int, p *wire.Port) port.Port {
 				return &tap{Port: p, see: func(f []byte) bool {

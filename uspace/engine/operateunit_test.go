@@ -47,11 +47,13 @@ func (r *remoteBed) lands() int64 {
 }
 
 func plainPut(data []byte) funi.Operation {
-	return funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: theKey, Address: windowAt, Bytes: len(data), Operands: data, Ack: true}, Length: len(data)}
+	return funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemotePut, Key: theKey,
+		Address: windowAt, Bytes: len(data), Operands: data, Ack: true}, Length: len(data)}
 }
 
 func timedGet(n int) funi.Operation {
-	return funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey, Address: windowAt}, Source: keyedAt, Length: n}
+	return funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey,
+		Address: windowAt}, Source: keyedAt, Length: n}
 }
 
 // Rule (operateunit.go): a request block is retrieved as the words of a slot are, and data from
@@ -73,22 +75,25 @@ func TestOperationsTakeTheirTime(t *testing.T) {
 		o                 funi.Operation
 		retrieve, operate int64
 	}{
-		"put of 3 bytes":            {plainPut(make([]byte, 3)), four + eight + one, one},
-		"put of 8 bytes":            {plainPut(make([]byte, 8)), four + eight + four, four},
-		"put of 64 bytes":           {plainPut(make([]byte, 64)), four + 3*eight, 2 * eight},
-		"put from memory":           {fromMemory, four + 3*eight, 2 * eight},
-		"get of 64 bytes":           {timedGet(64), four + eight, 2 * eight},
-		"get of nothing":            {timedGet(0), four + eight, 0},
-		"read":                      {operation(arctic.RemoteRead, windowAt), four + eight, four},
-		"write":                     {silentWrite, four + eight + four, four},
-		"swap":                      {operation(arctic.RemoteSwap, windowAt, 5), four + eight + four, 2 * four},
-		"write that fetches":        {operation(arctic.RemoteWrite, windowAt, 5), four + eight + four, 2 * four},
-		"add":                       {operation(arctic.RemoteAdd, windowAt, 5), four + eight + four, 2 * four},
-		"add without an answer":     {silentAdd, four + eight + four, 2 * four},
-		"compare and swap":          {operation(arctic.RemoteCompareSwap, windowAt, 5, 6), four + eight + four, 2 * four},
-		"put that notifies":         {with(arctic.Trailer{Notify: true}), four + eight + four, four + 2*eight + one},
-		"put that sets a signal":    {with(arctic.Trailer{Set: true, Key: otherKey}), four + 2*eight + four, four + four},
-		"put that adds to a signal": {with(arctic.Trailer{Add: true, Key: otherKey}), four + 2*eight + four, four + 2*four},
+		"put of 3 bytes":        {plainPut(make([]byte, 3)), four + eight + one, one},
+		"put of 8 bytes":        {plainPut(make([]byte, 8)), four + eight + four, four},
+		"put of 64 bytes":       {plainPut(make([]byte, 64)), four + 3*eight, 2 * eight},
+		"put from memory":       {fromMemory, four + 3*eight, 2 * eight},
+		"get of 64 bytes":       {timedGet(64), four + eight, 2 * eight},
+		"get of nothing":        {timedGet(0), four + eight, 0},
+		"read":                  {operation(arctic.RemoteRead, windowAt), four + eight, four},
+		"write":                 {silentWrite, four + eight + four, four},
+		"swap":                  {operation(arctic.RemoteSwap, windowAt, 5), four + eight + four, 2 * four},
+		"write that fetches":    {operation(arctic.RemoteWrite, windowAt, 5), four + eight + four, 2 * four},
+		"add":                   {operation(arctic.RemoteAdd, windowAt, 5), four + eight + four, 2 * four},
+		"add without an answer": {silentAdd, four + eight + four, 2 * four},
+		"compare and swap": {operation(arctic.RemoteCompareSwap, windowAt, 5, 6),
+			four + eight + four, 2 * four},
+		"put that notifies": {with(arctic.Trailer{Notify: true}), four + eight + four, four + 2*eight + one},
+		"put that sets a signal": {with(arctic.Trailer{Set: true, Key: otherKey}),
+			four + 2*eight + four, four + four},
+		"put that adds to a signal": {with(arctic.Trailer{Add: true, Key: otherKey}), four + 2*eight + four,
+			four + 2*four},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := timedWindowBed(t, nil)
@@ -173,7 +178,8 @@ func TestRefusalsTakeNoTime(t *testing.T) {
 			o.Operands, o.Length, o.Bytes = make([]byte, 8), 8, 8
 			o.Trailer = arctic.Trailer{Add: true, Key: otherKey ^ 1<<40}
 		}), arctic.ReasonKeySlot},
-		"lock": {funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey, Ack: true, Operands: []byte{1, 2, 3, 4}}}, arctic.ReasonNone},
+		"lock": {funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey,
+			Ack: true, Operands: []byte{1, 2, 3, 4}}}, arctic.ReasonNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := timedWindowBed(t, func(c *engine.Config) { c.Timing.WindowEntries = 4 })
@@ -199,7 +205,9 @@ func TestRefusalsTakeNoTime(t *testing.T) {
 // entry of that, and those behind it do not, until another page has taken its place, the window is
 // closed, or the context switched out. A window that is not present has none.
 func TestMissesOfTheWindowTableAreFetched(t *testing.T) {
-	r := timedWindowBed(t, func(c *engine.Config) { c.Timing.WindowEntries, c.Timing.EntryWords, c.RemotePage = 2, 4, 4096 })
+	r := timedWindowBed(t, func(c *engine.Config) {
+		c.Timing.WindowEntries, c.Timing.EntryWords, c.RemotePage = 2, 4, 4096
+	})
 	put := func(key, address uint64) int64 {
 		t.Helper()
 		o := plainPut(make([]byte, 8))
@@ -322,7 +330,9 @@ func TestWhatEndsBeforeItsTime(t *testing.T) {
 // answered, and the one that was lost, too.
 func TestFlowStaysWhileAFrameIsJudged(t *testing.T) {
 	r := timedWindowBed(t, func(c *engine.Config) { c.Timing.Bus = timing.NewBus(30*time.Millisecond, 0) })
-	r.until(time.Minute, "the cards have nothing to do", func() bool { return r.cards[1].Counters().FramesReceived > 0 })
+	r.until(time.Minute, "the cards have nothing to do", func() bool {
+		return r.cards[1].Counters().FramesReceived > 0
+	})
 	copy(r.keyed[1], word(0))
 	lost := true
 	r.net.Cut(func(_, to [6]byte) bool {
@@ -347,7 +357,8 @@ func TestFlowStaysWhileAFrameIsJudged(t *testing.T) {
 // Rule: a frame that comes twice takes the bus once: what the link has seen before is nothing for
 // the unit.
 func TestRepeatsTakeNoTime(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: wire.Config{Delay: 10 * time.Microsecond, Faults: wire.Faults{Duplicate: 1}},
+	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote,
+		net:  wire.Config{Delay: 10 * time.Microsecond, Faults: wire.Faults{Duplicate: 1}},
 		tune: func(c *engine.Config) { timed(c); c.Timing.WindowEntries = 1 }})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 8192, Rights: allRights})
 	r.exposes(1, funi.Window{Key: otherKey, Base: 8192, Bytes: 64, Rights: allRights})
@@ -357,7 +368,8 @@ func TestRepeatsTakeNoTime(t *testing.T) {
 		r.completes(0, 1, o)
 	}
 	if n := r.cards[1].Counters(); n.Duplicates == 0 || n.EntriesFetched != 10 || n.Operations != 10 {
-		t.Errorf("%d duplicates, %d entries fetched for %d operations, want 10 for 10", n.Duplicates, n.EntriesFetched, n.Operations)
+		t.Errorf("%d duplicates, %d entries fetched for %d operations, want 10 for 10", n.Duplicates,
+			n.EntriesFetched, n.Operations)
 	}
 	r.ends()
 }
@@ -413,7 +425,8 @@ func TestSameOnTimedCards(t *testing.T) {
 				o = operation(arctic.RemoteCompareSwap, at, rapid.Uint64Range(0, 1).Draw(rt, "if"), 1)
 			case 3:
 				o = plainPut(make([]byte, 8))
-				o.Address, o.Trailer = at, arctic.Trailer{Add: true, Key: theKey, Address: windowAt + uint64(from)*4096 + 4088, Value: 3}
+				o.Address, o.Trailer = at, arctic.Trailer{Add: true, Key: theKey,
+					Address: windowAt + uint64(from)*4096 + 4088, Value: 3}
 			default:
 				o = operation(arctic.RemoteAdd, at+rapid.SampledFrom([]uint64{0, 0, 0, 4, 1 << 30}).Draw(rt, "off"), 7)
 			}

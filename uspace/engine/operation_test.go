@@ -43,7 +43,8 @@ func fetching(c *engine.Config) {
 // onTimedToo tries a rule on a card that takes no time, and on those whose units do.
 func onTimedToo(t *testing.T, try func(t *testing.T, tune func(*engine.Config))) {
 	t.Helper()
-	for name, tune := range map[string]func(*engine.Config){"native": func(*engine.Config) {}, "timed": timed, "fetching": fetching} {
+	for name, tune := range map[string]func(*engine.Config){
+		"native": func(*engine.Config) {}, "timed": timed, "fetching": fetching} {
 		t.Run(name, func(t *testing.T) { try(t, tune) })
 	}
 }
@@ -80,7 +81,8 @@ func word(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
 // operation returns one on 8 bytes that is complete when it is answered.
 func operation(op arctic.Operation, address uint64, operands ...uint64) funi.Operation {
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: arctic.Uint64, Key: theKey, Address: address, Bytes: 8, Fetch: op != arctic.RemoteRead}, Cookie: 7}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: arctic.Uint64, Key: theKey,
+		Address: address, Bytes: 8, Fetch: op != arctic.RemoteRead}, Cookie: 7}
 	for _, v := range operands {
 		o.Operands = append(o.Operands, word(v)...)
 	}
@@ -129,7 +131,8 @@ func TestOperations(t *testing.T) {
 		} {
 			n := r.completes(0, to, operation(c.op, windowAt+8, c.operands...))
 			if n.Reason != arctic.ReasonNone || n.Bytes != 8 || binary.LittleEndian.Uint64(n.Answer[:]) != was {
-				t.Fatalf("operation %d answers %v of %d bytes: %v, want %#x", c.op, n.Answer[:8], n.Bytes, n.Reason, was)
+				t.Fatalf("operation %d answers %v of %d bytes: %v, want %#x", c.op, n.Answer[:8],
+					n.Bytes, n.Reason, was)
 			}
 			if got := binary.LittleEndian.Uint64(cell); got != c.becomes {
 				t.Fatalf("operation %d leaves %#x, want %#x", c.op, got, c.becomes)
@@ -160,23 +163,32 @@ func TestElements(t *testing.T) {
 			{op: arctic.RemoteAdd, e: arctic.Uint8, at: 3, was: []byte{250}, by: []byte{10}, is: []byte{4}},
 			{op: arctic.RemoteMin, e: arctic.Int8, at: 2, was: []byte{5}, by: []byte{0xff}, is: []byte{0xff}},
 			{op: arctic.RemoteMax, e: arctic.Uint8, at: 1, was: []byte{5}, by: []byte{0xff}, is: []byte{0xff}},
-			{op: arctic.RemoteProd, e: arctic.Int16, at: 6, was: []byte{3, 0}, by: []byte{0xfe, 0xff}, is: []byte{0xfa, 0xff}},
-			{op: arctic.RemoteSwap, e: arctic.Uint16, at: 4, was: []byte{3, 0}, by: []byte{0xfe, 0xff}, is: []byte{0xfe, 0xff}},
-			{op: arctic.RemoteMin, e: arctic.Int32, at: 8, was: []byte{1, 0, 0, 0}, by: []byte{0xff, 0xff, 0xff, 0xff}, is: []byte{0xff, 0xff, 0xff, 0xff}},
+			{op: arctic.RemoteProd, e: arctic.Int16, at: 6, was: []byte{3, 0}, by: []byte{0xfe, 0xff},
+				is: []byte{0xfa, 0xff}},
+			{op: arctic.RemoteSwap, e: arctic.Uint16, at: 4, was: []byte{3, 0}, by: []byte{0xfe, 0xff},
+				is: []byte{0xfe, 0xff}},
+			{op: arctic.RemoteMin, e: arctic.Int32, at: 8, was: []byte{1, 0, 0, 0}, by: []byte{0xff, 0xff, 0xff, 0xff},
+				is: []byte{0xff, 0xff, 0xff, 0xff}},
 			{op: arctic.RemoteMax, e: arctic.Int64, at: 8, was: word(1), by: word(math.MaxUint64), is: word(1)},
 			{op: arctic.RemoteAdd, e: arctic.Float32, at: 12, was: f32(1.5), by: f32(2.25), is: f32(3.75)},
 			{op: arctic.RemoteProd, e: arctic.Float64, at: 16, was: f64(1.5), by: f64(-2), is: f64(-3)},
 			{op: arctic.RemoteMin, e: arctic.Float64, at: 16, was: f64(1.5), by: f64(-2), is: f64(-2)},
-			{op: arctic.RemoteAdd, e: arctic.Uint64, at: 24, was: append(word(1), word(2)...), by: append(word(math.MaxUint64), word(5)...), is: append(word(0), word(7)...)},
-			{op: arctic.RemoteAdd, e: arctic.Uint32, at: 48, was: make([]byte, 16), by: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}, is: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}},
+			{op: arctic.RemoteAdd, e: arctic.Uint64, at: 24, was: append(word(1), word(2)...),
+				by: append(word(math.MaxUint64), word(5)...), is: append(word(0), word(7)...)},
+			{op: arctic.RemoteAdd, e: arctic.Uint32, at: 48, was: make([]byte, 16),
+				by: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0},
+				is: []byte{1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0}},
 		} {
 			fill(r.keyed[1], 77)
 			copy(r.keyed[1][c.at:], c.was)
 			want := bytes.Clone(r.keyed[1])
 			copy(want[c.at:], c.is)
-			n := r.completes(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: c.op, Element: c.e, Key: theKey, Address: windowAt + uint64(c.at), Bytes: len(c.was), Operands: c.by, Fetch: true}})
-			if n.Reason != arctic.ReasonNone || !bytes.Equal(n.Answer[:n.Bytes], c.was) || !bytes.Equal(r.keyed[1], want) {
-				t.Errorf("operation %d on type %d: %v, answer %v; memory as it should be: %v", c.op, c.e, n.Reason, n.Answer[:n.Bytes], bytes.Equal(r.keyed[1], want))
+			n := r.completes(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: c.op, Element: c.e,
+				Key: theKey, Address: windowAt + uint64(c.at), Bytes: len(c.was), Operands: c.by, Fetch: true}})
+			if n.Reason != arctic.ReasonNone || !bytes.Equal(n.Answer[:n.Bytes], c.was) ||
+				!bytes.Equal(r.keyed[1], want) {
+				t.Errorf("operation %d on type %d: %v, answer %v; memory as it should be: %v", c.op, c.e, n.Reason,
+					n.Answer[:n.Bytes], bytes.Equal(r.keyed[1], want))
 			}
 		}
 		r.ends()
@@ -189,7 +201,8 @@ func TestGetAndPutOfAnyLength(t *testing.T) {
 	for name, tune := range windowCards {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: rapid.SampledFrom([]wire.Faults{{}, networks["all"]}).Draw(rt, "faults")}
+				net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+					Faults: rapid.SampledFrom([]wire.Faults{{}, networks["all"]}).Draw(rt, "faults")}
 				to := rapid.IntRange(0, 1).Draw(rt, "to")
 				r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, tune: tune, net: net})
 				at := rapid.Uint64Range(0, arctic.MaxAddress-keyedSize).Draw(rt, "address")
@@ -199,10 +212,13 @@ func TestGetAndPutOfAnyLength(t *testing.T) {
 				half := keyedSize / 2
 				r.exposes(to, funi.Window{Key: theKey, Bytes: uint32(half), Address: at, Rights: allRights})
 				for range 3 {
-					n := rapid.SampledFrom([]int{0, 1, 8, 32, 63, 64, 65, 80, 1000, 1456, 5000, half - 300}).Draw(rt, "bytes") + rapid.IntRange(0, 17).Draw(rt, "more")
-					from, into := rapid.IntRange(0, half-n).Draw(rt, "from"), rapid.IntRange(half, keyedSize-n).Draw(rt, "into")
+					n := rapid.SampledFrom([]int{0, 1, 8, 32, 63, 64, 65, 80, 1000, 1456, 5000, half - 300}).Draw(rt,
+						"bytes") + rapid.IntRange(0, 17).Draw(rt, "more")
+					from, into := rapid.IntRange(0, half-n).Draw(rt, "from"),
+						rapid.IntRange(half, keyedSize-n).Draw(rt, "into")
 					want := [][]byte{bytes.Clone(r.keyed[0]), bytes.Clone(r.keyed[1])}
-					o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: at + uint64(from)}, Length: n, Cookie: 3}
+					o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: at + uint64(from)},
+						Length: n, Cookie: 3}
 					if rapid.Bool().Draw(rt, "get") {
 						o.Operation, o.Source = arctic.RemoteGet, uint32(keyedAt+into)
 						copy(want[0][into:into+n], want[to][from:from+n])
@@ -210,12 +226,14 @@ func TestGetAndPutOfAnyLength(t *testing.T) {
 						o.Source, o.Ack = uint32(sources+into), true
 						copy(want[to][from:from+n], r.source[0][into:into+n])
 					}
-					if got := r.completes(0, to, o); got.Reason != arctic.ReasonNone || o.Operation == arctic.RemoteGet && int(got.Bytes) != n {
+					if got := r.completes(0, to, o); got.Reason != arctic.ReasonNone ||
+						o.Operation == arctic.RemoteGet && int(got.Bytes) != n {
 						rt.Fatalf("%d bytes: %v", n, got)
 					}
 					for i := range want {
 						if !bytes.Equal(want[i], r.keyed[i]) {
-							rt.Fatalf("memory of node %d is not as it should be after operation %d of %d bytes", i, o.Operation, n)
+							rt.Fatalf("memory of node %d is not as it should be after operation %d of %d bytes",
+								i, o.Operation, n)
 						}
 					}
 				}
@@ -231,18 +249,22 @@ func TestTrailer(t *testing.T) {
 	for name, tune := range windowCards {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}
+				net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+					Faults: networks["all"]}
 				r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, tune: tune, net: net})
 				r.exposes(1, funi.Window{Key: theKey, Bytes: 32768, Address: windowAt, Rights: allRights, Credit: 4})
 				r.exposes(1, funi.Window{Key: otherKey, Base: 32768, Bytes: 64, Rights: funi.RightAtomic})
 				signal := r.keyed[1][32768+8 : 32768+16]
 				copy(signal, word(100))
 				n := rapid.SampledFrom([]int{0, 8, 32, 64, 100, 4096, 20000}).Draw(rt, "bytes")
-				o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: windowAt, Ack: rapid.Bool().Draw(rt, "ack"),
-					Trailer: arctic.Trailer{Notify: true, Tag: 1<<63 | 5, Add: true, Key: otherKey, Address: 8, Value: 11}}, Source: sources, Length: n}
+				o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: windowAt,
+					Ack: rapid.Bool().Draw(rt, "ack"),
+					Trailer: arctic.Trailer{Notify: true, Tag: 1<<63 | 5, Add: true, Key: otherKey, Address: 8,
+						Value: 11}}, Source: sources, Length: n}
 				r.asks(0, 1, o)
 				got := r.notified(1)
-				if got.Kind != funi.NoteWindow || got.Tag != 1<<63|5 || got.Source != 0 || got.KeySlot != uint16(theKey&0xffff) {
+				if got.Kind != funi.NoteWindow || got.Tag != 1<<63|5 || got.Source != 0 ||
+					got.KeySlot != uint16(theKey&0xffff) {
 					rt.Fatalf("the notification is %+v", got)
 				}
 				if !bytes.Equal(r.keyed[1][:n], r.source[0][:n]) {
@@ -266,7 +288,8 @@ func TestTrailer(t *testing.T) {
 func TestAddsOnce(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
 		rapid.Check(t, func(rt *rapid.T) {
-			net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}
+			net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks["all"]}
 			r := newRemoteBed(t, setup{tune: tune, cards: 3, remote: moreRemote, net: net})
 			r.exposes(2, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
 			copy(r.keyed[2], word(0))
@@ -327,7 +350,8 @@ func TestAnswersOfAnotherLife(t *testing.T) {
 		r.until(soon, "it is carried out", func() bool { return binary.LittleEndian.Uint64(r.keyed[1]) == sum+7 })
 		r.net.Cut(nil)
 		if n := r.notified(0); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(n.Answer[:]) != sum {
-			t.Fatalf("after %d lives it is answered %d, want %d: %v", lives+1, binary.LittleEndian.Uint64(n.Answer[:]), sum, n.Reason)
+			t.Fatalf("after %d lives it is answered %d, want %d: %v", lives+1,
+				binary.LittleEndian.Uint64(n.Answer[:]), sum, n.Reason)
 		}
 		r.ends()
 	}
@@ -350,7 +374,8 @@ func TestOperationsOfTheSameCard(t *testing.T) {
 	for i := range uint64(3 * nodes) {
 		r.pass(time.Millisecond) // the owner is quiet
 		from := int(1 + i%(nodes-1))
-		if n := r.completes(from, 0, operation(arctic.RemoteAdd, windowAt, 1)); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(n.Answer[:]) != i {
+		if n := r.completes(from, 0, operation(arctic.RemoteAdd, windowAt, 1)); n.Reason != arctic.ReasonNone ||
+			binary.LittleEndian.Uint64(n.Answer[:]) != i {
 			t.Fatalf("operation %d of node %d: %+v", i, from, n)
 		}
 	}
@@ -362,7 +387,8 @@ func TestWriteThatFetchesIsASwap(t *testing.T) {
 	eachWindow(t, func(t *testing.T, r *remoteBed, to int) {
 		r.exposes(to, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
 		before := bytes.Clone(r.keyed[to])
-		if n := r.completes(0, to, operation(arctic.RemoteWrite, windowAt, 1)); n.Reason != arctic.ReasonRights || !bytes.Equal(r.keyed[to], before) {
+		if n := r.completes(0, to, operation(arctic.RemoteWrite, windowAt, 1)); n.Reason != arctic.ReasonRights ||
+			!bytes.Equal(r.keyed[to], before) {
 			t.Fatalf("with the right to write: %v", n.Reason)
 		}
 		o := operation(arctic.RemoteWrite, windowAt, 1)

@@ -107,7 +107,8 @@ func TestOwnerAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]string{"native", "thesis", "tiny"}).Draw(rt, "card")
 		b := newBed(t, setup{cards: 2, slots: 8, route: []uint32{0, 1, 0, 1, 1},
-			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]},
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks["all"]},
 			tune: func(c *engine.Config) {
 				quick(c)
 				if tune := cardConfigs[kind]; tune != nil {

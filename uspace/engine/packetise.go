@@ -112,7 +112,8 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	if last == 0 {
 		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
 	}
-	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination, from: source &^ (arctic.TransferAlign - 1), total: words,
+	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination,
+		from: source &^ (arctic.TransferAlign - 1), total: words,
 		source: memory[:size-last], lastSource: memory[size-last:], route: c.route(x.group, h.Node())}
 	t.first = c.beginning(t.route, l)
 	x.advance(t)
@@ -146,7 +147,8 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			return n, false
 		}
 		size := min(most, len(t.source))
-		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
+		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size],
+			AtOnce: size == len(t.source)}
 		if c.block > 0 {
 			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
 		}
@@ -219,13 +221,15 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 
 // notice is the last packet of a transfer.
 func (t *transfer) notice() *arctic.Transfer {
-	return &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]}
+	return &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total,
+		First: t.first, Data: t.tail[:t.tailSize]}
 }
 
 // leadsAway fails a transfer if the route to its node is another than when it began, and the
 // process did not move there: the process that is there now lacks what the first one has got.
 func (x *Context) leadsAway(t *transfer) (failed bool) {
-	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute && !x.group.movedFrom(t.header.Node(), t.route) {
+	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute &&
+		!x.group.movedFrom(t.header.Node(), t.route) {
 		t.failed = arctic.ReasonReplaced
 	}
 	return t.failed != arctic.ReasonNone

@@ -33,7 +33,8 @@ func (c *Card) crossesPage(o *funi.Operation) bool {
 	if o.Operation == arctic.RemotePut || o.Operation == arctic.RemoteGet {
 		size = o.Length
 	}
-	return size > c.inPage(o.Address) || o.Operation == arctic.RemoteGet && o.Source != 0 && size > c.inPage(uint64(o.Source))
+	return size > c.inPage(o.Address) || o.Operation == arctic.RemoteGet && o.Source != 0 && size >
+		c.inPage(uint64(o.Source))
 }
 
 // lastOf returns how many bytes the last packet of a put of many packets has: at most 16, and all

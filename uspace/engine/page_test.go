@@ -55,9 +55,13 @@ func TestNoPieceCrossesAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				page := rapid.SampledFrom([]int{64, 256, 4096}).Draw(rt, "page")
-				net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: rapid.SampledFrom([]wire.Faults{{}, networks["all"]}).Draw(rt, "faults")}
+				net := wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+					Faults: rapid.SampledFrom([]wire.Faults{{}, networks["all"]}).Draw(rt, "faults")}
 				to := rapid.IntRange(0, 1).Draw(rt, "to")
-				r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: net, tune: func(c *engine.Config) { tune(c); c.RemotePage = page }})
+				r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: net, tune: func(c *engine.Config) {
+					tune(c)
+					c.RemotePage = page
+				}})
 				half := keyedSize / 2
 				at := rapid.SampledFrom([]uint64{0, 5<<32 - 4096, windowAt, windowAt + 7}).Draw(rt, "address")
 				r.exposes(to, funi.Window{Key: theKey, Bytes: uint32(half), Address: at, Rights: allRights, Credit: 4})
@@ -71,15 +75,18 @@ func TestNoPieceCrossesAPage(t *testing.T) {
 					}
 				})
 				for range 4 {
-					n := rapid.SampledFrom([]int{0, 1, 8, 32, 64, 65, 1456, 4096, 9000}).Draw(rt, "bytes") + rapid.IntRange(0, 17).Draw(rt, "more")
+					n := rapid.SampledFrom([]int{0, 1, 8, 32, 64, 65, 1456, 4096, 9000}).Draw(rt, "bytes") +
+						rapid.IntRange(0, 17).Draw(rt, "more")
 					from := rapid.IntRange(0, half-n).Draw(rt, "from")
 					if rapid.Bool().Draw(rt, "at the end of a page") {
 						from = min(half-n, max(0, from/page*page+page-rapid.IntRange(0, 20).Draw(rt, "before")))
 					}
 					into := rapid.IntRange(half+64, keyedSize-n).Draw(rt, "into")
 					want := [][]byte{bytes.Clone(r.keyed[0]), bytes.Clone(r.keyed[1])}
-					o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: at + uint64(from)}, Length: n, Cookie: 3}
-					switch rapid.SampledFrom([]string{"get", "put", "put in the slot", "put with a trailer"}).Draw(rt, "what") {
+					o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: at + uint64(from)},
+						Length: n, Cookie: 3}
+					switch rapid.SampledFrom([]string{"get", "put", "put in the slot", "put with a trailer"}).Draw(rt,
+						"what") {
 					case "get":
 						o.Operation, o.Source = arctic.RemoteGet, uint32(keyedAt+into)
 						copy(want[0][into:into+n], want[to][from:from+n])
@@ -96,12 +103,14 @@ func TestNoPieceCrossesAPage(t *testing.T) {
 						o.Source, o.Ack = uint32(sources+into), true
 						copy(want[to][from:from+n], r.source[0][into:into+n])
 					}
-					if got := r.completes(0, to, o); got.Reason != arctic.ReasonNone || o.Operation == arctic.RemoteGet && int(got.Bytes) != n {
+					if got := r.completes(0, to, o); got.Reason != arctic.ReasonNone ||
+						o.Operation == arctic.RemoteGet && int(got.Bytes) != n {
 						rt.Fatalf("%d bytes at %#x: %v", n, o.Address, got)
 					}
 					for i := range want {
 						if !bytes.Equal(want[i], r.keyed[i]) {
-							rt.Fatalf("memory of node %d is not as it should be after operation %d of %d bytes at %#x", i, o.Operation, n, o.Address)
+							rt.Fatalf("memory of node %d is not as it should be after operation %d of %d bytes at %#x",
+								i, o.Operation, n, o.Address)
 						}
 					}
 				}
@@ -132,7 +141,9 @@ func TestPagesAtTheirBoundaries(t *testing.T) {
 		{page, 0, []string{"4096+0"}},
 	} {
 		for _, inSlot := range []bool{true, false} {
-			r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.RemotePage = page }})
+			r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+				c.RemotePage = page
+			}})
 			r.exposes(1, funi.Window{Key: theKey, Bytes: 3 * page, Rights: allRights})
 			r.pass(time.Millisecond)
 			var got []string
@@ -147,7 +158,8 @@ func TestPagesAtTheirBoundaries(t *testing.T) {
 				t.Fatalf("%d bytes at %d: %v", c.bytes, c.at, n.Reason)
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
-				t.Errorf("%d bytes at %d, in the slot %v: the packets are %v, want %v", c.bytes, c.at, inSlot, got, c.want)
+				t.Errorf("%d bytes at %d, in the slot %v: the packets are %v, want %v", c.bytes, c.at,
+					inSlot, got, c.want)
 			}
 			r.ends()
 		}
@@ -156,12 +168,15 @@ func TestPagesAtTheirBoundaries(t *testing.T) {
 
 // Rule: a put from the slot that crosses a page needs no segment of its process.
 func TestPutAcrossPagesWithoutSegments(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.RemotePage = 64 }})
+	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+		c.RemotePage = 64
+	}})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 256, Rights: allRights})
 	r.cards[0].Detach(r.ctx[0])
 	r.proc[0], r.ctx[0], _ = r.attach(0, gid, 0)
 	data := bytes.Repeat([]byte("pages"), 12)
-	if n := r.completes(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: 100, Operands: data, Bytes: 60, Ack: true}}); n.Reason != arctic.ReasonNone {
+	if n := r.completes(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: 100,
+		Operands: data, Bytes: 60, Ack: true}}); n.Reason != arctic.ReasonNone {
 		t.Fatal(n.Reason)
 	}
 	if !bytes.Equal(r.keyed[1][100:160], data) {
@@ -172,7 +187,9 @@ func TestPutAcrossPagesWithoutSegments(t *testing.T) {
 // Rule: what is one packet by its nature and crosses the end of a page goes back to its process and
 // changes nothing: elements, which are operated on together, and a multicast.
 func TestOperationsAcrossPagesAreRefused(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) { c.RemotePage = 4096 }})
+	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+		c.RemotePage = 4096
+	}})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 3 * 4096, Rights: allRights})
 	r.chains(1, 1, tree{}, r.byNode)
 	was := bytes.Clone(r.keyed[1])
@@ -184,13 +201,16 @@ func TestOperationsAcrossPagesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v and %d, want %v and 99", what, got.Reason, got.Word, arctic.ReasonOperand)
 		}
 	}
-	two := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64, Key: theKey, Address: 4088, Operands: make([]byte, 16), Bytes: 16, Fetch: true}, Cookie: 99}
+	two := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64,
+		Key: theKey, Address: 4088, Operands: make([]byte, 16), Bytes: 16, Fetch: true}, Cookie: 99}
 	r.asks(0, 1, two)
 	refused("an add of two")
-	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead, Element: arctic.Uint64, Key: theKey, Address: 8184, Bytes: 16}, Cookie: 99})
+	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead,
+		Element: arctic.Uint64, Key: theKey, Address: 8184, Bytes: 16}, Cookie: 99})
 	refused("a read of two")
 	r.block(0, funi.Request, func(s *funi.Slot) {
-		s.SetMulticast(1, &funi.MulticastRequest{Chain: 1, Members: 1, Cookie: 99, Put: true, Key: theKey, Address: 4090, Data: []byte("sixteen bytes...")})
+		s.SetMulticast(1, &funi.MulticastRequest{Chain: 1, Members: 1, Cookie: 99, Put: true, Key: theKey,
+			Address: 4090, Data: []byte("sixteen bytes...")})
 	})
 	refused("a multicast")
 	if !bytes.Equal(was, r.keyed[1]) {
@@ -198,7 +218,8 @@ func TestOperationsAcrossPagesAreRefused(t *testing.T) {
 	}
 	two.Address, two.Cookie = 4080, 1
 	two.Operands = append(word(1), word(2)...)
-	if n := r.completes(0, 1, two); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(r.keyed[1][4088:]) != binary.LittleEndian.Uint64(was[4088:])+2 {
+	if n := r.completes(0, 1, two); n.Reason != arctic.ReasonNone ||
+		binary.LittleEndian.Uint64(r.keyed[1][4088:]) != binary.LittleEndian.Uint64(was[4088:])+2 {
 		t.Errorf("two elements up to the end of the page: %v", n.Reason)
 	}
 	r.ends()

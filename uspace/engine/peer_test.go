@@ -30,7 +30,8 @@ func isolate(card int) func(from, to [6]byte) bool {
 // twice when the peer is heard again, and new packets arrive.
 func TestPeerFallsSilentAndReturns(t *testing.T) {
 	for seed := range uint64(10) {
-		b := newBed(t, setup{cards: 2, slots: 32, tune: quick, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+		b := newBed(t, setup{cards: 2, slots: 32, tune: quick,
+			net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
 		tr := newTraffic(b, 3000, 3)
 		tr.reasons = []arctic.Reason{arctic.ReasonSilent}
 		cutAt, healAt := b.now+int64(3*time.Millisecond), b.now+int64(600*time.Millisecond)
@@ -58,7 +59,8 @@ func TestPeerFallsSilentAndReturns(t *testing.T) {
 // back with ReasonRestarted, and what was never sent goes to its new life.
 func TestPeerRestarts(t *testing.T) {
 	for seed := range uint64(10) {
-		b := newBed(t, setup{cards: 2, slots: 64, tune: quick, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
+		b := newBed(t, setup{cards: 2, slots: 64, tune: quick,
+			net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
 		tr := newTraffic(b, 2000, 3, [2]int{0, 1})
 		tr.reasons = []arctic.Reason{arctic.ReasonRestarted}
 		end := b.now + int64(1500*time.Microsecond)
@@ -101,7 +103,9 @@ func TestLeave(t *testing.T) {
 	b.step(b.now)
 	b.cards[1] = nil
 	begin := b.now
-	b.until(time.Second, "the peers know", func() bool { return !b.cards[0].Established(1) && !b.cards[2].Established(1) })
+	b.until(time.Second, "the peers know", func() bool {
+		return !b.cards[0].Established(1) && !b.cards[2].Established(1)
+	})
 	if took := time.Duration(b.now - begin); took > time.Millisecond {
 		t.Errorf("known after %v", took)
 	}

@@ -118,7 +118,8 @@ func (c *Card) recipient(t *link.Train) *Context {
 	// For a group that is not here nothing is delivered, and no table says where the group's
 	// nodes are.
 	if c.fromElsewhere(t) {
-		if x != nil && x.arriving && h.GID != SystemGroup && x.node == t.First.Source && t.First.Kind == arctic.KindForward {
+		if x != nil && x.arriving && h.GID != SystemGroup && x.node == t.First.Source && t.First.Kind ==
+			arctic.KindForward {
 			return x // it comes from a card that this one has not heard of as its home
 		}
 		c.counters.ForgedSource++

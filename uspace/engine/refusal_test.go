@@ -31,7 +31,8 @@ func TestRefusedPacketComesBack(t *testing.T) {
 			}
 			b.proc[0].Commit(funi.Request)
 		}
-		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonDestination, Level: funi.Request, Header: funi.NewTransferHeader(uint16(to), 5, 4), Word: 2})
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonDestination, Level: funi.Request,
+			Header: funi.NewTransferHeader(uint16(to), 5, 4), Word: 2})
 		var got []uint32
 		b.until(time.Second, "the others arrive", func() bool {
 			for s, ok := take(b.proc[to], funi.Request); ok; s, ok = take(b.proc[to], funi.Request) {
@@ -55,7 +56,8 @@ func TestReservedKindsAreRejected(t *testing.T) {
 	reserved := []arctic.Kind{arctic.KindNotify, arctic.KindExtended}
 	for n, kind := range reserved {
 		i := uint32(n)
-		b.inject(forge([]arctic.PacketHeader{{Kind: kind, Length: 1, Type: 5, Source: 1, Destination: 0}}, func(h *arctic.Header) { h.Sequence = 1 + i }))
+		b.inject(forge([]arctic.PacketHeader{{Kind: kind, Length: 1, Type: 5, Source: 1, Destination: 0}},
+			func(h *arctic.Header) { h.Sequence = 1 + i }))
 		b.pass(time.Millisecond)
 		want := arctic.Reject{Sequence: 1 + i, Level: arctic.Request, Reason: arctic.ReasonUnknownKind, Bits: 1}
 		if len(rejects) != int(i+1) || rejects[i] != want {
@@ -89,12 +91,15 @@ func TestNoSuchNodeAndNoRoute(t *testing.T) {
 	for _, c := range []struct {
 		node   int
 		reason arctic.Reason
-	}{{2, arctic.ReasonNoContext}, {3, arctic.ReasonNoContext}, {4, arctic.ReasonNoRoute}, {5, arctic.ReasonNoRoute}, {0xffff, arctic.ReasonNoRoute}} {
+	}{{2, arctic.ReasonNoContext}, {3, arctic.ReasonNoContext}, {4, arctic.ReasonNoRoute}, {5, arctic.ReasonNoRoute},
+		{0xffff, arctic.ReasonNoRoute}} {
 		for l := range funi.Level(2) {
 			b.mustSend(0, l, c.node, 0xcafe, uint32(c.node))
-			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: c.reason, Level: l, Header: funi.NewHeader(uint16(c.node), 5, 2), Word: 0xcafe})
+			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: c.reason, Level: l,
+				Header: funi.NewHeader(uint16(c.node), 5, 2), Word: 0xcafe})
 			b.mustSend(0, l, c.node) // no payload: the word is zero
-			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: c.reason, Level: l, Header: funi.NewHeader(uint16(c.node), 5, 0)})
+			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: c.reason, Level: l,
+				Header: funi.NewHeader(uint16(c.node), 5, 0)})
 		}
 	}
 	b.idle(time.Second)
@@ -111,25 +116,48 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		frame   []byte
 		counter func(*engine.Counters) *uint64
 	}{
-		{"unknown card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 9 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
-		{"largest card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0xffff }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
-		{"own card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
-		{"another card's address", forge(message, func(h *arctic.Header) { h.Sequence, h.From = 1, address(2) }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
-		{"another card's number", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
-		{"for another card", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedMisrouted }},
-		{"another epoch", forge(message, func(h *arctic.Header) { h.Sequence, h.Epoch = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
-		{"no epoch", forge(message, func(h *arctic.Header) { h.Sequence, h.Epoch = 1, 0 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
-		{"sealed, where there is no key", withByte(forge(message, nothing), 15, 0x10), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
-		{"not FUNet", withByte(forge(message, nothing), 12, 8), func(c *engine.Counters) *uint64 { return &c.DroppedForeign }},
+		{"unknown card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 9 }),
+			func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"largest card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0xffff }),
+			func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"own card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0 }),
+			func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"another card's address", forge(message, func(h *arctic.Header) { h.Sequence, h.From = 1, address(2) }),
+			func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"another card's number", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 2 }),
+			func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"for another card", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationCard = 1, 2 }),
+			func(c *engine.Counters) *uint64 { return &c.DroppedMisrouted }},
+		{"another epoch", forge(message, func(h *arctic.Header) { h.Sequence, h.Epoch = 1, 77 }),
+			func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"no epoch", forge(message, func(h *arctic.Header) { h.Sequence, h.Epoch = 1, 0 }),
+			func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"sealed, where there is no key", withByte(forge(message, nothing), 15, 0x10),
+			func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
+		{"not FUNet", withByte(forge(message, nothing), 12, 8), func(c *engine.Counters) *uint64 {
+			return &c.DroppedForeign
+		}},
 		{"short", forge(message, nothing)[:40], func(c *engine.Counters) *uint64 { return &c.DroppedShort }},
-		{"another version", withByte(forge(message, nothing), 14, arctic.Version+1), func(c *engine.Counters) *uint64 { return &c.DroppedVersion }},
-		{"length", withByte(forge(message, nothing), 17, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedLength }},
-		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedChecksum }},
-		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},
-		{"block that its packet does not name", resealed(withByte(forge(message, nothing), 15, 0x08)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
-		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
-		{"block without its packet", resealed(withByte(forge(message, nothing), 15, 8)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
-		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"another version", withByte(forge(message, nothing), 14, arctic.Version+1), func(c *engine.Counters) *uint64 {
+			return &c.DroppedVersion
+		}},
+		{"length", withByte(forge(message, nothing), 17, 0xff), func(c *engine.Counters) *uint64 {
+			return &c.DroppedLength
+		}},
+		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 {
+			return &c.DroppedChecksum
+		}},
+		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 {
+			return &c.DroppedReserved
+		}},
+		{"block that its packet does not name", resealed(withByte(forge(message, nothing), 15, 0x08)),
+			func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)),
+			func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"block without its packet", resealed(withByte(forge(message, nothing), 15, 8)),
+			func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)),
+			func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 	} {
 		b := newBed(t, setup{cards: 3, slots: 16, net: near})
 		seen := observe(b.cards[0])
@@ -155,16 +183,21 @@ func TestForgedFramesAreDropped(t *testing.T) {
 func TestForgedSourceNodeIsRejected(t *testing.T) {
 	for _, node := range []uint16{2, 0, 3, 0xffff} { // another card's, the own, without route
 		var rejects []arctic.Reject
-		b := newBed(t, setup{cards: 3, slots: 16, net: near, route: []uint32{0, 1, 2, engine.NoRoute}, wrap: watchRejects(0, &rejects)})
+		b := newBed(t, setup{cards: 3, slots: 16, net: near, route: []uint32{0, 1, 2, engine.NoRoute},
+			wrap: watchRejects(0, &rejects)})
 		exactlyOnce(b, newTraffic(b, 1, 2))
 		before := b.cards[0].Counters()
-		b.inject(forge([]arctic.PacketHeader{{Source: node}, {Source: node}}, func(h *arctic.Header) { h.Sequence = 1 }))
+		b.inject(forge([]arctic.PacketHeader{{Source: node}, {Source: node}}, func(h *arctic.Header) {
+			h.Sequence = 1
+		}))
 		b.pass(time.Millisecond)
 		after := b.cards[0].Counters()
 		if after.ForgedSource != before.ForgedSource+1 || after.PacketsDelivered != before.PacketsDelivered {
-			t.Errorf("node %d: %d frames counted, %d packets delivered", node, after.ForgedSource-before.ForgedSource, after.PacketsDelivered-before.PacketsDelivered)
+			t.Errorf("node %d: %d frames counted, %d packets delivered", node, after.ForgedSource-before.ForgedSource,
+				after.PacketsDelivered-before.PacketsDelivered)
 		}
-		if want := (arctic.Reject{Sequence: 1, Level: arctic.Request, Reason: arctic.ReasonSourceNode, Bits: 3}); len(rejects) != 1 || rejects[0] != want {
+		if want := (arctic.Reject{Sequence: 1, Level: arctic.Request, Reason: arctic.ReasonSourceNode,
+			Bits: 3}); len(rejects) != 1 || rejects[0] != want {
 			t.Errorf("node %d: rejects %+v, want %+v", node, rejects, want)
 		}
 	}
@@ -182,8 +215,12 @@ func TestSourceNodeThatTheReceiverDoesNotKnow(t *testing.T) {
 		begin := b.now
 		put(late, funi.Request, 0, i)
 		b.mustSend(1, funi.Request, 0, i)
-		b.comesBack(time.Second, late, funi.Returned{Reason: arctic.ReasonSourceNode, Level: funi.Request, Header: funi.NewHeader(0, 5, 1), Word: i})
-		b.until(time.Second, "the other process's packet", func() bool { m, ok := take(b.proc[0], funi.Request); return ok && m.Source() == 1 })
+		b.comesBack(time.Second, late, funi.Returned{Reason: arctic.ReasonSourceNode, Level: funi.Request,
+			Header: funi.NewHeader(0, 5, 1), Word: i})
+		b.until(time.Second, "the other process's packet", func() bool {
+			m, ok := take(b.proc[0], funi.Request)
+			return ok && m.Source() == 1
+		})
 		if took := time.Duration(b.now - begin); took > time.Millisecond {
 			t.Fatalf("took %v", took)
 		}
@@ -192,7 +229,10 @@ func TestSourceNodeThatTheReceiverDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(late, funi.Request, 0, 99)
-	b.until(time.Second, "it arrives", func() bool { m, ok := take(b.proc[0], funi.Request); return ok && m.Source() == 9 })
+	b.until(time.Second, "it arrives", func() bool {
+		m, ok := take(b.proc[0], funi.Request)
+		return ok && m.Source() == 9
+	})
 	b.idle(time.Second)
 	exactlyOnce(b, newTraffic(b, 20, 2))
 }
@@ -215,7 +255,8 @@ func resealed(b []byte) []byte {
 func TestCardsOfDifferentGroups(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: quick, group: []uint16{gid, gid + 1}})
 	b.mustSend(0, funi.Request, 1, 5)
-	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 5})
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request,
+		Header: funi.NewHeader(1, 5, 1), Word: 5})
 	if c := b.cards[1].Counters(); c.DroppedGroup == 0 || c.FramesSent != 0 || c.PacketsDelivered != 0 {
 		t.Errorf("the other group's card: %+v", c)
 	}
@@ -250,7 +291,10 @@ func TestAbsentGroupDoesNotDisturbOthers(t *testing.T) {
 		t.Errorf("group 7 took %v\n%s", took, b.counters())
 	}
 	last := sent
-	b.until(time.Minute, "group 9 has got everything back", func() bool { pump(last); return back == sent && ctx.Idle() })
+	b.until(time.Minute, "group 9 has got everything back", func() bool {
+		pump(last)
+		return back == sent && ctx.Idle()
+	})
 	if _, back := tr.totals(); back != 0 || b.cards[0].Counters().PeersLost != 0 {
 		t.Errorf("packets of group 7 came back, or the peer was lost\n%s", b.counters())
 	}

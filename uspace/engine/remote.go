@@ -71,7 +71,8 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 }
 
 // takePut takes a write. w has the words of the slot up to the data.
-func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
+func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s,
+	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var r arctic.Remote
 	memory, reason := x.readPut(w, &r)
 	if reason != arctic.ReasonNone {
@@ -148,7 +149,8 @@ func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why ar
 	area, source, size := w[funi.RemoteAreaWord], w[funi.RemoteSourceWord], int(w[funi.RemoteLengthWord])
 	words := putWords(w)
 	counted := area&funi.RemoteCounted != 0
-	if area&(0xffff&^(0xf|funi.RemoteCounted)) != 0 || words > arctic.MaxRemoteMetadata || !counted && words > 0 || size > arctic.MaxTransferWords*arctic.WordSize {
+	if area&(0xffff&^(0xf|funi.RemoteCounted)) != 0 || words > arctic.MaxRemoteMetadata || !counted && words > 0 ||
+		size > arctic.MaxTransferWords*arctic.WordSize {
 		return nil, arctic.ReasonRemoteRequest
 	}
 	if uint64(w[funi.RemoteOffsetWord])+uint64(size) > 1<<32 {
@@ -198,7 +200,8 @@ func (c *Card) launchPut(x *Context, l arctic.Level, ln *line, r *arctic.Remote)
 }
 
 // beginPut makes a write of many packets current. It returns false when no record is free.
-func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote, memory []byte) bool {
+func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote,
+	memory []byte) bool {
 	q := &x.long.free[l] // there is a segment, so there are records
 	if q.head == nil {
 		return false
@@ -227,9 +230,11 @@ func (c *Card) lastBytes(size, words int) int {
 
 // makeCurrent begins a write of many packets, whose last one has some bytes: m says which, and t is
 // its record.
-func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put, memory []byte, last int) {
+func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put,
+	memory []byte, last int) {
 	m.bytes = len(memory) - last
-	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord], from: w[funi.RemoteSourceWord], put: m,
+	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord],
+		from: w[funi.RemoteSourceWord], put: m,
 		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.route(x.group, h.Node())}
 	x.advance(t)
 	x.taken[l]++
@@ -240,7 +245,8 @@ func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Heade
 
 // beginWindowPut makes a put of many packets to a window current; a record is free. memory is the
 // data, nil if that is in the slot. q is the record of the operation, or nil.
-func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation, memory []byte, q *request) {
+func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation,
+	memory []byte, q *request) {
 	t := x.long.free[l].pop()
 	m := t.put
 	if m == nil {

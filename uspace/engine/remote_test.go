@@ -55,7 +55,8 @@ func newRemoteBed(t testing.TB, s setup) *remoteBed {
 
 func (r *remoteBed) registers(i int) {
 	r.t.Helper()
-	for _, g := range []funi.Segment{{Base: sources, Memory: r.source[i], Rights: funi.Source}, {Base: keyedAt, Memory: r.keyed[i], Rights: funi.Keyed}} {
+	for _, g := range []funi.Segment{{Base: sources, Memory: r.source[i], Rights: funi.Source},
+		{Base: keyedAt, Memory: r.keyed[i], Rights: funi.Keyed}} {
 		if err := r.ctx[i].Register(g); err != nil {
 			r.t.Fatal(err)
 		}
@@ -94,7 +95,9 @@ func (r *remoteBed) opens(node int, key uint64, at, size uint32, areas ...uint16
 // retired waits until the card has taken all blocks, and checks that none came back.
 func (r *remoteBed) retired(node int) {
 	r.t.Helper()
-	r.until(time.Second, "blocks are retired", func() bool { return r.proc[node].Unsent(funi.Request)+r.proc[node].Unsent(funi.Reply) == 0 })
+	r.until(time.Second, "blocks are retired", func() bool {
+		return r.proc[node].Unsent(funi.Request)+r.proc[node].Unsent(funi.Reply) == 0
+	})
 	if back, ok := r.proc[node].NextReturn(); ok {
 		r.t.Fatalf("a block came back: %v", back.Reason)
 	}
@@ -133,7 +136,9 @@ func (r *remoteBed) ends() {
 // remoteCards are the cards that rules of remote memory are tried on: that of a modelled machine
 // has a cache of eight lines, too.
 var remoteCards = map[string]func(*engine.Config){
-	"blocks": func(c *engine.Config) { c.Blocks = true }, "packets": func(c *engine.Config) { c.Blocks = false }, "timed": timed, "units": units, "stepped": stepped,
+	"blocks": func(c *engine.Config) { c.Blocks = true }, "packets": func(c *engine.Config) {
+		c.Blocks = false
+	}, "timed": timed, "units": units, "stepped": stepped,
 }
 
 // eachRemote tries a rule between cards and within one, on cards of each kind, on both levels.
@@ -161,7 +166,8 @@ func TestPutOfOnePacket(t *testing.T) {
 			words, bytes int
 			offset       uint32
 			inSlot       bool
-		}{{0, 64, 0, true}, {11, 16, 7, true}, {11, 20, 936, true}, {3, 5, 995, true}, {1, 0, 1000, true}, {0, 1, 999, false}, {2, 33, 501, false}, {0, 0, 0, false}} {
+		}{{0, 64, 0, true}, {11, 16, 7, true}, {11, 20, 936, true}, {3, 5, 995, true}, {1, 0, 1000, true},
+			{0, 1, 999, false}, {2, 33, 501, false}, {0, 0, 0, false}} {
 			p := funi.Put{Key: theKey, Offset: c.offset, Area: 2, Counted: true, Source: sources + 3, Length: c.bytes}
 			for w := range c.words {
 				p.Metadata = append(p.Metadata, uint32(i*100+w))
@@ -173,7 +179,8 @@ func TestPutOfOnePacket(t *testing.T) {
 			r.put(0, to, l, p)
 			copy(want[100+c.offset:], data)
 			n := r.notified(to)
-			if n.Area != 2 || n.KeySlot != 3 || n.Source != 0 || n.Words != c.words || !equalWords(n.Metadata[:n.Words], p.Metadata) {
+			if n.Area != 2 || n.KeySlot != 3 || n.Source != 0 || n.Words != c.words ||
+				!equalWords(n.Metadata[:n.Words], p.Metadata) {
 				t.Fatalf("%+v: notified of %+v", c, n)
 			}
 			if !bytes.Equal(r.keyed[to], want) {
@@ -195,16 +202,21 @@ func equalWords(a, b []uint32) bool {
 // does anything (2.5, message reassembly); nothing beside it changes.
 func TestPutOfManyPackets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt, "network")]
-		r := newRemoteBed(t, setup{cards: 2, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: faults},
-			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units", "stepped"}).Draw(rt, "card")]})
+		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt",
+			"all"}).Draw(rt, "network")]
+		r := newRemoteBed(t, setup{cards: 2, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"),
+			Delay: 10 * time.Microsecond, Faults: faults},
+			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units", "stepped"}).Draw(rt,
+				"card")]})
 		to := rapid.IntRange(0, 1).Draw(rt, "to")
 		r.opens(to, theKey, 16, keyedSize-32, 0)
 		want := bytes.Clone(r.keyed[to])
 		for range rapid.IntRange(1, 3).Draw(rt, "messages") {
 			size := rapid.IntRange(1, 20000).Draw(rt, "bytes")
-			from, offset := rapid.IntRange(0, keyedSize-size).Draw(rt, "from"), rapid.IntRange(0, keyedSize-32-size).Draw(rt, "offset")
-			p := funi.Put{Key: theKey, Offset: uint32(offset), Counted: true, Source: uint32(sources + from), Length: size, Metadata: []uint32{7, uint32(size)}}
+			from, offset := rapid.IntRange(0, keyedSize-size).Draw(rt, "from"),
+				rapid.IntRange(0, keyedSize-32-size).Draw(rt, "offset")
+			p := funi.Put{Key: theKey, Offset: uint32(offset), Counted: true, Source: uint32(sources + from),
+				Length: size, Metadata: []uint32{7, uint32(size)}}
 			copy(want[16+offset:], r.source[0][from:from+size])
 			r.put(0, to, funi.Level(rapid.IntRange(0, 1).Draw(rt, "level")), p)
 			n := r.notified(to)
@@ -302,8 +314,12 @@ func TestPutsAreRefused(t *testing.T) {
 				}
 				r.put(0, to, l, c.put)
 				var back funi.Returned
-				r.until(time.Second, c.name+" comes back", func() (ok bool) { back, ok = r.proc[0].NextReturn(); return ok })
-				if size > 20 && c.want == arctic.ReasonRange && back.Reason == c.want || back.Reason == c.want && back.Word == c.put.Cookie && back.Level == l && back.Header.Remote() {
+				r.until(time.Second, c.name+" comes back", func() (ok bool) {
+					back, ok = r.proc[0].NextReturn()
+					return ok
+				})
+				if size > 20 && c.want == arctic.ReasonRange && back.Reason == c.want ||
+					back.Reason == c.want && back.Word == c.put.Cookie && back.Level == l && back.Header.Remote() {
 					continue
 				}
 				t.Fatalf("%s, %d bytes: came back as %+v (%v)", c.name, size, back, back.Reason)
@@ -372,11 +388,14 @@ func TestRequestBlocksAreRefused(t *testing.T) {
 		{"reserved bits of the area", arctic.ReasonRemoteRequest, word(0, func(s *funi.Slot) { s[1] |= 16 })},
 		{"metadata that is not counted", arctic.ReasonRemoteRequest, word(0, func(s *funi.Slot) { s[1] = 1 })},
 		{"65 bytes in the slot", arctic.ReasonRemoteRequest, word(0, func(s *funi.Slot) { s[8], s[10] = 0, 65 })},
-		{"61 bytes and a word in the slot", arctic.ReasonRemoteRequest, word(0, func(s *funi.Slot) { s[1] |= 1; s[8], s[10] = 0, 61 })},
+		{"61 bytes and a word in the slot", arctic.ReasonRemoteRequest,
+			word(0, func(s *funi.Slot) { s[1] |= 1; s[8], s[10] = 0, 61 })},
 		{"more than 64 MiB", arctic.ReasonRemoteRequest, word(0, func(s *funi.Slot) { s[10] = 1<<26 + 1 })},
-		{"2^32-1 bytes in the slot", arctic.ReasonRemoteRequest, word(0, func(s *funi.Slot) { s[8], s[10] = 0, 1<<32-1 })},
+		{"2^32-1 bytes in the slot", arctic.ReasonRemoteRequest,
+			word(0, func(s *funi.Slot) { s[8], s[10] = 0, 1<<32-1 })},
 		{"a source that is none", arctic.ReasonSource, word(0, func(s *funi.Slot) { s[8] = keyedAt })},
-		{"a source beyond its segment", arctic.ReasonSource, word(0, func(s *funi.Slot) { s[8], s[10] = sources+keyedSize-3, 4 })},
+		{"a source beyond its segment", arctic.ReasonSource,
+			word(0, func(s *funi.Slot) { s[8], s[10] = sources+keyedSize-3, 4 })},
 	} {
 		r.block(0, funi.Request, c.set)
 		var back funi.Returned
@@ -406,12 +425,14 @@ func TestContextsWithoutRemoteMemory(t *testing.T) {
 		s := b.proc[0].Reserve(funi.Request)
 		s.SetOpenKeySlot(theKey, keyedAt, 16, 5)
 		b.proc[0].Commit(funi.Request)
-		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNotOpened, Header: 1<<30 | funi.NewHeader(0, uint16(funi.OpenKeySlot), 0), Word: 5})
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNotOpened,
+			Header: 1<<30 | funi.NewHeader(0, uint16(funi.OpenKeySlot), 0), Word: 5})
 		put := funi.Put{Key: theKey, Cookie: 6}
 		s = b.proc[0].Reserve(funi.Request)
 		s.SetPut(1, &put)
 		b.proc[0].Commit(funi.Request)
-		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot, Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 6})
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot,
+			Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 6})
 		b.idle(time.Second)
 	}
 }
@@ -452,7 +473,8 @@ func TestOpenAndCloseInOrder(t *testing.T) {
 		r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenKeySlot(theKey^1<<50, keyedAt, 16, 0) })
 		r.retired(1)
 		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Cookie: 4})
-		r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot, Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 4})
+		r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot,
+			Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 4})
 		r.put(0, 1, funi.Request, funi.Put{Key: theKey ^ 1<<50, Counted: true})
 		r.notified(1)
 		r.ends()
@@ -475,7 +497,8 @@ func TestUnregisterClosesKeySlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Cookie: 3})
-	r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot, Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 3})
+	r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot,
+		Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 3})
 	r.put(0, 1, funi.Request, funi.Put{Key: otherKey, Area: 1, Counted: true, Data: []byte{9}})
 	if r.notified(1); second[0] != 9 {
 		t.Fatal("not written")
@@ -484,7 +507,8 @@ func TestUnregisterClosesKeySlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.put(0, 1, funi.Request, funi.Put{Key: otherKey, Cookie: 3})
-	r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot, Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 3})
+	r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonKeySlot,
+		Header: 1<<30 | funi.NewHeader(1, 0, 0), Word: 3})
 	r.ends()
 }
 
@@ -499,26 +523,30 @@ func TestCredit(t *testing.T) {
 			r.block(to, funi.Request, func(s *funi.Slot) { s.SetOpenArea(6, theKey, 2, false, 0) })
 			r.retired(to)
 			for i := range byte(3) {
-				r.put(0, to, l, funi.Put{Key: theKey, Offset: uint32(i), Area: 5, Counted: true, Data: []byte{i + 1}, Metadata: []uint32{uint32(i)}})
+				r.put(0, to, l, funi.Put{Key: theKey, Offset: uint32(i), Area: 5, Counted: true, Data: []byte{i + 1},
+					Metadata: []uint32{uint32(i)}})
 			}
 			r.pass(time.Millisecond)
 			before := bytes.Clone(r.keyed[to])
 			if before[2] != 3 {
 				t.Fatal("not written")
 			}
-			r.put(0, to, l, funi.Put{Key: theKey, Offset: 3, Area: 5, Counted: true, Data: []byte{77}, Metadata: []uint32{3}, Cookie: 8})
+			r.put(0, to, l, funi.Put{Key: theKey, Offset: 3, Area: 5, Counted: true, Data: []byte{77},
+				Metadata: []uint32{3}, Cookie: 8})
 			r.pass(20 * time.Millisecond)
 			if !bytes.Equal(before, r.keyed[to]) {
 				t.Fatal("written without credit")
 			}
 			if returns {
-				r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonNoBuffer, Level: l, Header: 1<<30 | funi.NewHeader(uint16(to), 0, 0), Word: 8})
+				r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonNoBuffer, Level: l,
+					Header: 1<<30 | funi.NewHeader(uint16(to), 0, 0), Word: 8})
 			}
 			r.put(1, to, l^1, funi.Put{Key: theKey, Area: 6, Counted: true, Metadata: []uint32{66}})
 			got := map[uint32]bool{}
 			for range 4 {
 				if returns && len(got) == 3 {
-					r.put(0, to, l, funi.Put{Key: theKey, Offset: 3, Area: 5, Counted: true, Data: []byte{77}, Metadata: []uint32{3}})
+					r.put(0, to, l, funi.Put{Key: theKey, Offset: 3, Area: 5, Counted: true, Data: []byte{77},
+						Metadata: []uint32{3}})
 				}
 				n := r.notified(to)
 				got[n.Metadata[0]] = true
@@ -544,7 +572,8 @@ func TestCloseAreaWithUnreadNotifications(t *testing.T) {
 			r.retired(1)
 			return
 		}
-		r.comesBack(time.Second, r.proc[1], funi.Returned{Reason: want, Header: 1<<30 | funi.NewHeader(0, uint16(funi.OpenArea), 0), Word: 1})
+		r.comesBack(time.Second, r.proc[1], funi.Returned{Reason: want,
+			Header: 1<<30 | funi.NewHeader(0, uint16(funi.OpenArea), 0), Word: 1})
 	}
 	opens(0, 4, arctic.ReasonNone)
 	for range 2 {
@@ -590,8 +619,10 @@ func TestResetArea(t *testing.T) {
 func TestGroupReceive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const members = 4
-		r := newRemoteBed(t, setup{cards: members, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: wire.Networks["all"]},
-			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units", "stepped"}).Draw(rt, "card")]})
+		r := newRemoteBed(t, setup{cards: members, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"),
+			Delay: 10 * time.Microsecond, Faults: wire.Networks["all"]},
+			tune: remoteCards[rapid.SampledFrom([]string{"blocks", "packets", "timed", "units", "stepped"}).Draw(rt,
+				"card")]})
 		r.opens(0, theKey, 0, keyedSize, 0)
 		want := bytes.Clone(r.keyed[0])
 		left := uint64(1) << 32
@@ -603,7 +634,8 @@ func TestGroupReceive(t *testing.T) {
 			}
 			left -= share
 			copy(want[i*8000:], r.source[i][:size])
-			r.put(i, 0, funi.Request, funi.Put{Key: theKey, Offset: uint32(i * 8000), Counted: true, Count: uint32(share), Source: sources, Length: size})
+			r.put(i, 0, funi.Request, funi.Put{Key: theKey, Offset: uint32(i * 8000), Counted: true,
+				Count: uint32(share), Source: sources, Length: size})
 		}
 		r.notified(0)
 		if !bytes.Equal(want, r.keyed[0]) {
@@ -712,7 +744,8 @@ func TestPutsToARestartedPeer(t *testing.T) {
 	r.net.Cut(nil)
 	var back funi.Returned
 	r.until(time.Second, "it comes back", func() (ok bool) { back, ok = r.proc[0].NextReturn(); return ok })
-	if back.Word != 5 || !back.Header.Remote() || back.Reason != arctic.ReasonRestarted && back.Reason != arctic.ReasonKeySlot && back.Reason != arctic.ReasonSilent {
+	if back.Word != 5 || !back.Header.Remote() || back.Reason != arctic.ReasonRestarted && back.Reason !=
+		arctic.ReasonKeySlot && back.Reason != arctic.ReasonSilent {
 		t.Fatalf("came back as %+v (%v)", back, back.Reason)
 	}
 	if r.pass(time.Second); !bytes.Equal(before, r.keyed[1]) {
@@ -766,7 +799,8 @@ func FuzzRemoteBlocks(f *testing.F) {
 	f.Add(seed)
 	f.Add([]byte("C200000\xe370000000")) // a write of 58 KB, which is set aside
 	f.Fuzz(func(t *testing.T, script []byte) {
-		r := newRemoteBed(t, setup{cards: 2, net: near, tune: followedIf(len(script)/8%2 == 1), remote: funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}})
+		r := newRemoteBed(t, setup{cards: 2, net: near, tune: followedIf(len(script)/8%2 == 1),
+			remote: funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 4}})
 		r.opens(1, theKey, 64, 64, 0)
 		before := bytes.Clone(r.keyed[1])
 		own := bytes.Clone(r.keyed[0])
@@ -788,7 +822,8 @@ func FuzzRemoteBlocks(f *testing.F) {
 				s.SetOpenArea(uint16(at%5), uint64(v), int(v>>30), v&1 != 0, v)
 				r.proc[0].Commit(funi.Level(at & 1))
 			case 3:
-				p := funi.Put{Key: uint64(v), Offset: v % 70, Area: uint16(at % 5), Counted: true, Count: uint32(at >> 6), Data: []byte{at}}
+				p := funi.Put{Key: uint64(v), Offset: v % 70, Area: uint16(at % 5), Counted: true,
+					Count: uint32(at >> 6), Data: []byte{at}}
 				if at&2 != 0 {
 					p.Source, p.Length, p.Data = sources+v%1000, int(v>>16), nil
 				}
@@ -834,8 +869,10 @@ func TestRemoteBytes(t *testing.T) {
 	for _, c := range []struct {
 		with funi.RemoteSizes
 		more int64 // than small
-	}{{funi.RemoteSizes{KeySlots: 65536, Areas: 1, Notifications: 1}, 65535 * 64}, {funi.RemoteSizes{KeySlots: 1, Areas: 1024, Notifications: 1}, 1023 * 20},
-		{funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1024}, 1023 * 200}, {funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1 << 20}, (1<<20 - 1) * 4}} {
+	}{{funi.RemoteSizes{KeySlots: 65536, Areas: 1, Notifications: 1}, 65535 * 64},
+		{funi.RemoteSizes{KeySlots: 1, Areas: 1024, Notifications: 1}, 1023 * 20},
+		{funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1024}, 1023 * 200},
+		{funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 1 << 20}, (1<<20 - 1) * 4}} {
 		if got := engine.RemoteBytes(c.with) - engine.RemoteBytes(small); got < c.more || got > c.more+c.more/4+1<<18 {
 			t.Errorf("%+v takes %d bytes more than %+v, want some %d", c.with, got, small, c.more)
 		}

@@ -22,7 +22,8 @@ func newRemoteCouple(t testing.TB) *remoteCouple {
 	c := &remoteCouple{couple: newCouple(t, 1024)}
 	for i := range c.proc {
 		c.memory[i] = make([]byte, 1<<16)
-		if err := c.ctx[i].Register(funi.Segment{Base: keyedAt, Memory: c.memory[i], Rights: funi.Keyed | funi.Source}); err != nil {
+		if err := c.ctx[i].Register(funi.Segment{Base: keyedAt, Memory: c.memory[i],
+			Rights: funi.Keyed | funi.Source}); err != nil {
 			t.Fatal(err)
 		}
 		c.commit(i, func(s *funi.Slot) { s.SetOpenKeySlot(theKey, keyedAt, 1<<16, 0) })
@@ -115,11 +116,14 @@ func newWindowCouple(t testing.TB) *remoteCouple {
 }
 
 var operations = map[string]*funi.Operation{
-	"put":     {WindowRequest: arctic.WindowRequest{Key: otherKey, Bytes: 8, Operands: make([]byte, 8), Ack: true}},
-	"get":     {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: otherKey}, Length: 8},
-	"add":     {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64, Key: otherKey, Bytes: 8, Operands: make([]byte, 8), Fetch: true}},
-	"get 64k": {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: otherKey}, Source: keyedAt, Length: 1 << 16},
-	"put 64k": {WindowRequest: arctic.WindowRequest{Key: otherKey, Ack: true, Trailer: arctic.Trailer{Set: true, Key: otherKey}}, Source: keyedAt, Length: 1 << 16},
+	"put": {WindowRequest: arctic.WindowRequest{Key: otherKey, Bytes: 8, Operands: make([]byte, 8), Ack: true}},
+	"get": {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: otherKey}, Length: 8},
+	"add": {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64, Key: otherKey,
+		Bytes: 8, Operands: make([]byte, 8), Fetch: true}},
+	"get 64k": {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: otherKey}, Source: keyedAt,
+		Length: 1 << 16},
+	"put 64k": {WindowRequest: arctic.WindowRequest{Key: otherKey, Ack: true,
+		Trailer: arctic.Trailer{Set: true, Key: otherKey}}, Source: keyedAt, Length: 1 << 16},
 }
 
 // Rule: nothing on the data path of operations allocates (doc.go).
@@ -158,7 +162,8 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c := newRemoteCouple(b)
 			for i, x := range c.ctx {
-				if err := x.Register(funi.Segment{Base: 0x4000_0000, Memory: make([]byte, 1<<16), Rights: funi.Destination | funi.Source}); err != nil {
+				if err := x.Register(funi.Segment{Base: 0x4000_0000, Memory: make([]byte, 1<<16),
+					Rights: funi.Destination | funi.Source}); err != nil {
 					b.Fatal(i, err)
 				}
 			}
@@ -169,7 +174,8 @@ func BenchmarkAccept(b *testing.B) {
 					if remote {
 						s.SetPut(1, &funi.Put{Key: theKey, Counted: true, Source: keyedAt, Length: 1 << 16})
 					} else {
-						s.SetTransfer(1, 1, funi.Transfer{Source: 0x4000_0000, Destination: 0x4000_0000, Argument: 9, Words: 1 << 14})
+						s.SetTransfer(1, 1, funi.Transfer{Source: 0x4000_0000, Destination: 0x4000_0000, Argument: 9,
+							Words: 1 << 14})
 					}
 				})
 				for done := false; !done; {

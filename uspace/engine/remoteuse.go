@@ -18,7 +18,8 @@ func RemoteBytes(s funi.RemoteSizes) int64 {
 		return 0
 	}
 	records := int64(min(s.Notifications, funi.MaxRequests))
-	return int64(s.KeySlots)*int64(unsafe.Sizeof(keySlot{})) + int64(s.Areas)*int64(unsafe.Sizeof(area{})) + int64(s.Notifications)*4 +
+	return int64(s.KeySlots)*int64(unsafe.Sizeof(keySlot{})) + int64(s.Areas)*int64(unsafe.Sizeof(area{})) +
+		int64(s.Notifications)*4 +
 		int64(unsafe.Sizeof(answers{})) + records*int64(unsafe.Sizeof(request{})+2+unsafe.Sizeof(completion{})) +
 		int64(unsafe.Sizeof(chains{})) + funi.MaxChains*int64(unsafe.Sizeof(chain{}))
 }

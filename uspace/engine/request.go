@@ -172,7 +172,8 @@ func reached(latest *uint16, generation uint16) {
 const generations = 40503
 
 // takeOperation takes the request block of an operation on a window; see takeRemote.
-func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
+func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s,
+	w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
 	if reason != arctic.ReasonNone {
@@ -180,7 +181,8 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	}
 	asks := o.Asked()
 	crosses := c.crossesPage(&o)
-	long := o.Operation == arctic.RemotePut && (crosses || o.Source != 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes)
+	long := o.Operation == arctic.RemotePut && (crosses || o.Source != 0 && o.Length+words*arctic.WordSize >
+		arctic.MaxRemoteBytes)
 	if long && x.long == nil {
 		x.long = newLong(x) // it has no segments: the data is in the slot
 	}
@@ -229,7 +231,8 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *funi.Slot) int {
 	var o funi.Operation
 	memory, words, reason := x.readOperation(h, s, w, &o)
-	if reason != arctic.ReasonNone || o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || x.asking(l) || x.card.crossesPage(&o) {
+	if reason != arctic.ReasonNone || o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || x.asking(l) ||
+		x.card.crossesPage(&o) {
 		return 0
 	}
 	var q *request
@@ -243,7 +246,8 @@ func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *f
 	if o.Operation == arctic.RemoteGet {
 		q.total, q.memory = o.Length, memory
 		var offset [arctic.WordSize]byte
-		r := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key, Address: o.Address, Bytes: o.Length, ID: o.ID, Operands: offset[:]}
+		r := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key, Address: o.Address, Bytes: o.Length,
+			ID: o.ID, Operands: offset[:]}
 		ln.typ, ln.Part = r.Type(), true
 		n = arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r)
 	} else {
@@ -270,7 +274,8 @@ func (x *Context) newRequest(h funi.Header, l arctic.Level, o *funi.Operation, a
 
 // readOperation checks an operation. It returns the process's own memory that it names, and how
 // many words its trailer has, which stands in the slot before the operands.
-func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operation) (memory []byte, words int, why arctic.Reason) {
+func (x *Context) readOperation(h funi.Header, s, w *funi.Slot,
+	o *funi.Operation) (memory []byte, words int, why arctic.Reason) {
 	words, ok := funi.ReadOperation(h, w, o)
 	if !ok || x.remote == nil {
 		return nil, 0, arctic.ReasonRemoteRequest
@@ -284,7 +289,8 @@ func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operatio
 	right := funi.Source
 	switch o.Operation {
 	case arctic.RemotePut:
-		if o.Source == 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || o.Length > arctic.MaxTransferWords*arctic.WordSize {
+		if o.Source == 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes ||
+			o.Length > arctic.MaxTransferWords*arctic.WordSize {
 			return nil, 0, arctic.ReasonOperand
 		}
 		o.Bytes = o.Length
@@ -400,7 +406,8 @@ func (c *Card) pieceOf(x *Context, q *request) int {
 	}
 	most := arctic.MaxResponseBytes
 	if c.block > 0 {
-		most = max(min(c.remoteBlockTo(c.route(x.group, q.node), c.block), arctic.MaxGetBytes), most) &^ (arctic.TransferAlign - 1)
+		most = max(min(c.remoteBlockTo(c.route(x.group, q.node), c.block), arctic.MaxGetBytes),
+			most) &^ (arctic.TransferAlign - 1)
 	}
 	return min(most, left&^(arctic.TransferAlign-1))
 }
@@ -514,7 +521,8 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 		x.stir()
 		return
 	}
-	done := completion{cookie: q.cookie, node: q.node, operation: q.operation, reason: reason, bytes: uint32(q.got), answer: q.answer}
+	done := completion{cookie: q.cookie, node: q.node, operation: q.operation, reason: reason, bytes: uint32(q.got),
+		answer: q.answer}
 	if x.away {
 		r.requests.owed = append(r.requests.owed, done) // at most as many as there are records
 		x.stir()

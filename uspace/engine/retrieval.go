@@ -15,7 +15,8 @@ func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for _, l := range arctic.ByPriority {
 		pending := x.iface.Pending(l)
-		if (x.long == nil || x.long.open == 0) && x.finished[l] == 0 && !x.asking(l) && (pending == 0 || pending == 1 && c.lone(x, l)) {
+		if (x.long == nil || x.long.open == 0) && x.finished[l] == 0 && !x.asking(l) &&
+			(pending == 0 || pending == 1 && c.lone(x, l)) {
 			continue
 		}
 		noLine = c.retrieveLevel(x, l, x.batch()) || noLine

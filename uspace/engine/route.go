@@ -218,7 +218,8 @@ func (c *Card) SetRoute(node uint16, route uint32) error {
 // nothing, if a route leads nowhere or the table is longer than 64K entries.
 func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 	if gid > arctic.MaxGID || len(routes) > math.MaxUint16+1 {
-		return fmt.Errorf("setting %d routes of group %d: a table has 65536 entries and a GID 11 bits: %w", len(routes), gid, ErrRoute)
+		return fmt.Errorf("setting %d routes of group %d: a table has 65536 entries and a GID 11 bits: %w",
+			len(routes), gid, ErrRoute)
 	}
 	for node, r := range routes {
 		if err := c.checkRoute(r); err != nil {

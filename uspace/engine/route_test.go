@@ -21,7 +21,8 @@ func TestRoutesAreLoadable(t *testing.T) {
 	back := func(node int) {
 		t.Helper()
 		b.mustSend(0, funi.Request, node, 3)
-		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoRoute, Level: funi.Request, Header: funi.NewHeader(uint16(node), 5, 1), Word: 3})
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoRoute, Level: funi.Request,
+			Header: funi.NewHeader(uint16(node), 5, 1), Word: 3})
 	}
 	back(0xffff)
 	for i := range 2 {
@@ -35,7 +36,10 @@ func TestRoutesAreLoadable(t *testing.T) {
 		}
 	}
 	b.mustSend(0, funi.Request, 0xffff, 9)
-	b.until(time.Second, "node 65535 gets it", func() bool { m, ok := take(last, funi.Request); return ok && m.Header().Node() == 0xffff })
+	b.until(time.Second, "node 65535 gets it", func() bool {
+		m, ok := take(last, funi.Request)
+		return ok && m.Header().Node() == 0xffff
+	})
 	back(0xfffe) // never set
 	if err := b.cards[0].SetRoute(1, engine.NoRoute); err != nil {
 		t.Fatal(err)
@@ -99,7 +103,8 @@ func TestGroupsHaveRoutesOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(proc[0], funi.Request, 2, 4) // node 2 of the card's table is this very card
-	b.comesBack(time.Second, proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 4})
+	b.comesBack(time.Second, proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request,
+		Header: funi.NewHeader(2, 5, 1), Word: 4})
 }
 
 // Rule: a packet for the system group raises an event and is rejected for a transient
@@ -123,7 +128,10 @@ func TestSystemGroup(t *testing.T) {
 	}
 	p, _ := b.join(1, engine.SystemGroup, 1)
 	seen := events
-	b.until(time.Second, "it is delivered", func() bool { m, ok := take(p, funi.Request); return ok && m.Payload()[0] == 1234 })
+	b.until(time.Second, "it is delivered", func() bool {
+		m, ok := take(p, funi.Request)
+		return ok && m.Payload()[0] == 1234
+	})
 	b.until(time.Second, "and acknowledged", ctx.Idle)
 	if events != seen {
 		t.Errorf("%d more events with the system there", events-seen)
@@ -132,7 +140,8 @@ func TestSystemGroup(t *testing.T) {
 	b.until(time.Second, "the other way", func() bool { _, ok := take(sender, funi.Request); return ok })
 	b.cards[0].Detach(ctx)
 	put(p, funi.Request, 0, 5)
-	b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(0, 5, 1), Word: 5})
+	b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request,
+		Header: funi.NewHeader(0, 5, 1), Word: 5})
 }
 
 // Rule: the event is raised also while the system's context is there but does not run,
@@ -141,12 +150,13 @@ func TestSystemGroup(t *testing.T) {
 // delivered after it, and a context that runs raises none.
 func TestSystemGroupSwitchedOut(t *testing.T) {
 	events := 0
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{engine.SystemGroup, engine.SystemGroup}, tune: func(c *engine.Config) {
-		quick(c)
-		if c.Card == 1 {
-			c.SystemEvent = func() { events++ }
-		}
-	}})
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{engine.SystemGroup, engine.SystemGroup},
+		tune: func(c *engine.Config) {
+			quick(c)
+			if c.Card == 1 {
+				c.SystemEvent = func() { events++ }
+			}
+		}})
 	b.mustSend(0, funi.Request, 1, 1)
 	b.until(time.Second, "it is delivered", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
 	if events != 0 {
@@ -156,7 +166,10 @@ func TestSystemGroupSwitchedOut(t *testing.T) {
 	b.mustSend(0, funi.Request, 1, 2)
 	b.until(time.Second, "the event", func() bool { return events > 0 })
 	b.switchIn(1, s)
-	b.until(time.Second, "it is delivered", func() bool { m, ok := take(b.proc[1], funi.Request); return ok && m.Payload()[0] == 2 })
+	b.until(time.Second, "it is delivered", func() bool {
+		m, ok := take(b.proc[1], funi.Request)
+		return ok && m.Payload()[0] == 2
+	})
 	b.idle(time.Second)
 	seen := events
 	b.mustSend(0, funi.Request, 1, 3)

@@ -69,11 +69,15 @@ func packetsWaitForARoute(t *testing.T, tune func(*engine.Config)) {
 			}
 		}},
 		"replies": {func(r *remoteBed, to int) { r.mustSend(0, funi.Reply, to, 9) }, func(r *remoteBed, to int) {
-			r.until(time.Second, "a reply", func() bool { m, ok := take(r.proc[to], funi.Reply); return ok && m.Payload()[0] == 9 })
+			r.until(time.Second, "a reply", func() bool {
+				m, ok := take(r.proc[to], funi.Reply)
+				return ok && m.Payload()[0] == 9
+			})
 		}},
 		"add": {func(r *remoteBed, to int) { r.asks(0, to, operation(arctic.RemoteAdd, windowAt, 5)) }, completesOnce},
 		"get": {func(r *remoteBed, to int) {
-			r.asks(0, to, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey, Address: windowAt}, Length: 8})
+			r.asks(0, to, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey,
+				Address: windowAt}, Length: 8})
 		}, completesOnce},
 		"multicast": {func(r *remoteBed, to int) {
 			r.chains(1, uint16(to), tree{}, r.byNode)
@@ -86,16 +90,23 @@ func packetsWaitForARoute(t *testing.T, tune func(*engine.Config)) {
 			for to := range 2 {
 				t.Run(fmt.Sprintf("%s to %d by the table of the %s", name, to, table), func(t *testing.T) {
 					f := faults{suspend: true}
-					r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) { f.tune(c); tune(c) }})
+					r := newRemoteBed(t, setup{cards: 3, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+						f.tune(c)
+						tune(c)
+					}})
 					r.exposes(to, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: allRights})
 					r.routeTo(table, to, engine.NoRoute)
 					was := bytes.Clone(r.keyed[to])
 					row.asks(r, to)
 					r.mustSend(0, funi.Request, 2, 77)
-					r.until(time.Second, "what goes elsewhere", func() bool { m, ok := take(r.proc[2], funi.Request); return ok && m.Payload()[0] == 77 })
+					r.until(time.Second, "what goes elsewhere", func() bool {
+						m, ok := take(r.proc[2], funi.Request)
+						return ok && m.Payload()[0] == 77
+					})
 					r.pass(patience / 2)
 					r.silent(0)
-					if back, ok := r.proc[0].NextReturn(); ok || !bytes.Equal(was, r.keyed[to]) || len(f.heard) == 0 || f.heard[0] != noRouteFault(to) {
+					if back, ok := r.proc[0].NextReturn(); ok || !bytes.Equal(was, r.keyed[to]) || len(f.heard) == 0 ||
+						f.heard[0] != noRouteFault(to) {
 						t.Fatalf("before there is a route: %+v came back, the owner heard %q", back, f.heard)
 					}
 					if r.ctx[0].Idle() {
@@ -147,7 +158,8 @@ func TestRouteThatNeverComes(t *testing.T) {
 		t.Errorf("they came back after %v, want %v", took, patience)
 	}
 	r.idle(time.Second)
-	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: windowAt, Ack: true}, Source: sources, Length: 5000})
+	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: windowAt, Ack: true},
+		Source: sources, Length: 5000})
 	if n := r.notified(0); n.Reason != arctic.ReasonNoRoute {
 		t.Errorf("a long put: %+v", n)
 	}
@@ -180,7 +192,8 @@ func TestPacketsThatWaitForARouteAreGivenUp(t *testing.T) {
 				}
 			}
 			r.wake[0] = 0
-			r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 3})
+			r.comesBack(time.Second, r.proc[0], funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Request,
+				Header: funi.NewHeader(1, 5, 1), Word: 3})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +232,9 @@ func TestPacketsThatWaitForARouteOutliveASwitch(t *testing.T) {
 	if err := r.cards[0].SwitchIn(s); err != nil {
 		t.Fatal(err)
 	}
-	r.until(time.Second, "it comes", func() bool { m, ok := take(r.proc[1], funi.Request); return ok && m.Payload()[0] == 3 })
+	r.until(time.Second, "it comes", func() bool {
+		m, ok := take(r.proc[1], funi.Request)
+		return ok && m.Payload()[0] == 3
+	})
 	r.ends()
 }

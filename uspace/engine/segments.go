@@ -78,7 +78,8 @@ func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
 				continue // do has ended some
 			}
 			t := x.long.records[l][i]
-			if x.needsSource(t) && !(t.put != nil && t.put.inSlot) && t.from >= s.Base && uint64(t.from-s.Base) < uint64(len(s.Memory)) {
+			if x.needsSource(t) && !(t.put != nil && t.put.inSlot) && t.from >= s.Base && uint64(t.from-s.Base) <
+				uint64(len(s.Memory)) {
 				do(t)
 			}
 		}
@@ -88,7 +89,8 @@ func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
 // awaits reports whether the card has accepted packets of transfers, perhaps to a segment, that it
 // has not written yet.
 func (x *Context) awaits(s funi.Segment) bool {
-	return s.Rights&funi.Destination != 0 && (x.fifo[arctic.Request].holdsTransfer() || x.fifo[arctic.Reply].holdsTransfer())
+	return s.Rights&funi.Destination != 0 && (x.fifo[arctic.Request].holdsTransfer() ||
+		x.fifo[arctic.Reply].holdsTransfer())
 }
 
 // forsake fails a transfer whose source the card may not read any more. Its blocks that are in

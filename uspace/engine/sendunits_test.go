@@ -72,7 +72,9 @@ func TestUnitsOfTheNetworkOverlap(t *testing.T) {
 	for _, c := range []struct{ dispatch, transmit time.Duration }{
 		{dispatch: 5000}, {transmit: 5000}, {3000, 5000}, {5000, 3000},
 	} {
-		b, _, _ := timedBed(t, func(cfg *engine.Config) { cfg.Timing.Dispatch, cfg.Timing.Transmit = c.dispatch, c.transmit })
+		b, _, _ := timedBed(t, func(cfg *engine.Config) {
+			cfg.Timing.Dispatch, cfg.Timing.Transmit = c.dispatch, c.transmit
+		})
 		b.net.Cut(isolate(1)) // no answer is in the way
 		for range 2 {
 			b.mustSend(0, funi.Request, 1, 1)
@@ -288,7 +290,8 @@ func TestSwitchOutWaitsForDelivery(t *testing.T) {
 	b.wake[1] = 0
 	s := b.switchOut(1)
 	if b.now < arrival+four+one || len(s.Drained[funi.Request]) != 0 || s.Registers[funi.RQRQHead] != head+1 {
-		t.Errorf("out %d ns after the arrival, %d packets drained, HD went from %d to %d", b.now-arrival, len(s.Drained[funi.Request]), head, s.Registers[funi.RQRQHead])
+		t.Errorf("out %d ns after the arrival, %d packets drained, HD went from %d to %d", b.now-arrival,
+			len(s.Drained[funi.Request]), head, s.Registers[funi.RQRQHead])
 	}
 }
 

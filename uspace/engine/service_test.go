@@ -19,9 +19,12 @@ import (
 // Rule: with AnyGroup a card meets peers whatever the group, so what is sent to a group that is
 // not there comes back at once, not after a timeout (Config.AnyGroup).
 func TestAnyGroup(t *testing.T) {
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{gid, gid + 1}, tune: func(c *engine.Config) { c.AnyGroup = true }})
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{gid, gid + 1}, tune: func(c *engine.Config) {
+		c.AnyGroup = true
+	}})
 	b.mustSend(0, funi.Request, 1, 5)
-	b.comesBack(20*time.Millisecond, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 5})
+	b.comesBack(20*time.Millisecond, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request,
+		Header: funi.NewHeader(1, 5, 1), Word: 5})
 }
 
 // Rule: what is sent to a node that is expected waits until it is attached, from another
@@ -50,12 +53,14 @@ func TestExpectedNodes(t *testing.T) {
 	b.cards[1].Expect(gid, 3, jobTag, false)
 	b.wake[1] = 0
 	for i, p := range b.proc {
-		b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(3, 5, 1), Word: uint32(1 + i)})
+		b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request,
+			Header: funi.NewHeader(3, 5, 1), Word: uint32(1 + i)})
 	}
 	b.cards[1].Expect(gid, 2, jobTag, true) // it is there: nothing changes
 	b.cards[1].Detach(ctx)
 	b.mustSend(0, funi.Request, 2, 7)
-	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 7})
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request,
+		Header: funi.NewHeader(2, 5, 1), Word: 7})
 }
 
 // Rule: nobody waits longer than ConnectTimeout for a node that is expected and does not come;
@@ -75,7 +80,8 @@ func TestExpectedNodesThatDoNotCome(t *testing.T) {
 		b.pass(timeout / 2)
 		b.mustSend(from, funi.Request, 3, 2)
 		for node := uint16(2); node < 4; node++ {
-			b.comesBack(3*timeout, b.proc[from], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(node, 5, 1), Word: uint32(node - 1)})
+			b.comesBack(3*timeout, b.proc[from], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request,
+				Header: funi.NewHeader(node, 5, 1), Word: uint32(node - 1)})
 			// What waits behind another packet on the own card is looked at after that; and
 			// each is tried again after a back-off, of 100 ms at most.
 			if took := time.Duration(b.now - begin); took < timeout || took > 2*timeout+200*time.Millisecond {
@@ -266,7 +272,8 @@ func TestMemoryIsGoneAfterDetach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &funi.Memory{Page: (*funi.Page)(unsafe.Pointer(&mapped[0])), Queues: unsafe.Slice((*uint32)(unsafe.Pointer(&mapped[4096])), (size-4096)/4)}
+		m := &funi.Memory{Page: (*funi.Page)(unsafe.Pointer(&mapped[0])),
+			Queues: unsafe.Slice((*uint32)(unsafe.Pointer(&mapped[4096])), (size-4096)/4)}
 		p, err := funi.InitializeSlots(m, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +283,8 @@ func TestMemoryIsGoneAfterDetach(t *testing.T) {
 			t.Fatal(err)
 		}
 		source := make([]byte, 1<<20)
-		if err := x.Register(funi.Segment{Base: 1 << 16, Memory: source, Rights: funi.Source | funi.Destination}); err != nil {
+		if err := x.Register(funi.Segment{Base: 1 << 16, Memory: source,
+			Rights: funi.Source | funi.Destination}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 40 {

@@ -56,7 +56,8 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.missesDue, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue, c.resumes)
+	return min(c.link.Next(), c.loopNext, c.patience, c.missesDue, c.late.next(), c.unanswered[0].due(),
+		c.unanswered[1].due(), c.signsDue, c.resumes)
 }
 
 // stepNative is a step of a card whose units take no time.

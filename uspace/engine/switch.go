@@ -75,7 +75,8 @@ func (s *Saved) pending() bool {
 		return false
 	}
 	mask := load(funi.QMask)
-	return (load(funi.RPSQHead)-s.Registers[funi.RPSQTail])&mask != 0 || (load(funi.RQSQHead)-s.Registers[funi.RQSQTail])&mask != 0
+	return (load(funi.RPSQHead)-s.Registers[funi.RPSQTail])&mask != 0 ||
+		(load(funi.RQSQHead)-s.Registers[funi.RQSQTail])&mask != 0
 }
 
 // Context returns the context, for SwitchIn and Detach.
@@ -95,13 +96,16 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
 	}
 	if x.outstanding() && !unacknowledged {
-		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node, x.gid, ErrNotReady)
+		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node,
+			x.gid, ErrNotReady)
 	}
 	if c.underWay(x) {
-		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node, x.gid, ErrNotReady)
+		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node,
+			x.gid, ErrNotReady)
 	}
 	if !x.keepBlocks() {
-		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node, x.gid, ErrNotReady)
+		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node,
+			x.gid, ErrNotReady)
 	}
 	c.serving = x
 	c.control(x)
@@ -214,7 +218,8 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	}
 	rejection := x.rejection // CTXM may still be set
 	x.rejection = arctic.ReasonNone
-	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), &wire, nil)
+	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]),
+		&wire, nil)
 	x.rejection = rejection
 	if reason != arctic.ReasonNone {
 		// The process has unregistered the segment meanwhile.
@@ -225,7 +230,8 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 
 // repack makes the packet of a drained slot anew. It reports false for a slot that no packet leaves
 // when it is drained: a moved context's comes from its process.
-func (x *Context) repack(l arctic.Level, s *funi.Slot, packet *[arctic.MaxPacketSize]byte) (wire arctic.PacketHeader, ok bool) {
+func (x *Context) repack(l arctic.Level, s *funi.Slot,
+	packet *[arctic.MaxPacketSize]byte) (wire arctic.PacketHeader, ok bool) {
 	h := s.Header()
 	wire = arctic.PacketHeader{Level: l, GID: x.gid, Type: h.Type(), Destination: x.node, Source: s.Source()}
 	payload := packet[arctic.PacketHeaderSize:]

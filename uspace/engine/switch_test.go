@@ -107,7 +107,8 @@ func drainedPacketsReturn(t *testing.T, on machine) {
 			if len(s.Drained[0]) != want || len(s.Drained[1]) != want {
 				t.Fatalf("drained %d and %d packets, want %d each", len(s.Drained[0]), len(s.Drained[1]), want)
 			}
-			if first := s.Drained[0][0]; first.Source() != 1 || first.Header() != funi.NewHeader(0, 5, 3) || first.Payload()[0] != uint32(12-want)*b2u(!crqm) {
+			if first := s.Drained[0][0]; first.Source() != 1 || first.Header() != funi.NewHeader(0, 5, 3) ||
+				first.Payload()[0] != uint32(12-want)*b2u(!crqm) {
 				t.Errorf("first drained packet: %v", first)
 			}
 			if v := s.Registers[funi.Control]; v != b2u(crqm)*funi.CRQM {
@@ -217,7 +218,8 @@ func TestSetsOfThePacketCache(t *testing.T) { onEach(t, setsOfThePacketCache) }
 
 func setsOfThePacketCache(t *testing.T, on machine) {
 	const sets = 32
-	b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: on.on(func(c *engine.Config) { quick(c); thesis(c); c.Sets = sets })})
+	b := newBed(t, setup{cards: 2, slots: 4, net: near,
+		tune: on.on(func(c *engine.Config) { quick(c); thesis(c); c.Sets = sets })})
 	card := b.cards[0]
 	var ctx []*engine.Context
 	var proc []*funi.Interface
@@ -278,7 +280,10 @@ func setsOfThePacketCache(t *testing.T, on machine) {
 		}
 	}
 	b.switchIn(1, away)
-	b.until(time.Second, "the packet arrives", func() bool { m, ok := take(peer, funi.Request); return ok && m.Payload()[0] == 42 })
+	b.until(time.Second, "the packet arrives", func() bool {
+		m, ok := take(peer, funi.Request)
+		return ok && m.Payload()[0] == 42
+	})
 }
 
 // Rule: exactly once while contexts are switched out and in at random, over a network
@@ -286,8 +291,10 @@ func setsOfThePacketCache(t *testing.T, on machine) {
 func TestExactlyOnceWithContextSwitches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBed(t, setup{cards: 3, slots: rapid.SampledFrom([]int{2, 16}).Draw(rt, "slots"),
-			tune: cardConfigs[rapid.SampledFrom([]string{"native", "thesis", "tiny", "timed", "units", "stepped"}).Draw(rt, "card")],
-			net:  wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+			tune: cardConfigs[rapid.SampledFrom([]string{"native", "thesis", "tiny", "timed", "units",
+				"stepped"}).Draw(rt, "card")],
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks["all"]}})
 		tr := newTraffic(b, 60, rapid.SampledFrom([]int{2, 21}).Draw(rt, "words"))
 		saved := make([]*engine.Saved, 3)
 		tr.stalled = func(node int) bool { return saved[node] != nil }
@@ -379,7 +386,8 @@ func TestNothingIsDispatchedInContextSwitchMode(t *testing.T) {
 
 func nothingIsDispatchedInContextSwitchMode(t *testing.T, on machine) {
 	const total = 40
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: on.on(func(c *engine.Config) { quick(c); c.Train, c.FirstWindow, c.FIFO = 1, 1, 1 })})
+	b := newBed(t, setup{cards: 2, slots: 16, net: near,
+		tune: on.on(func(c *engine.Config) { quick(c); c.Train, c.FirstWindow, c.FIFO = 1, 1, 1 })})
 	mode := func(v uint32) {
 		if err := b.ctx[0].Store(funi.Control, v); err != nil {
 			t.Fatal(err)
@@ -414,7 +422,8 @@ func nothingIsDispatchedInContextSwitchMode(t *testing.T, on machine) {
 		b.pass(time.Millisecond) // what the receiver's FIFO holds
 		receive()
 		arrived, sent := got, b.cards[0].Counters().PacketsSent
-		if b.ctx[0].Load(funi.Control) != funi.CTXM|funi.CTXR1|funi.CTXR1Prime|funi.CTXR2 || arrived >= put || b.ctx[0].Idle() {
+		if b.ctx[0].Load(funi.Control) != funi.CTXM|funi.CTXR1|funi.CTXR1Prime|funi.CTXR2 || arrived >= put ||
+			b.ctx[0].Idle() {
 			t.Fatalf("after %v: CNTL %#x, %d of %d arrived", before, b.ctx[0].Load(funi.Control), arrived, put)
 		}
 		b.pass(50 * time.Millisecond)

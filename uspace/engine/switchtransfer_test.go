@@ -70,7 +70,10 @@ func sendQueuesHaltAfterALongTransfer(t *testing.T, on machine) {
 	b.transferred(from, to)
 	page.Store(funi.Control, 0)
 	b.wake[0] = 0
-	b.until(time.Second, "what was behind it", func() bool { m, ok := take(b.proc[1], funi.Request); return ok && m.Payload()[0] == 5 })
+	b.until(time.Second, "what was behind it", func() bool {
+		m, ok := take(b.proc[1], funi.Request)
+		return ok && m.Payload()[0] == 5
+	})
 }
 
 // Rule: a transfer survives that its sender and its receiver are switched out and in, at

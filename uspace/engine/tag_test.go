@@ -37,7 +37,8 @@ func (b *bed) joinOther(card int, node uint16) (*funi.Interface, *engine.Context
 
 // refusedFor sends something that returns with the word 77, and waits until it has
 // come back, once, for the reason that the node is another job's.
-func (b *bed) refusedFor(t *testing.T, what string, p *funi.Interface, send func(*funi.Interface, funi.Level, int) bool, l funi.Level) {
+func (b *bed) refusedFor(t *testing.T, what string, p *funi.Interface, send func(*funi.Interface, funi.Level, int) bool,
+	l funi.Level) {
 	t.Helper()
 	before := b.foreign()
 	if !send(p, l, 9) {
@@ -95,7 +96,9 @@ func TestOtherJobGetsNothing(t *testing.T) {
 			for _, at := range []int{0, 1} {
 				for l := range funi.Level(2) {
 					t.Run(fmt.Sprintf("node on card %d %s, blocks %v, %v", at, state, blocks, l), func(t *testing.T) {
-						b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.Blocks = blocks }})
+						b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+							c.Blocks = blocks
+						}})
 						b.setRoutes(9, at)
 						if state == "is expected" {
 							b.cards[at].Expect(gid, 9, otherTag, true)
@@ -125,7 +128,9 @@ func TestOtherJobGetsNothing(t *testing.T) {
 						}
 						if state == "runs" {
 							for _, s := range sendings {
-								b.refusedFor(t, s.name, p, func(p *funi.Interface, l funi.Level, _ int) bool { return s.send(p, l, 0) }, l)
+								b.refusedFor(t, s.name, p, func(p *funi.Interface, l funi.Level, _ int) bool {
+									return s.send(p, l, 0)
+								}, l)
 							}
 							want := make([]byte, areaSize)
 							fill(want, 1)
@@ -160,10 +165,11 @@ func TestFrameOfOtherJob(t *testing.T) {
 		b.mustSend(0, funi.Request, 1, 5)
 		b.step(b.now)
 		before, unanswered := b.cards[0].Counters(), b.cards[0].Link().Sequence(1, funi.Request)
-		frame := forge([]arctic.PacketHeader{{Source: uint16(1 + bit%3)}, {Source: uint16(1 + bit%3)}}, func(h *arctic.Header) {
-			h.Sequence, h.Tag = 1, jobTag^1<<bit
-			h.Acks[funi.Request] = unanswered
-		})
+		frame := forge([]arctic.PacketHeader{{Source: uint16(1 + bit%3)}, {Source: uint16(1 + bit%3)}},
+			func(h *arctic.Header) {
+				h.Sequence, h.Tag = 1, jobTag^1<<bit
+				h.Acks[funi.Request] = unanswered
+			})
 		for n := range uint64(3) {
 			b.inject(frame)
 			b.pass(40 * time.Microsecond)
@@ -172,7 +178,8 @@ func TestFrameOfOtherJob(t *testing.T) {
 			if len(rejects) != int(n)+1 || rejects[n] != want {
 				t.Fatalf("bit %d: rejects %+v, want %d times %+v", bit, rejects, n+1, want)
 			}
-			if after.ForeignJob != before.ForeignJob+1 || after.Duplicates != before.Duplicates+n || after.PacketsDelivered != before.PacketsDelivered || after.ForgedSource != 0 {
+			if after.ForeignJob != before.ForeignJob+1 || after.Duplicates != before.Duplicates+n ||
+				after.PacketsDelivered != before.PacketsDelivered || after.ForgedSource != 0 {
 				t.Fatalf("bit %d, time %d: %s", bit, n, b.counters())
 			}
 			if !b.ctx[0].Idle() {
@@ -243,7 +250,9 @@ func TestFramesOfAnEndedJob(t *testing.T) {
 			for _, blocks := range []bool{false, true} {
 				for l := range funi.Level(2) {
 					t.Run(fmt.Sprintf("%s with %s, blocks %v, %v", end, what.name, blocks, l), func(t *testing.T) {
-						b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.Blocks = blocks }})
+						b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+							c.Blocks = blocks
+						}})
 						exactlyOnce(b, newTraffic(b, 3, 2))
 						b.net.Cut(isolate(1))
 						if !what.send(b.proc[0], l, 1) {
@@ -277,7 +286,8 @@ func TestFramesOfAnEndedJob(t *testing.T) {
 						}
 						b.cards[1].Detach(b.ctx[1])
 						b.proc[1], b.ctx[1], b.mem[1] = b.attach(1, gid, 1)
-						if err := b.ctx[1].Register(funi.Segment{Base: area, Memory: fresh, Rights: funi.Destination}); err != nil {
+						if err := b.ctx[1].Register(funi.Segment{Base: area, Memory: fresh,
+							Rights: funi.Destination}); err != nil {
 							t.Fatal(err)
 						}
 						before := b.foreign()
@@ -309,7 +319,10 @@ func TestFramesOfAnEndedJob(t *testing.T) {
 // more is written for the next job (life.go tells lives of one job apart; the tag jobs).
 func TestTransferBegunInAnotherJob(t *testing.T) {
 	for _, on := range []string{"blocks", "parts"} {
-		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Blocks = on == "blocks" }})
+		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+			quick(c)
+			c.Blocks = on == "blocks"
+		}})
 		halfway(b, m)
 		b.cards[1].Detach(b.ctx[1])
 		p, _, memory := b.joinOther(1, 1)
@@ -369,7 +382,8 @@ func TestStoreOfGIDChangesTheJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.mustSend(0, funi.Request, 1, 77)
-	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonJob, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 77})
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonJob, Level: funi.Request,
+		Header: funi.NewHeader(1, 5, 1), Word: 77})
 	b.cards[0].Detach(b.ctx[0])
 	b.tag = otherTag
 	b.proc[0], b.ctx[0], b.mem[0] = b.attach(0, gid, 0)
@@ -382,10 +396,11 @@ func TestStoreOfGIDChangesTheJob(t *testing.T) {
 func TestOtherJobRaisesNoSystemEvent(t *testing.T) {
 	for _, state := range []string{"runs", "is switched out", "is expected"} {
 		events := 0
-		b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{engine.SystemGroup, engine.SystemGroup}, tune: func(c *engine.Config) {
-			quick(c)
-			c.SystemEvent = func() { events++ }
-		}})
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{engine.SystemGroup, engine.SystemGroup},
+			tune: func(c *engine.Config) {
+				quick(c)
+				c.SystemEvent = func() { events++ }
+			}})
 		b.tag = otherTag
 		rogue, _ := b.join(0, engine.SystemGroup, 9)
 		b.setRoutes(9, 0)
@@ -399,7 +414,8 @@ func TestOtherJobRaisesNoSystemEvent(t *testing.T) {
 			to = 8
 		}
 		put(rogue, funi.Request, to, 5)
-		b.comesBack(time.Second, rogue, funi.Returned{Reason: arctic.ReasonJob, Level: funi.Request, Header: funi.NewHeader(uint16(to), 5, 1), Word: 5})
+		b.comesBack(time.Second, rogue, funi.Returned{Reason: arctic.ReasonJob, Level: funi.Request,
+			Header: funi.NewHeader(uint16(to), 5, 1), Word: 5})
 		if events != 0 {
 			t.Errorf("%s: %d events", state, events)
 		}
@@ -414,7 +430,8 @@ func TestJobsThatFollowEachOther(t *testing.T) {
 		net := rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "all"}).Draw(rt, "network")
 		at := rapid.IntRange(0, 1).Draw(rt, "card of the receiver")
 		b := newBed(t, setup{cards: 2, slots: 16,
-			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks[net]}})
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks[net]}})
 		b.setRoutes(8, 0)
 		b.setRoutes(9, at)
 		jobs := rapid.IntRange(2, 5).Draw(rt, "jobs")
@@ -434,7 +451,8 @@ func TestJobsThatFollowEachOther(t *testing.T) {
 				if job := int(r.Word) / each; job != halves[0] {
 					rt.Fatalf("a message of job %d came back to job %d", job, halves[0])
 				}
-				if r.Reason == arctic.ReasonJob && halves[0] == halves[1] && halves[0] == jobs-1 && r.Word%each >= each/2 {
+				if r.Reason == arctic.ReasonJob && halves[0] == halves[1] && halves[0] == jobs-1 &&
+					r.Word%each >= each/2 {
 					rt.Fatalf("its own job refused message %d of the last job", r.Word)
 				}
 			}
@@ -478,7 +496,10 @@ func TestJobsThatFollowEachOther(t *testing.T) {
 				}
 			}
 		}
-		b.until(time.Minute, "the last job has got its messages", func() bool { step(); return received[jobs-1] >= each/2 && sender.Idle() })
+		b.until(time.Minute, "the last job has got its messages", func() bool {
+			step()
+			return received[jobs-1] >= each/2 && sender.Idle()
+		})
 		refused += b.foreign()
 		b.checked()
 	})

@@ -41,7 +41,8 @@ func TestTrafficOfContexts(t *testing.T) {
 	if n.TrainsSent == 0 || n.TrainsSent > n.FramesSent || n.PacketsSent != 20 || n.TrainsSent >= 20 {
 		t.Errorf("%d packets in %d trains, of %d frames", n.PacketsSent, n.TrainsSent, n.FramesSent)
 	}
-	if n.FrameBytesSent != m.FrameBytesReceived || n.FrameBytesSent < arctic.HeaderSize+20*arctic.PacketHeaderSize+want.SentBytes {
+	if n.FrameBytesSent != m.FrameBytesReceived || n.FrameBytesSent <
+		arctic.HeaderSize+20*arctic.PacketHeaderSize+want.SentBytes {
 		t.Errorf("%d bytes sent and %d received", n.FrameBytesSent, m.FrameBytesReceived)
 	}
 }

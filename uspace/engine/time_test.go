@@ -36,7 +36,8 @@ func TestDurationsAreBounded(t *testing.T) {
 		for i := range 8 {
 			cfg := Native()
 			cfg.Incarnation = 1
-			durations := []*time.Duration{&cfg.AckDelay, &cfg.FirstRTO, &cfg.MinRTO, &cfg.MaxRTO, &cfg.MinHold, &cfg.MaxHold, &cfg.PeerTimeout, &cfg.ConnectTimeout}
+			durations := []*time.Duration{&cfg.AckDelay, &cfg.FirstRTO, &cfg.MinRTO, &cfg.MaxRTO, &cfg.MinHold,
+				&cfg.MaxHold, &cfg.PeerTimeout, &cfg.ConnectTimeout}
 			*durations[i] = d
 			cfg.MaxRTO, cfg.MaxHold = max(cfg.MaxRTO, cfg.MinRTO), max(cfg.MaxHold, cfg.MinHold)
 			if err := cfg.check(); !errors.Is(err, ErrConfig) {

@@ -36,7 +36,8 @@ func timedChain(t *testing.T, delivery time.Duration) *remoteBed {
 	for node := 1; node < 3; node++ {
 		r.exposes(node, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
 	}
-	if n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: 2, Message: 5}); n.Reason != arctic.ReasonNone {
+	if n, d := r.multicasts(0, 1, funi.MulticastRequest{Chain: 7, Members: 2, Message: 5}); n.Reason !=
+		arctic.ReasonNone {
 		t.Fatalf("%v, %+v", n.Reason, d)
 	}
 	r.has(r.proc[1], 0, 5)
@@ -106,7 +107,8 @@ func TestMulticastPutsTakeTheirTime(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d bytes", c.bytes), func(t *testing.T) {
 			r := timedChain(t, 0)
-			m := funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt, Data: make([]byte, c.bytes)}
+			m := funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt,
+				Data: make([]byte, c.bytes)}
 			fill(m.Data, 77)
 			r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &m) })
 			begin := r.now + 1
@@ -135,7 +137,9 @@ func TestMulticastPutsTakeTheirTime(t *testing.T) {
 			}
 			completions := r.cards[0].Counters().Completions
 			want += 2*eight + one - c.deliver
-			if at := r.when("it is complete", func() bool { return r.cards[0].Counters().Completions != completions }); at != want {
+			if at := r.when("it is complete", func() bool {
+				return r.cards[0].Counters().Completions != completions
+			}); at != want {
 				t.Errorf("it is complete %d ns late", at-want)
 			}
 			if n := r.notified(0); n.Reason != arctic.ReasonNone || n.Delivery() != (funi.Delivery{Delivered: 2}) {
@@ -160,11 +164,14 @@ func TestRefusedCopiesTakeNoTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := timedChain(t, 0)
-			m := funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt, Data: make([]byte, 44)}
+			m := funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt,
+				Data: make([]byte, 44)}
 			c.change(&m)
 			r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &m) })
 			arrival, before := r.lands(), r.cards[1].Counters().RejectsSent
-			if took := r.when("it is judged", func() bool { return r.cards[1].Counters().RejectsSent != before }) - arrival; took != int64(preprocesses) {
+			if took := r.when("it is judged", func() bool {
+				return r.cards[1].Counters().RejectsSent != before
+			}) - arrival; took != int64(preprocesses) {
 				t.Errorf("it took %d ns, want %d", took, preprocesses)
 			}
 			if n := r.notified(0); n.Reason != c.want || n.Delivery().Failed != int(m.Members) {
@@ -198,7 +205,8 @@ func TestMembersThatEndBeforeTheTimeOfACopy(t *testing.T) {
 			r := timedChain(t, 0)
 			data := bytes.Repeat([]byte{0x3c}, 44)
 			r.block(0, funi.Request, func(s *funi.Slot) {
-				s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey, Address: windowAt, Data: data})
+				s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 2, Put: true, Key: theKey,
+					Address: windowAt, Data: data})
 			})
 			was := bytes.Clone(r.keyed[2])
 			r.step(r.lands() + int64(preprocesses))
@@ -208,7 +216,8 @@ func TestMembersThatEndBeforeTheTimeOfACopy(t *testing.T) {
 			}
 			c.end(r)
 			n := r.notified(0)
-			if d := n.Delivery(); n.Reason != c.want || c.want != arctic.ReasonNone && (d.Failed != 2 || d.Broken[0].Node != 1) {
+			if d := n.Delivery(); n.Reason != c.want || c.want != arctic.ReasonNone &&
+				(d.Failed != 2 || d.Broken[0].Node != 1) {
 				t.Errorf("%v, %+v; want %v", n.Reason, d, c.want)
 			}
 			if has := !bytes.Equal(was, r.keyed[2]); has != (c.want == arctic.ReasonNone) {
@@ -256,7 +265,8 @@ func TestMulticastIsTheSameOnEachMachine(t *testing.T) {
 			}
 			for next := range uint16(5) { // nobody is node 4
 				if rapid.IntRange(0, 2).Draw(rt, "next") == 0 && len(c.Next) < funi.MaxNext {
-					c.Next = append(c.Next, funi.Next{Node: next, Members: uint16(rapid.IntRange(1, 4).Draw(rt, "members"))})
+					c.Next = append(c.Next, funi.Next{Node: next,
+						Members: uint16(rapid.IntRange(1, 4).Draw(rt, "members"))})
 				}
 			}
 		}
@@ -267,7 +277,8 @@ func TestMulticastIsTheSameOnEachMachine(t *testing.T) {
 			keys[i] = rapid.SampledFrom([]uint64{theKey, theKey, theKey, theKey ^ 1<<40}).Draw(rt, "key")
 		}
 		on := func(tune machine) (o outcome) {
-			r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: tune, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond}})
+			r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: moreRemote, tune: tune,
+				net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond}})
 			for node, c := range chains {
 				r.sets(node, c)
 			}
@@ -286,12 +297,15 @@ func TestMulticastIsTheSameOnEachMachine(t *testing.T) {
 				}
 				o.at[node] = r.keyed[node]
 			}
-			slices.SortFunc(d.Broken[:min(d.Named, funi.MaxNamed)], func(a, b funi.Broken) int { return int(a.Node) - int(b.Node) })
+			slices.SortFunc(d.Broken[:min(d.Named, funi.MaxNamed)], func(a, b funi.Broken) int {
+				return int(a.Node) - int(b.Node)
+			})
 			o.told, o.why = d, n.Reason
 			return o
 		}
 		native, timed := on(machines["native"]), on(machines["timed"])
-		if !slices.Equal(native.has, timed.has) || native.told != timed.told || (native.why == arctic.ReasonNone) != (timed.why == arctic.ReasonNone) ||
+		if !slices.Equal(native.has, timed.has) || native.told != timed.told ||
+			(native.why == arctic.ReasonNone) != (timed.why == arctic.ReasonNone) ||
 			!slices.EqualFunc(native.at[:], timed.at[:], bytes.Equal) {
 			rt.Fatalf("natively %+v, timed %+v", native, timed)
 		}

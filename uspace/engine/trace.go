@@ -388,8 +388,10 @@ func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, index int
 	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, index) {
 		return reason
 	}
-	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(index), Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
-		FromCard: h.SourceCard, ToCard: h.DestinationCard, Session: sessionOf(h.Epoch), Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
+	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(index),
+		Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
+		FromCard: h.SourceCard, ToCard: h.DestinationCard, Session: sessionOf(h.Epoch), Sequence: h.Sequence,
+		Context: x.bell, Arrived: c.now}
 	if reason != arctic.ReasonNone {
 		r.End = Refused
 	} else if x.fifo[h.Level].n > before {

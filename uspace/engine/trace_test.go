@@ -63,7 +63,8 @@ func TestTraceStages(t *testing.T) {
 		tracers := traced(b, every)
 		sent, got := 0, 0
 		b.until(time.Second, "all arrive", func() bool {
-			for n := rapid.IntRange(1, 20).Draw(rt, "burst"); n > 0 && sent < messages && b.send(0, funi.Request, 1, uint32(sent)); n-- {
+			for n := rapid.IntRange(1, 20).Draw(rt, "burst"); n > 0 && sent < messages &&
+				b.send(0, funi.Request, 1, uint32(sent)); n-- {
 				sent++
 			}
 			for _, ok := take(b.proc[1], funi.Request); ok; _, ok = take(b.proc[1], funi.Request) {
@@ -83,10 +84,12 @@ func TestTraceStages(t *testing.T) {
 		}
 		for _, s := range here {
 			r, ok := arrived[placeOf(&s)]
-			if !ok || r.End != engine.Delivered || s.End != engine.Acknowledged || s.Source != 0 || s.Destination != 1 || r.Source != 0 || r.Destination != 1 || s.GID != gid || s.Bytes != r.Bytes {
+			if !ok || r.End != engine.Delivered || s.End != engine.Acknowledged || s.Source != 0 ||
+				s.Destination != 1 || r.Source != 0 || r.Destination != 1 || s.GID != gid || s.Bytes != r.Bytes {
 				rt.Fatalf("%+v arrived as %+v", s, r)
 			}
-			if s.Seen <= 0 || s.Retrieved < s.Seen || s.Dispatched < s.Retrieved || s.Sent < s.Dispatched || r.Arrived < s.Sent+int64(near.Delay) || s.Answered < r.Arrived+int64(near.Delay) {
+			if s.Seen <= 0 || s.Retrieved < s.Seen || s.Dispatched < s.Retrieved || s.Sent < s.Dispatched ||
+				r.Arrived < s.Sent+int64(near.Delay) || s.Answered < r.Arrived+int64(near.Delay) {
 				rt.Fatalf("%+v arrived as %+v", s, r)
 			}
 			if s.Retried+s.Resent != 0 || s.SentLast != s.Sent || s.Rejected != 0 {
@@ -122,14 +125,16 @@ func TestTraceRejected(t *testing.T) {
 	b.idle(time.Second)
 	b.cards[1].Detach(b.ctx[1])
 	b.mustSend(0, funi.Request, 1, 1)
-	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Header: funi.NewHeader(1, 5, 1), Level: funi.Request, Word: 1})
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Header: funi.NewHeader(1, 5, 1),
+		Level: funi.Request, Word: 1})
 	all, lost := records(tracers[0])
 	if len(all) != sent+1 || lost != 0 {
 		t.Fatalf("%d records of %d packets, %d lost", len(all), sent+1, lost)
 	}
 	retried := 0
 	for _, r := range all[:sent] {
-		if r.End != engine.Acknowledged || (r.Retried > 0) != (r.Rejected > 0) || (r.Retried > 0) != (r.Resent > 0) || r.Rejected > r.Answered || r.SentLast < r.Sent {
+		if r.End != engine.Acknowledged || (r.Retried > 0) != (r.Rejected > 0) || (r.Retried > 0) != (r.Resent > 0) ||
+			r.Rejected > r.Answered || r.SentLast < r.Sent {
 			t.Errorf("%+v", r)
 		}
 		if r.Retried > 0 {
@@ -139,7 +144,8 @@ func TestTraceRejected(t *testing.T) {
 			}
 		}
 	}
-	if r := all[sent]; retried == 0 || r.End != engine.Returned || r.Reason != arctic.ReasonNoContext || r.Answered <= r.Sent {
+	if r := all[sent]; retried == 0 || r.End != engine.Returned || r.Reason != arctic.ReasonNoContext ||
+		r.Answered <= r.Sent {
 		t.Errorf("%d were retried, and the last one %+v", retried, r)
 	}
 	ends := map[engine.End]int{}
@@ -198,7 +204,8 @@ func TestTraceIsBounded(t *testing.T) {
 	before := testing.AllocsPerRun(100, turn) // the bed's own
 	b.idle(time.Second)
 	tracers := traced(b, 1)
-	if other := engine.NewTracer(1); b.ctx[0].Follow(b.cards[0].NewTrail(other)) || b.ctx[0].Followed(other) || !b.ctx[0].Followed(tracers[0]) {
+	if other := engine.NewTracer(1); b.ctx[0].Follow(b.cards[0].NewTrail(other)) || b.ctx[0].Followed(other) ||
+		!b.ctx[0].Followed(tracers[0]) {
 		t.Error("two tracers follow a context")
 	}
 	for range 3000 {
@@ -225,7 +232,8 @@ func TestTraceIsBounded(t *testing.T) {
 	b.mustSend(0, funi.Request, 1, 1)
 	b.pass(time.Millisecond)
 	tracers[0].Flush()
-	if all, _ := records(tracers[0]); len(all) != 1 || all[0].End != engine.Unfinished || all[0].Sent == 0 || all[0].Answered != 0 {
+	if all, _ := records(tracers[0]); len(all) != 1 || all[0].End != engine.Unfinished || all[0].Sent == 0 ||
+		all[0].Answered != 0 {
 		t.Errorf("%+v", all)
 	}
 	if !b.ctx[0].Follow(nil) || b.ctx[0].Followed(tracers[0]) {
@@ -237,7 +245,8 @@ func TestTraceIsBounded(t *testing.T) {
 // chains: a member that is followed sends copies on along each of its chains, and each is recorded
 // (cache.go).
 func TestTraceOfMembers(t *testing.T) {
-	r := newRemoteBed(t, setup{cards: 3, slots: 256, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64}, net: near})
+	r := newRemoteBed(t, setup{cards: 3, slots: 256, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64},
+		net: near})
 	tracers := traced(r.bed, 1)
 	for number := range uint16(funi.MaxChains) {
 		r.sets(0, funi.Chain{Number: number, First: true, Next: []funi.Next{{Node: 1, Members: 2}}})

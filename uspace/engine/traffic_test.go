@@ -55,7 +55,8 @@ func newTraffic(b *bed, messages, words int, pairs ...[2]int) *traffic {
 	}
 	for _, p := range pairs {
 		for l := range funi.Level(2) {
-			t.lanes = append(t.lanes, &lane{from: p[0], to: p[1], level: l, seen: make([]bool, messages), returned: make([]bool, messages)})
+			t.lanes = append(t.lanes, &lane{from: p[0], to: p[1], level: l, seen: make([]bool, messages),
+				returned: make([]bool, messages)})
 		}
 	}
 	return t
@@ -124,7 +125,8 @@ func (t *traffic) delivered(node int, l funi.Level, s *funi.Slot) {
 	}
 	n := t.lane(int(s.Source()), node, l)
 	w := s.Payload()
-	if len(w) != t.words || int(w[0]) >= n.sent || !reflect.DeepEqual(w, payload(t.words, n, int(w[0]))) || int(s.Header().Node()) != node || s.Header().Type() != 5 {
+	if len(w) != t.words || int(w[0]) >= n.sent || !reflect.DeepEqual(w, payload(t.words, n, int(w[0]))) ||
+		int(s.Header().Node()) != node || s.Header().Type() != 5 {
 		t.b.t.Fatalf("node %d got a damaged message from %d: %#x", node, n.from, s[:])
 	}
 	if n.seen[w[0]] {
@@ -147,7 +149,8 @@ func (t *traffic) cameBack(node int, r funi.Returned) {
 			return
 		}
 	}
-	t.b.t.Fatalf("at %v node %d: packet %d of level %v to %d came back: %v\n%s", time.Duration(t.b.now), node, r.Word, r.Level, r.Header.Node(), r.Reason, t.b.counters())
+	t.b.t.Fatalf("at %v node %d: packet %d of level %v to %d came back: %v\n%s", time.Duration(t.b.now), node, r.Word,
+		r.Level, r.Header.Node(), r.Reason, t.b.counters())
 }
 
 // complete reports whether each message has been delivered or has come back.

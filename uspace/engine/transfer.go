@@ -247,7 +247,9 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		}
 		return true
 	})
-	keep, to := func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) }
+	keep, to := func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) {
+		x.free(c.lineOf(ln))
+	}
 	x.giveUpTo(t, t.route, keep, to)
 	if now := x.home(t); now != t.route && now != NoRoute { // its node has moved
 		x.giveUpTo(t, now, keep, to)

@@ -45,7 +45,8 @@ func TestTransferStates(t *testing.T) {
 							want = to[failed]
 						}
 						if got := r.following(finished); got != want {
-							t.Errorf("state %d, source %v, %d lines, failed %v, slot finished %v: next %d, want %d", from, source, lines, reason, finished, got, want)
+							t.Errorf("state %d, source %v, %d lines, failed %v, slot finished %v: next %d, want %d",
+								from, source, lines, reason, finished, got, want)
 						}
 					}
 				}

@@ -84,7 +84,8 @@ func (b *bed) receives(node int, l funi.Level) (s funi.Slot) {
 func notice(t testing.TB, s *funi.Slot, from, at int, many bool, want funi.Notice) {
 	t.Helper()
 	h := s.Header()
-	if !h.Transfer() || h.Many() != many || h.Type() != 5 || int(h.Node()) != at || s[1] != 0 || int(s.Source()) != from || s.Notice() != want {
+	if !h.Transfer() || h.Many() != many || h.Type() != 5 || int(h.Node()) != at || s[1] != 0 ||
+		int(s.Source()) != from || s.Notice() != want {
 		t.Fatalf("notice %#x with %+v, want from node %d to %d: %+v", s[:5], s.Notice(), from, at, want)
 	}
 }
@@ -122,7 +123,8 @@ func TestTransferMemoryToMemory(t *testing.T) {
 			from, at := uint32(0x100), uint32(0x8000)
 			want := bytes.Clone(m[to].area)
 			copy(want[at:], m[0].area[from:from+4*uint32(n)])
-			request(b.proc[0], l, to, funi.Transfer{Source: area + from, Destination: area + at, Argument: uint32(n), Words: n})
+			request(b.proc[0], l, to, funi.Transfer{Source: area + from, Destination: area + at,
+				Argument: uint32(n), Words: n})
 			s := b.receives(to, l)
 			notice(t, &s, 0, to, false, funi.Notice{Address: area + at, Argument: uint32(n), Words: n})
 			if !bytes.Equal(m[to].area, want) {
@@ -158,7 +160,8 @@ func TestTransferToQueue(t *testing.T) {
 				request(b.proc[0], l, to, funi.Transfer{Source: source, Argument: 77, Words: n}, data...)
 				s := b.receives(to, l)
 				want := append([]uint32{77}, data...)
-				if h := s.Header(); h.Transfer() || h.Length() != n+1 || h.Type() != 5 || int(h.Node()) != to || s.Source() != 0 || fmt.Sprint(s.Payload()) != fmt.Sprint(want) {
+				if h := s.Header(); h.Transfer() || h.Length() != n+1 || h.Type() != 5 || int(h.Node()) != to ||
+					s.Source() != 0 || fmt.Sprint(s.Payload()) != fmt.Sprint(want) {
 					t.Fatalf("source %#x: got %#x, want a message of %#x", source, s[:], want)
 				}
 			}
@@ -175,7 +178,8 @@ func TestTransferAlignment(t *testing.T) {
 				fill(m[0].area[:1024], low)
 				want := bytes.Clone(m[to].area)
 				copy(want[0x400:], m[0].area[0x20:0x20+4*words])
-				request(b.proc[0], l, to, funi.Transfer{Source: area + 0x20 + low, Destination: area + 0x400 + 15 - low, Words: words})
+				request(b.proc[0], l, to, funi.Transfer{Source: area + 0x20 + low,
+					Destination: area + 0x400 + 15 - low, Words: words})
 				s := b.receives(to, l)
 				notice(t, &s, 0, to, words > 16, funi.Notice{Address: area + 0x400, Words: words})
 				if !bytes.Equal(m[to].area, want) {
@@ -184,7 +188,8 @@ func TestTransferAlignment(t *testing.T) {
 			}
 		}
 		request(b.proc[0], l, to, funi.Transfer{Source: 4, Destination: area, Argument: 1, Words: 4})
-		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSource, Level: l, Header: funi.NewTransferHeader(uint16(to), 5, 4), Word: 1})
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSource, Level: l,
+			Header: funi.NewTransferHeader(uint16(to), 5, 4), Word: 1})
 	})
 }
 
@@ -198,33 +203,55 @@ type violation struct {
 
 var violations = []violation{
 	{"source in no segment", funi.Transfer{Source: 0x100, Destination: area, Words: 4}, arctic.ReasonSource, nil},
-	{"source runs out of its segment", funi.Transfer{Source: readOnly + small - 16, Destination: area, Words: 8}, arctic.ReasonSource, nil},
+	{"source runs out of its segment", funi.Transfer{Source: readOnly + small - 16, Destination: area, Words: 8},
+		arctic.ReasonSource, nil},
 	{"source just below", funi.Transfer{Source: area - 16, Destination: area, Words: 8}, arctic.ReasonSource, nil},
 	{"source not readable", funi.Transfer{Source: writeOnly, Destination: area, Words: 4}, arctic.ReasonSource, nil},
-	{"source at the end of the space", funi.Transfer{Source: 0xfffffff0, Destination: area, Words: 16}, arctic.ReasonSource, nil},
+	{"source at the end of the space", funi.Transfer{Source: 0xfffffff0, Destination: area, Words: 16},
+		arctic.ReasonSource, nil},
 	{"source to queue in no segment", funi.Transfer{Source: 0x100, Words: 4}, arctic.ReasonSource, nil},
-	{"destination in no segment", funi.Transfer{Source: area, Destination: 0x100, Words: 4}, arctic.ReasonDestination, nil},
-	{"destination runs out of its segment", funi.Transfer{Source: area, Destination: writeOnly + small - 16, Words: 8}, arctic.ReasonDestination, nil},
-	{"destination not writable", funi.Transfer{Source: area, Destination: readOnly, Words: 4}, arctic.ReasonDestination, nil},
-	{"destination at the end of the space", funi.Transfer{Source: area, Destination: 0xfffffff0, Words: 16}, arctic.ReasonDestination, nil},
-	{"length not a multiple", funi.Transfer{Source: area, Destination: area, Words: 5}, arctic.ReasonTransferLength, nil},
-	{"length above 16", funi.Transfer{Source: area, Destination: area, Words: 16}, arctic.ReasonTransferLength, func(s *funi.Slot) { s[0] += 4 << 16 }},
-	{"longest length", funi.Transfer{Source: area, Destination: area, Words: 4}, arctic.ReasonTransferLength, func(s *funi.Slot) { s[0] |= 31 << 16 }},
-	{"long: source in no segment", funi.Transfer{Source: 0x100, Destination: area, Words: 100}, arctic.ReasonSource, nil},
-	{"long: source runs out of its segment", funi.Transfer{Source: area + 16, Destination: area, Words: areaSize / 4}, arctic.ReasonSource, nil},
-	{"long: source at the end of the space", funi.Transfer{Source: 0xfffffff0, Destination: area, Words: 1 << 24}, arctic.ReasonSource, nil},
-	{"long: destination runs out of the space", funi.Transfer{Source: area, Destination: 0xffffff00, Words: 128}, arctic.ReasonDestination, nil},
-	{"long: destination runs out of its segment", funi.Transfer{Source: area, Destination: area + areaSize - 160, Words: 100}, arctic.ReasonDestination, nil},
-	{"long: only the end runs out", funi.Transfer{Source: area, Destination: area + areaSize - 160, Words: 44}, arctic.ReasonDestination, nil},
-	{"long: a later block runs out of its segment", funi.Transfer{Source: area, Destination: area + areaSize - 2048, Words: 1000}, arctic.ReasonDestination, nil},
-	{"long: destination in no segment", funi.Transfer{Source: area, Destination: 0x100, Words: 100}, arctic.ReasonDestination, nil},
-	{"long: destination truncates to 0", funi.Transfer{Source: area, Destination: 15, Words: 100}, arctic.ReasonDestination, nil},
+	{"destination in no segment", funi.Transfer{Source: area, Destination: 0x100, Words: 4},
+		arctic.ReasonDestination, nil},
+	{"destination runs out of its segment", funi.Transfer{Source: area, Destination: writeOnly + small - 16, Words: 8},
+		arctic.ReasonDestination, nil},
+	{"destination not writable", funi.Transfer{Source: area, Destination: readOnly, Words: 4},
+		arctic.ReasonDestination, nil},
+	{"destination at the end of the space", funi.Transfer{Source: area, Destination: 0xfffffff0, Words: 16},
+		arctic.ReasonDestination, nil},
+	{"length not a multiple", funi.Transfer{Source: area, Destination: area, Words: 5},
+		arctic.ReasonTransferLength, nil},
+	{"length above 16", funi.Transfer{Source: area, Destination: area, Words: 16}, arctic.ReasonTransferLength,
+		func(s *funi.Slot) { s[0] += 4 << 16 }},
+	{"longest length", funi.Transfer{Source: area, Destination: area, Words: 4}, arctic.ReasonTransferLength,
+		func(s *funi.Slot) { s[0] |= 31 << 16 }},
+	{"long: source in no segment", funi.Transfer{Source: 0x100, Destination: area, Words: 100},
+		arctic.ReasonSource, nil},
+	{"long: source runs out of its segment", funi.Transfer{Source: area + 16, Destination: area, Words: areaSize / 4},
+		arctic.ReasonSource, nil},
+	{"long: source at the end of the space", funi.Transfer{Source: 0xfffffff0, Destination: area, Words: 1 << 24},
+		arctic.ReasonSource, nil},
+	{"long: destination runs out of the space", funi.Transfer{Source: area, Destination: 0xffffff00, Words: 128},
+		arctic.ReasonDestination, nil},
+	{"long: destination runs out of its segment", funi.Transfer{Source: area, Destination: area + areaSize - 160,
+		Words: 100}, arctic.ReasonDestination, nil},
+	{"long: only the end runs out", funi.Transfer{Source: area, Destination: area + areaSize - 160, Words: 44},
+		arctic.ReasonDestination, nil},
+	{"long: a later block runs out of its segment", funi.Transfer{Source: area, Destination: area + areaSize - 2048,
+		Words: 1000}, arctic.ReasonDestination, nil},
+	{"long: destination in no segment", funi.Transfer{Source: area, Destination: 0x100, Words: 100},
+		arctic.ReasonDestination, nil},
+	{"long: destination truncates to 0", funi.Transfer{Source: area, Destination: 15, Words: 100},
+		arctic.ReasonDestination, nil},
 	{"long: to queue", funi.Transfer{Source: area, Words: 100}, arctic.ReasonDestination, nil},
 	{"long: from queue", funi.Transfer{Destination: area, Words: 100}, arctic.ReasonTransferLength, nil},
-	{"long: no words", funi.Transfer{Source: area, Destination: area, Words: 100}, arctic.ReasonTransferLength, func(s *funi.Slot) { s[funi.LengthWord] = 0 }},
-	{"long: not a multiple", funi.Transfer{Source: area, Destination: area, Words: 102}, arctic.ReasonTransferLength, nil},
-	{"long: above 2^24", funi.Transfer{Source: area, Destination: area, Words: 1<<24 + 4}, arctic.ReasonTransferLength, nil},
-	{"long: 2^32 - 4", funi.Transfer{Source: area, Destination: area, Words: 1<<32 - 4}, arctic.ReasonTransferLength, nil},
+	{"long: no words", funi.Transfer{Source: area, Destination: area, Words: 100}, arctic.ReasonTransferLength,
+		func(s *funi.Slot) { s[funi.LengthWord] = 0 }},
+	{"long: not a multiple", funi.Transfer{Source: area, Destination: area, Words: 102},
+		arctic.ReasonTransferLength, nil},
+	{"long: above 2^24", funi.Transfer{Source: area, Destination: area, Words: 1<<24 + 4},
+		arctic.ReasonTransferLength, nil},
+	{"long: 2^32 - 4", funi.Transfer{Source: area, Destination: area, Words: 1<<32 - 4},
+		arctic.ReasonTransferLength, nil},
 }
 
 // Rule: a violation comes back with its reason, the header as the process wrote it
@@ -288,10 +315,13 @@ func TestTransferWithoutSegments(t *testing.T) {
 // Rule: an unregistered segment is neither read nor written; it cannot be
 // unregistered while the card uses it.
 func TestUnregister(t *testing.T) {
-	b, m := transferBed(t, setup{cards: 2, slots: 2, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = 8, 4 }})
+	b, m := transferBed(t, setup{cards: 2, slots: 2, net: near, tune: func(c *engine.Config) {
+		c.Lines, c.ReplyLines = 8, 4
+	}})
 	for i := range uint32(4) { // one in the queue of node 1, the others in its FIFO
 		b.until(time.Second, "room", func() bool {
-			return request(b.proc[0], funi.Request, 1, funi.Transfer{Source: readOnly, Destination: writeOnly, Argument: i, Words: 4})
+			return request(b.proc[0], funi.Request, 1,
+				funi.Transfer{Source: readOnly, Destination: writeOnly, Argument: i, Words: 4})
 		})
 	}
 	b.pass(time.Millisecond)
@@ -318,7 +348,8 @@ func TestUnregister(t *testing.T) {
 	if err := b.ctx[1].Unregister(writeOnly); err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []funi.Transfer{{Source: area, Destination: area, Words: 4}, {Source: readOnly, Destination: writeOnly, Words: 4}} {
+	for _, x := range []funi.Transfer{{Source: area, Destination: area, Words: 4},
+		{Source: readOnly, Destination: writeOnly, Words: 4}} {
 		request(b.proc[0], funi.Request, 1, x)
 		b.until(time.Second, "back", func() bool { _, ok := b.proc[0].NextReturn(); return ok })
 	}
@@ -332,7 +363,8 @@ func TestTransferDrain(t *testing.T) {
 		untouched := bytes.Clone(m[to].area)
 		b.ctx[to].SetDrain(true)
 		request(b.proc[0], l, to, funi.Transfer{Source: readOnly, Destination: area, Argument: 1, Words: 8})
-		request(b.proc[0], l, to, funi.Transfer{Source: area + 0x1000, Destination: area + 0x100, Argument: 2, Words: 20 + 20 + 12})
+		request(b.proc[0], l, to, funi.Transfer{Source: area + 0x1000, Destination: area + 0x100, Argument: 2,
+			Words: 20 + 20 + 12})
 		b.mustSend(0, l, to, 9)
 		var drained []funi.Slot
 		b.until(time.Second, "five packets", func() bool {

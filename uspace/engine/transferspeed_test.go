@@ -47,7 +47,8 @@ func benchmarkTransfer(b *testing.B, mtu, words int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := x.Register(funi.Segment{Base: area, Memory: memory, Rights: funi.Source | funi.Destination}); err != nil {
+		if err := x.Register(funi.Segment{Base: area, Memory: memory, Rights: funi.Source | funi.Destination}); err !=
+			nil {
 			b.Fatal(err)
 		}
 		if i == 0 {
@@ -58,7 +59,8 @@ func benchmarkTransfer(b *testing.B, mtu, words int) {
 	b.SetBytes(int64(4 * words))
 	now, sent, got := int64(1), 0, 0
 	for b.Loop() {
-		for got <= sent-64 || !request(procs[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: words}) {
+		for got <= sent-64 || !request(procs[0], funi.Request, 1,
+			funi.Transfer{Source: area, Destination: area, Words: words}) {
 			now += 1000
 			cards[0].Step(now)
 			cards[1].Step(now)

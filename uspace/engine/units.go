@@ -76,10 +76,12 @@ const mostEntries, mostEntryWords = 1 << 16, 16
 
 // check refuses what no unit could work with.
 func (t *Timing) check() error {
-	if t.Bus == nil || len(t.Bursts) == 0 || t.Bursts[0] != 1 || !slices.IsSorted(t.Bursts) || t.Bursts[len(t.Bursts)-1] > 16 ||
+	if t.Bus == nil || len(t.Bursts) == 0 || t.Bursts[0] != 1 || !slices.IsSorted(t.Bursts) ||
+		t.Bursts[len(t.Bursts)-1] > 16 ||
 		min(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) < 0 ||
 		max(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) > longest {
-		return fmt.Errorf("timing needs a bus, bursts that rise from 1 to at most 16 words, and durations from 0 to %v", longest)
+		return fmt.Errorf("timing needs a bus, bursts that rise from 1 to at most 16 words, and durations from 0 to %v",
+			longest)
 	}
 	if min(t.WindowEntries, t.EntryWords) < 0 || t.WindowEntries > mostEntries || t.EntryWords > mostEntryWords {
 		return fmt.Errorf("entries of window tables are from 0 to %d, of at most %d words", mostEntries, mostEntryWords)
@@ -145,8 +147,10 @@ func newUnits(cfg *Config) *units {
 	if t.QueueBurst > 0 {
 		slots = slices.DeleteFunc(slices.Clone(slots), func(words int) bool { return words > t.QueueBurst })
 	}
-	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1), card: t.Card, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
-		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}, entries: t.WindowEntries, entryWords: max(t.EntryWords, 1)}
+	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1),
+		card: t.Card, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
+		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}, entries: t.WindowEntries,
+		entryWords: max(t.EntryWords, 1)}
 }
 
 // sends reports whether retrieval or dispatch works on a packet of the context.
@@ -465,7 +469,8 @@ func (x *Context) passes(p arctic.Packet) bool { return p.IsRemote() || !x.drain
 func isPart(p arctic.Packet) bool {
 	h := p.Header()
 	var t arctic.Transfer
-	return h.Kind == arctic.KindTransfer && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t) && t.Form == arctic.Part
+	return h.Kind == arctic.KindTransfer && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t) &&
+		t.Form == arctic.Part
 }
 
 // message notes the transactions of a message of the given number of words.

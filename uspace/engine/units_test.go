@@ -174,7 +174,8 @@ func TestUnitsWaitForTheProcessor(t *testing.T) {
 func TestOwnCardWaitsForTheNode(t *testing.T) {
 	b, _, _ := timedBed(t, nil)
 	far, x := b.join(0, gid, 5)
-	if err := b.cards[0].SetGroupRoutes(gid, []uint32{0, 1, engine.NoRoute, engine.NoRoute, engine.NoRoute, 0}); err != nil {
+	if err := b.cards[0].SetGroupRoutes(gid, []uint32{0, 1, engine.NoRoute, engine.NoRoute, engine.NoRoute, 0}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	s, err := b.cards[0].SwitchOut(x, false)
@@ -228,7 +229,8 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 	want := [2][]byte{slices.Clone(m[0].area[:4*words]), slices.Clone(m[1].area[:4*words])}
 	was := [2][]byte{slices.Clone(m[0].area[areaSize/2:][:4*words]), slices.Clone(m[1].area[areaSize/2:][:4*words])}
 	for node := range 2 {
-		if !request(b.proc[node], funi.Request, 1-node, funi.Transfer{Source: area, Destination: area + areaSize/2, Argument: 77, Words: words}) {
+		if !request(b.proc[node], funi.Request, 1-node,
+			funi.Transfer{Source: area, Destination: area + areaSize/2, Argument: 77, Words: words}) {
 			t.Fatal("the send queue is full")
 		}
 		b.pass(20 * time.Microsecond)
@@ -238,8 +240,10 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 	}
 	b.pass(time.Millisecond)
 	for node := range 2 {
-		if free := b.ctx[node].Load(funi.Ticket); free != 0 || b.proc[node].Unsent(funi.Request) != 1 || bytes.Equal(m[1-node].area[areaSize/2:][:4*words], was[1-node]) {
-			t.Fatalf("node %d: TICKET is %#x, %d requests are in the send queue, or the transfer has not begun", node, free, b.proc[node].Unsent(funi.Request))
+		if free := b.ctx[node].Load(funi.Ticket); free != 0 || b.proc[node].Unsent(funi.Request) != 1 ||
+			bytes.Equal(m[1-node].area[areaSize/2:][:4*words], was[1-node]) {
+			t.Fatalf("node %d: TICKET is %#x, %d requests are in the send queue, or the transfer has not begun", node,
+				free, b.proc[node].Unsent(funi.Request))
 		}
 	}
 	for node := range 2 {
@@ -262,7 +266,8 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 			}
 			for s, ok := take(b.proc[node], funi.Request); ok; s, ok = take(b.proc[node], funi.Request) {
 				if s.Header().Transfer() {
-					if got != 15 || s.Notice() != (funi.Notice{Address: area + areaSize/2, Argument: 77, Words: words}) {
+					if got != 15 || s.Notice() !=
+						(funi.Notice{Address: area + areaSize/2, Argument: 77, Words: words}) {
 						t.Errorf("node %d: notice %+v after %d messages", node, s.Notice(), got)
 					}
 					return true

@@ -47,7 +47,8 @@ var unpaid = map[string]func(s *funi.Slot, n int){
 	"add self": func(s *funi.Slot, _ int) { s.SetOperation(0, operations["add"]) },
 	"get self": func(s *funi.Slot, _ int) { s.SetOperation(0, operations["get"]) },
 	"lock self": func(s *funi.Slot, n int) {
-		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: otherKey, Operands: []byte{1, 0, 0, 0}, Ack: true}}
+		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: otherKey,
+			Operands: []byte{1, 0, 0, 0}, Ack: true}}
 		if n%2 == 1 {
 			o.WindowRequest.Operation = arctic.RemoteUnlock
 		}
@@ -80,7 +81,8 @@ func newUnpaidBed(t *testing.T) *unpaidBed {
 	}
 	procs, _ := u.others(0, 8, probeNode, 1, 7)
 	u.probe = procs[0]
-	if err := u.floodCtx.Register(funi.Segment{Base: keyedAt, Memory: make([]byte, 1<<16), Rights: funi.Keyed | funi.Source}); err != nil {
+	if err := u.floodCtx.Register(funi.Segment{Base: keyedAt, Memory: make([]byte, 1<<16),
+		Rights: funi.Keyed | funi.Source}); err != nil {
 		t.Fatal(err)
 	}
 	u.slots(1, func(s *funi.Slot, _ int) {
@@ -318,7 +320,8 @@ func TestNeighbourOfUnpaidWork(t *testing.T) {
 					}
 					if u.cards[0].Contended() {
 						// which is bounded by its bytes
-						if message := name == "no node" || name == "to self"; slots > 8<<10/512+1 && sent > 1 && !message {
+						if message := name == "no node" || name == "to self"; slots > 8<<10/512+1 &&
+							sent > 1 && !message {
 							t.Fatalf("a step took %d slots", slots)
 						}
 						u.cards[0].Charge(u.now+took, took)

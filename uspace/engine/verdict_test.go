@@ -85,7 +85,9 @@ func attachAgain(b *bed, i int) (*funi.Interface, *engine.Context, *funi.Memory)
 func verdicts(t *testing.T, slots, fifo int, packets []arctic.PacketHeader) []arctic.Reject {
 	t.Helper()
 	var rejects []arctic.Reject
-	b := newBed(t, setup{cards: 2, slots: slots, net: near, tune: func(c *engine.Config) { c.FIFO = fifo }, wrap: watchRejects(0, &rejects)})
+	b := newBed(t, setup{cards: 2, slots: slots, net: near, tune: func(c *engine.Config) {
+		c.FIFO = fifo
+	}, wrap: watchRejects(0, &rejects)})
 	exactlyOnce(b, newTraffic(b, 1, 2))
 	b.inject(forge(packets, func(h *arctic.Header) { h.Sequence = 1 }))
 	b.pass(time.Millisecond)
@@ -164,7 +166,8 @@ func TestOnePermanentReasonPerFrame(t *testing.T) {
 	other := absent
 	other.Kind = arctic.KindMessage
 	rejects := verdicts(t, 16, 10, []arctic.PacketHeader{absent, other, absent})
-	if want := (arctic.Reject{Sequence: 1, Reason: arctic.ReasonNoContext, Bits: 0b111}); len(rejects) != 1 || rejects[0] != want {
+	if want := (arctic.Reject{Sequence: 1, Reason: arctic.ReasonNoContext, Bits: 0b111}); len(rejects) != 1 ||
+		rejects[0] != want {
 		t.Fatalf("rejects %+v, want %+v", rejects, want)
 	}
 }
@@ -176,7 +179,8 @@ func TestVerdictOnEveryPacketOfTheLongestTrain(t *testing.T) {
 		packets[i] = arctic.PacketHeader{Kind: arctic.KindExtended, Source: 1}
 	}
 	rejects := verdicts(t, 16, 10, packets)
-	if want := (arctic.Reject{Sequence: 1, Reason: arctic.ReasonUnknownKind, Bits: ^uint64(0)}); len(rejects) != 1 || rejects[0] != want {
+	if want := (arctic.Reject{Sequence: 1, Reason: arctic.ReasonUnknownKind, Bits: ^uint64(0)}); len(rejects) != 1 ||
+		rejects[0] != want {
 		t.Fatalf("rejects %+v, want %+v", rejects, want)
 	}
 }

@@ -294,7 +294,8 @@ func (c *Card) look() {
 
 // stirs reports whether the process has done something that the card has not seen.
 func (x *Context) stirs() bool {
-	return x.iface.Pending(arctic.Reply) > 0 || x.iface.Pending(arctic.Request) > 0 || x.iface.Load(funi.Control) != x.seen
+	return x.iface.Pending(arctic.Reply) > 0 || x.iface.Pending(arctic.Request) > 0 ||
+		x.iface.Load(funi.Control) != x.seen
 }
 
 // drowsy reports whether nothing has happened in the context since the last nap, and

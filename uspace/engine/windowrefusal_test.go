@@ -26,7 +26,8 @@ func TestOperationsAreRefused(t *testing.T) {
 		r.exposes(1, funi.Window{Key: words, Base: 256, Bytes: 64, Rights: funi.RightRead})
 		r.exposes(1, funi.Window{Key: writeOnly, Base: 384, Bytes: 64, Rights: funi.RightWrite})
 		r.exposes(1, funi.Window{Key: odd, Base: 513, Bytes: 3, Rights: allRights})
-		lock := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: locked, Ack: true, Operands: []byte{1, 2, 3, 4}}}
+		lock := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: locked, Ack: true,
+			Operands: []byte{1, 2, 3, 4}}}
 		if n := r.completes(2, 1, lock); n.Reason != arctic.ReasonNone {
 			t.Fatalf("locking: %v", n.Reason)
 		}
@@ -40,16 +41,19 @@ func TestOperationsAreRefused(t *testing.T) {
 			return o
 		}
 		put := func(o *funi.Operation) {
-			o.WindowRequest = arctic.WindowRequest{Operation: arctic.RemotePut, Key: o.Key, Address: o.Address, Bytes: 8, Operands: make([]byte, 8), Ack: true}
+			o.WindowRequest = arctic.WindowRequest{Operation: arctic.RemotePut, Key: o.Key, Address: o.Address,
+				Bytes: 8, Operands: make([]byte, 8), Ack: true}
 		}
 		get := func(n int) func(*funi.Operation) {
 			return func(o *funi.Operation) {
-				o.WindowRequest, o.Source, o.Length = arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key, Address: o.Address}, keyedAt, n
+				o.WindowRequest, o.Source, o.Length = arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key,
+					Address: o.Address}, keyedAt, n
 			}
 		}
 		typed := func(what arctic.Operation, e arctic.Element, n, operands int) func(*funi.Operation) {
 			return func(o *funi.Operation) {
-				o.Operation, o.Element, o.Bytes, o.Operands, o.Fetch = what, e, n, make([]byte, operands), what != arctic.RemoteRead
+				o.Operation, o.Element, o.Bytes, o.Operands, o.Fetch = what, e, n, make([]byte, operands),
+					what != arctic.RemoteRead
 			}
 		}
 		for name, c := range map[string]struct {
@@ -66,14 +70,22 @@ func TestOperationsAreRefused(t *testing.T) {
 			"address 0":                 {op(theKey, 0, nil), arctic.ReasonRange},
 			"a long get across its end": {op(theKey, windowAt+32, get(1000)), arctic.ReasonRange},
 			"misaligned":                {op(theKey, windowAt+4, nil), arctic.ReasonAlignment},
-			"bytes without their word":  {op(odd, 0, typed(arctic.RemoteAdd, arctic.Uint8, 1, 1)), arctic.ReasonAlignment},
-			"a type that there is not":  {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Elements, 8, 8)), arctic.ReasonOperation},
-			"bits of a float":           {op(theKey, windowAt, typed(arctic.RemoteXor, arctic.Float64, 8, 8)), arctic.ReasonOperation},
-			"no element":                {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Uint64, 0, 0)), arctic.ReasonOperation},
-			"five elements":             {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Uint32, 20, 20)), arctic.ReasonOperation},
-			"half an element":           {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Uint64, 12, 12)), arctic.ReasonOperation},
-			"two compare-and-swaps":     {op(theKey, windowAt, typed(arctic.RemoteCompareSwap, arctic.Uint64, 16, 32)), arctic.ReasonOperation},
-			"reading where none may":    {op(writeOnly, 0, typed(arctic.RemoteRead, arctic.Uint64, 8, 0)), arctic.ReasonRights},
+			"bytes without their word": {op(odd, 0, typed(arctic.RemoteAdd, arctic.Uint8, 1, 1)),
+				arctic.ReasonAlignment},
+			"a type that there is not": {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Elements, 8, 8)),
+				arctic.ReasonOperation},
+			"bits of a float": {op(theKey, windowAt, typed(arctic.RemoteXor, arctic.Float64, 8, 8)),
+				arctic.ReasonOperation},
+			"no element": {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Uint64, 0, 0)),
+				arctic.ReasonOperation},
+			"five elements": {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Uint32, 20, 20)),
+				arctic.ReasonOperation},
+			"half an element": {op(theKey, windowAt, typed(arctic.RemoteAdd, arctic.Uint64, 12, 12)),
+				arctic.ReasonOperation},
+			"two compare-and-swaps": {op(theKey, windowAt, typed(arctic.RemoteCompareSwap, arctic.Uint64, 16, 32)),
+				arctic.ReasonOperation},
+			"reading where none may": {op(writeOnly, 0, typed(arctic.RemoteRead, arctic.Uint64, 8, 0)),
+				arctic.ReasonRights},
 			"getting where none may":    {op(writeOnly, 0, get(8)), arctic.ReasonRights},
 			"adding where none may":     {op(writeOnly, 0, nil), arctic.ReasonRights},
 			"putting where none may":    {op(words, 0, put), arctic.ReasonRights},
@@ -81,10 +93,22 @@ func TestOperationsAreRefused(t *testing.T) {
 			"an add to a locked window": {op(locked, 0, nil), arctic.ReasonLocked},
 			"a get of a locked window":  {op(locked, 0, get(8)), arctic.ReasonLocked},
 			"locking a locked window":   {op(locked, 0, func(o *funi.Operation) { *o = lock }), arctic.ReasonLocked},
-			"unlocking another's":       {op(locked, 0, func(o *funi.Operation) { *o = lock; o.Operation = arctic.RemoteUnlock }), arctic.ReasonLocked},
-			"notifying where none may":  {op(theKey, windowAt, func(o *funi.Operation) { put(o); o.Trailer.Notify = true }), arctic.ReasonRights},
-			"a signal with a wrong key": {op(theKey, windowAt, func(o *funi.Operation) { put(o); o.Trailer.Add = true }), arctic.ReasonKeySlot},
-			"a signal that may not be":  {op(theKey, windowAt, func(o *funi.Operation) { put(o); o.Trailer = arctic.Trailer{Set: true, Key: words} }), arctic.ReasonRights},
+			"unlocking another's": {op(locked, 0, func(o *funi.Operation) {
+				*o = lock
+				o.Operation = arctic.RemoteUnlock
+			}), arctic.ReasonLocked},
+			"notifying where none may": {op(theKey, windowAt, func(o *funi.Operation) {
+				put(o)
+				o.Trailer.Notify = true
+			}), arctic.ReasonRights},
+			"a signal with a wrong key": {op(theKey, windowAt, func(o *funi.Operation) {
+				put(o)
+				o.Trailer.Add = true
+			}), arctic.ReasonKeySlot},
+			"a signal that may not be": {op(theKey, windowAt, func(o *funi.Operation) {
+				put(o)
+				o.Trailer = arctic.Trailer{Set: true, Key: words}
+			}), arctic.ReasonRights},
 			"a signal behind the window": {op(theKey, windowAt, func(o *funi.Operation) {
 				put(o)
 				o.Trailer = arctic.Trailer{Set: true, Key: theKey, Address: windowAt + 64}
@@ -93,7 +117,10 @@ func TestOperationsAreRefused(t *testing.T) {
 				put(o)
 				o.Trailer = arctic.Trailer{Set: true, Key: theKey, Address: windowAt + 4}
 			}), arctic.ReasonAlignment},
-			"a signal in a locked window": {op(theKey, windowAt, func(o *funi.Operation) { put(o); o.Trailer = arctic.Trailer{Set: true, Key: locked} }), arctic.ReasonLocked},
+			"a signal in a locked window": {op(theKey, windowAt, func(o *funi.Operation) {
+				put(o)
+				o.Trailer = arctic.Trailer{Set: true, Key: locked}
+			}), arctic.ReasonLocked},
 		} {
 			if n := r.completes(0, 1, c.o); n.Reason != c.want {
 				t.Errorf("%s: %v, want %v", name, n.Reason, c.want)
@@ -123,7 +150,8 @@ func TestOperationsAreRefused(t *testing.T) {
 // process has not got says so; and one more than the ring has entries for is refused, not held.
 func TestOperationBlocksAreRefused(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
-		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 2}, net: near})
+		r := newRemoteBed(t, setup{tune: tune, cards: 2,
+			remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 2}, net: near})
 		add := operation(arctic.RemoteAdd, 0, 1)
 		add.Cookie = 99
 		for name, c := range map[string]struct {
@@ -137,22 +165,44 @@ func TestOperationBlocksAreRefused(t *testing.T) {
 			"operands beyond a packet": {func(s *funi.Slot) { s[10] = 36 }, arctic.ReasonOperand},
 			"operands in memory":       {func(s *funi.Slot) { s[8] = sources }, arctic.ReasonOperand},
 			"a trailer of an add":      {func(s *funi.Slot) { s[1] |= 3 << 4; s[12] = 1 }, arctic.ReasonOperand},
-			"an operation beyond them": {func(s *funi.Slot) { s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+16, 0)) }, arctic.ReasonRemoteRequest},
-			"a put beyond a packet":    {func(s *funi.Slot) { s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate), 0)); s[10] = 65 }, arctic.ReasonOperand},
+			"an operation beyond them": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+16, 0))
+			}, arctic.ReasonRemoteRequest},
+			"a put beyond a packet": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate), 0))
+				s[10] = 65
+			}, arctic.ReasonOperand},
 			"a put with half a trailer": {func(s *funi.Slot) {
 				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate), 0))
 				s[1] |= 4 << 4
 				s[12] = 1
 			}, arctic.ReasonOperand},
-			"a put of another's memory": {func(s *funi.Slot) { s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate), 0)); s[8] = 0x100 }, arctic.ReasonSource},
-			"a get to where none may":   {func(s *funi.Slot) { s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+1, 0)); s[8] = sources }, arctic.ReasonWindow},
-			"a get to another's memory": {func(s *funi.Slot) { s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+1, 0)); s[8] = 0x100 }, arctic.ReasonWindow},
-			"a get that no entry has":   {func(s *funi.Slot) { s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+1, 0)); s[10] = 33 }, arctic.ReasonOperand},
+			"a put of another's memory": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate), 0))
+				s[8] = 0x100
+			}, arctic.ReasonSource},
+			"a get to where none may": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+1, 0))
+				s[8] = sources
+			}, arctic.ReasonWindow},
+			"a get to another's memory": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+1, 0))
+				s[8] = 0x100
+			}, arctic.ReasonWindow},
+			"a get that no entry has": {func(s *funi.Slot) {
+				s.SetHeader(1<<30 | funi.NewHeader(1, uint16(funi.Operate)+1, 0))
+				s[10] = 33
+			}, arctic.ReasonOperand},
 			"a window beyond 48 bits": {func(s *funi.Slot) {
-				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Address: arctic.MaxAddress - 14, Rights: 1}, 99)
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Address: arctic.MaxAddress - 14,
+					Rights: 1}, 99)
 			}, arctic.ReasonNotOpened},
-			"a window without rights":   {func(s *funi.Slot) { s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Credit: 1}, 99) }, arctic.ReasonNotOpened},
-			"rights that there are not": {func(s *funi.Slot) { s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 16}, 99) }, arctic.ReasonNotOpened},
+			"a window without rights": {func(s *funi.Slot) {
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Credit: 1}, 99)
+			}, arctic.ReasonNotOpened},
+			"rights that there are not": {func(s *funi.Slot) {
+				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 16}, 99)
+			}, arctic.ReasonNotOpened},
 			"credit that nobody can use": {func(s *funi.Slot) {
 				s.SetOpenWindow(&funi.Window{Key: 1, Base: keyedAt, Bytes: 16, Rights: 1, Credit: 1}, 99)
 			}, arctic.ReasonNotOpened},
@@ -204,7 +254,8 @@ func TestSuspendedWindow(t *testing.T) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 3, remote: moreRemote, net: near})
 		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
 		copy(r.keyed[1], word(5))
-		lock := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey, Ack: true, Operands: make([]byte, 4)}}
+		lock := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey, Ack: true,
+			Operands: make([]byte, 4)}}
 		r.completes(2, 1, lock)
 		r.block(1, funi.Request, func(s *funi.Slot) { s.SetSuspendWindow(theKey, 0) })
 		r.retired(1)
@@ -223,7 +274,8 @@ func TestSuspendedWindow(t *testing.T) {
 // was done: it is carried out once, later (section 2: no line, transient Busy, nothing executed).
 func TestBusyWindow(t *testing.T) {
 	onTimedToo(t, func(t *testing.T, tune func(*engine.Config)) {
-		r := newRemoteBed(t, setup{tune: tune, cards: 2, slots: 256, remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 256}, net: near})
+		r := newRemoteBed(t, setup{tune: tune, cards: 2, slots: 256,
+			remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 256}, net: near})
 		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
 		copy(r.keyed[1], word(0))
 		r.completes(0, 1, operation(arctic.RemoteRead, 0))
@@ -260,7 +312,8 @@ func TestWindowCredit(t *testing.T) {
 		r := newRemoteBed(t, setup{tune: tune, cards: 2, remote: moreRemote, net: near})
 		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights, Credit: 2})
 		for i := range uint64(3) {
-			r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: 8 * i, Bytes: 8, Operands: word(i + 1), Trailer: arctic.Trailer{Notify: true, Tag: i}}})
+			r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: 8 * i, Bytes: 8,
+				Operands: word(i + 1), Trailer: arctic.Trailer{Notify: true, Tag: i}}})
 		}
 		r.pass(20 * time.Millisecond)
 		if v := binary.LittleEndian.Uint64(r.keyed[1][16:]); v == 3 {
@@ -303,7 +356,8 @@ func TestAnswersKeepWhatTheyHad(t *testing.T) {
 	had := bytes.Clone(r.keyed[1][:8192])
 	r.completes(0, 1, operation(arctic.RemoteRead, 0)) // they know each other
 	r.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
-	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey}, Source: keyedAt, Length: 8192})
+	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey},
+		Source: keyedAt, Length: 8192})
 	r.pass(time.Millisecond)
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetCloseKeySlot(theKey, 0) })
 	r.retired(1)
@@ -321,12 +375,14 @@ func TestAnswersKeepWhatTheyHad(t *testing.T) {
 // must match node and generation).
 func TestForgedAnswers(t *testing.T) {
 	var rejects []arctic.Reject
-	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, wrap: watchRejects(0, &rejects), route: []uint32{0, 1, 1}})
+	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, wrap: watchRejects(0, &rejects),
+		route: []uint32{0, 1, 1}})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
 	r.completes(0, 1, operation(arctic.RemoteRead, 0))
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetSuspendWindow(theKey, 0) })
 	r.retired(1)
-	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey}, Source: keyedAt, Length: 16, Cookie: 3})
+	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey},
+		Source: keyedAt, Length: 16, Cookie: 3})
 	r.pass(time.Millisecond)
 	memory := bytes.Clone(r.keyed[0])
 	// The first record has been used once, and is in use again. Another was never used.
@@ -337,24 +393,34 @@ func TestForgedAnswers(t *testing.T) {
 		level  arctic.Level
 		want   arctic.Reason
 	}{
-		"from another node":        {2, arctic.Response{ID: id, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPath},
-		"of another generation":    {1, arctic.Response{ID: id - 1<<16, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
-		"to a record that is free": {1, arctic.Response{ID: r.ctx[0].RequestID(5), Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
-		"beyond the table":         {1, arctic.Response{ID: id + 4000, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
-		"longer than was asked":    {1, arctic.Response{ID: id, Data: make([]byte, 17)}, arctic.Reply, arctic.ReasonPosted},
-		"behind what was asked":    {1, arctic.Response{ID: id, Offset: 1, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPosted},
-		"an offset that wraps":     {1, arctic.Response{ID: id, Offset: 1<<32 - 8, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPosted},
-		"a request":                {1, arctic.Response{ID: id, Data: make([]byte, 16)}, arctic.Request, arctic.ReasonRemoteForm},
-		"a block without one":      {1, arctic.Response{ID: id, Block: true}, arctic.Reply, arctic.ReasonRemoteForm},
+		"from another node": {2, arctic.Response{ID: id, Data: make([]byte, 16)}, arctic.Reply,
+			arctic.ReasonPath},
+		"of another generation": {1, arctic.Response{ID: id - 1<<16, Data: make([]byte, 16)}, arctic.Reply,
+			arctic.ReasonRequest},
+		"to a record that is free": {1, arctic.Response{ID: r.ctx[0].RequestID(5), Data: make([]byte, 16)},
+			arctic.Reply, arctic.ReasonRequest},
+		"beyond the table": {1, arctic.Response{ID: id + 4000, Data: make([]byte, 16)}, arctic.Reply,
+			arctic.ReasonRequest},
+		"longer than was asked": {1, arctic.Response{ID: id, Data: make([]byte, 17)}, arctic.Reply,
+			arctic.ReasonPosted},
+		"behind what was asked": {1, arctic.Response{ID: id, Offset: 1, Data: make([]byte, 16)}, arctic.Reply,
+			arctic.ReasonPosted},
+		"an offset that wraps": {1, arctic.Response{ID: id, Offset: 1<<32 - 8, Data: make([]byte, 16)},
+			arctic.Reply, arctic.ReasonPosted},
+		"a request": {1, arctic.Response{ID: id, Data: make([]byte, 16)}, arctic.Request,
+			arctic.ReasonRemoteForm},
+		"a block without one": {1, arctic.Response{ID: id, Block: true}, arctic.Reply, arctic.ReasonRemoteForm},
 	} {
 		rejects = nil
 		sequence := r.cards[1].Link().Sequence(0, c.level)
-		h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch, Tag: jobTag, Level: c.level, Sequence: sequence}
+		h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch, Tag: jobTag,
+			Level: c.level, Sequence: sequence}
 		b := make([]byte, 1514)
 		h.Encode(b)
 		p := make([]byte, arctic.MaxPacketSize)
 		n := arctic.PutResponse(p[arctic.PacketHeaderSize:], &c.a)
-		wire := arctic.PacketHeader{Level: c.level, Kind: arctic.KindResponse, GID: gid, Length: uint8(n), Type: c.a.Type(), Source: c.source}
+		wire := arctic.PacketHeader{Level: c.level, Kind: arctic.KindResponse, GID: gid, Length: uint8(n),
+			Type: c.a.Type(), Source: c.source}
 		wire.Encode(p)
 		n = arctic.PutPacket(b, arctic.HeaderSize, p[:arctic.PacketHeaderSize+n*arctic.WordSize])
 		arctic.Seal(b, n)

@@ -50,7 +50,8 @@ func TestWithdrawWithBlocksInFlight(t *testing.T) {
 		if peer == "answers" {
 			b.net.Cut(nil)
 		}
-		b.comesBack(time.Minute, b.proc[0], funi.Returned{Reason: arctic.ReasonSource, Level: funi.Request, Header: 3<<30 | funi.NewHeader(1, 5, 0), Word: 77})
+		b.comesBack(time.Minute, b.proc[0], funi.Returned{Reason: arctic.ReasonSource, Level: funi.Request,
+			Header: 3<<30 | funi.NewHeader(1, 5, 0), Word: 77})
 		b.until(time.Minute, "retired", func() bool { return b.proc[0].Unsent(funi.Request) == 0 })
 		b.idle(time.Minute)
 		onlyOld(t, m[1].area, before, old)
@@ -68,8 +69,11 @@ func TestWithdrawAtAnyMoment(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		blocks := rapid.Bool().Draw(rt, "blocks")
 		lines := rapid.SampledFrom([]int{16, 64}).Draw(rt, "lines")
-		b, m := transferBed(t, setup{cards: 2, slots: 16, tune: func(c *engine.Config) { c.Lines, c.ReplyLines, c.Blocks = lines, 4, blocks },
-			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks[rapid.SampledFrom([]string{"clean", "loss", "all"}).Draw(rt, "network")]}})
+		b, m := transferBed(t, setup{cards: 2, slots: 16, tune: func(c *engine.Config) {
+			c.Lines, c.ReplyLines, c.Blocks = lines, 4, blocks
+		},
+			net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond,
+				Faults: networks[rapid.SampledFrom([]string{"clean", "loss", "all"}).Draw(rt, "network")]}})
 		// The second transfer is read from a segment that stays.
 		other := make([]byte, areaSize/4)
 		fill(other, 17)
@@ -78,8 +82,10 @@ func TestWithdrawAtAnyMoment(t *testing.T) {
 		}
 		want := [2][]byte{bytes.Clone(m[0].area[:areaSize/2]), bytes.Clone(other)}
 		at := [2]uint32{area, area + areaSize/2}
-		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: at[0], Argument: 0, Words: len(want[0]) / 4})
-		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: 2 * area, Destination: at[1], Argument: 1, Words: len(want[1]) / 4})
+		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: at[0], Argument: 0,
+			Words: len(want[0]) / 4})
+		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: 2 * area, Destination: at[1], Argument: 1,
+			Words: len(want[1]) / 4})
 		// At the beginning, somewhere on the way, or most likely at the end.
 		moment := rapid.SampledFrom([]int{100, 2000, 100_000}).Draw(rt, "most microseconds")
 		b.pass(time.Duration(moment-rapid.IntRange(0, min(moment, 2000)).Draw(rt, "microseconds")) * time.Microsecond)
@@ -96,7 +102,8 @@ func TestWithdrawAtAnyMoment(t *testing.T) {
 				i := s.Notice().Argument
 				notices[i]++
 				if got := m[1].area[at[i]-area:][:len(want[i])]; !bytes.Equal(got, want[i]) {
-					rt.Fatalf("transfer %d is told of, with other data than was there before the source was withdrawn", i)
+					rt.Fatalf("transfer %d is told of, with other data than was there before the source was withdrawn",
+						i)
 				}
 			}
 			for r, ok := b.proc[0].NextReturn(); ok; r, ok = b.proc[0].NextReturn() {

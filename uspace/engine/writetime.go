@@ -73,7 +73,8 @@ func arrives(t *timing.Card, b []byte) int64 {
 		return 0
 	}
 	packets := min(f.Packets(), arctic.MaxTrain)
-	bytes := len(f) - arctic.HeaderSize - f.Rejects()*arctic.RejectSize - packets*(arctic.PacketHeaderSize+arctic.RemoteHeadSize)
+	bytes :=
+		len(f) - arctic.HeaderSize - f.Rejects()*arctic.RejectSize - packets*(arctic.PacketHeaderSize+arctic.RemoteHeadSize)
 	if f.Sealed() {
 		bytes -= arctic.SealSize
 	}
@@ -87,9 +88,11 @@ func arrives(t *timing.Card, b []byte) int64 {
 
 // checkCard refuses times that no unit could work with.
 func checkCard(t *timing.Card) bool {
-	for _, s := range []timing.Span{t.Direct.Start, t.Direct.Send, t.Direct.Notify, t.DMA.Start, t.DMA.Send, t.DMA.Notify, t.Arrive, t.Write, t.Notify} {
+	for _, s := range []timing.Span{t.Direct.Start, t.Direct.Send, t.Direct.Notify, t.DMA.Start, t.DMA.Send,
+		t.DMA.Notify, t.Arrive, t.Write, t.Notify} {
 		// Each factor by itself, so that the sum is in range.
-		if min(s.Base, s.DataByte, s.MetadataByte) < 0 || max(s.Base, s.DataByte, s.MetadataByte) > int64(time.Second)*1000 {
+		if min(s.Base, s.DataByte, s.MetadataByte) < 0 || max(s.Base, s.DataByte, s.MetadataByte) >
+			int64(time.Second)*1000 {
 			return false
 		}
 	}

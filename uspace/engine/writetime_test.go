@@ -27,7 +27,8 @@ const blockSize = 512
 func stepped(c *engine.Config) {
 	thesis(c)
 	span := func(base, dataByte float64) timing.Span {
-		return timing.Span{Base: int64(base * cycle * 1000), DataByte: int64(dataByte * cycle * 1000), MetadataByte: int64(dataByte * cycle * 1000)}
+		return timing.Span{Base: int64(base * cycle * 1000), DataByte: int64(dataByte * cycle * 1000),
+			MetadataByte: int64(dataByte * cycle * 1000)}
 	}
 	c.Blocks, c.BlockBytes = true, blockSize
 	c.Timing = &engine.Timing{Bus: timing.NewBus(10*cycle, cycle), Bursts: []int{1, 4, 8}, Card: &timing.Card{
@@ -75,18 +76,27 @@ func TestWritesTakeTheStepsOfTheirKind(t *testing.T) {
 		put           funi.Put
 		send, receive float64 // cycles
 	}{
-		"16 bytes in the slot":               {funi.Put{Data: data[:16]}, 81 + 8, 71 + 4 + 14},
-		"64 bytes in the slot":               {funi.Put{Data: data}, 81 + 32, 71 + 16 + 2*18},
-		"16 bytes with notice":               {funi.Put{Data: data[:16], Counted: true}, 81 + 8, 71 + 4 + 14 + notify},
-		"metadata and 16 bytes":              {funi.Put{Data: data[:16], Counted: true, Metadata: four}, 81 + 16, 71 + 8 + 14 + notify},
-		"metadata of what is not all":        {funi.Put{Data: data[:16], Counted: true, Count: 5, Metadata: four}, 81 + 16, 71 + 8 + 18},
-		"16 bytes in memory":                 {funi.Put{Source: sources, Length: 16, Counted: true}, 106 + 14 + 21 + 8, 71 + 4 + 14 + notify},
-		"64 bytes in memory":                 {funi.Put{Source: sources, Length: 64, Counted: true}, 106 + 36 + 21 + 32, 71 + 16 + 36 + notify},
-		"a block":                            {funi.Put{Source: sources, Length: 512, Counted: true}, 106 + 288 + 21 + 256, 71 + 71 + 59 + 288 + notify},
-		"a block that nobody hears of":       {funi.Put{Source: sources, Length: 512}, 106 + 288 + 21 + 256, 71 + 71 + 59 + 288},
-		"a block of what is not all":         {funi.Put{Source: sources, Length: 512, Counted: true, Count: 5}, 106 + 288 + 21 + 256, 71 + 71 + 59 + 288},
-		"a short block":                      {funi.Put{Source: sources, Length: 128, Counted: true}, 106 + 72 + 21 + 64, 71 + 32 + 59 + 72 + notify},
-		"a block that the DMA does not slow": {funi.Put{Source: sources, Length: 256, Counted: true}, 106 + 144 + 21 + 128, 71 + 64 + 59 + 144 + notify},
+		"16 bytes in the slot": {funi.Put{Data: data[:16]}, 81 + 8, 71 + 4 + 14},
+		"64 bytes in the slot": {funi.Put{Data: data}, 81 + 32, 71 + 16 + 2*18},
+		"16 bytes with notice": {funi.Put{Data: data[:16], Counted: true}, 81 + 8, 71 + 4 + 14 + notify},
+		"metadata and 16 bytes": {funi.Put{Data: data[:16], Counted: true, Metadata: four}, 81 + 16,
+			71 + 8 + 14 + notify},
+		"metadata of what is not all": {funi.Put{Data: data[:16], Counted: true, Count: 5, Metadata: four},
+			81 + 16, 71 + 8 + 18},
+		"16 bytes in memory": {funi.Put{Source: sources, Length: 16, Counted: true}, 106 + 14 + 21 + 8,
+			71 + 4 + 14 + notify},
+		"64 bytes in memory": {funi.Put{Source: sources, Length: 64, Counted: true}, 106 + 36 + 21 + 32,
+			71 + 16 + 36 + notify},
+		"a block": {funi.Put{Source: sources, Length: 512, Counted: true},
+			106 + 288 + 21 + 256, 71 + 71 + 59 + 288 + notify},
+		"a block that nobody hears of": {funi.Put{Source: sources, Length: 512}, 106 + 288 + 21 + 256,
+			71 + 71 + 59 + 288},
+		"a block of what is not all": {funi.Put{Source: sources, Length: 512, Counted: true, Count: 5},
+			106 + 288 + 21 + 256, 71 + 71 + 59 + 288},
+		"a short block": {funi.Put{Source: sources, Length: 128, Counted: true},
+			106 + 72 + 21 + 64, 71 + 32 + 59 + 72 + notify},
+		"a block that the DMA does not slow": {funi.Put{Source: sources, Length: 256, Counted: true},
+			106 + 144 + 21 + 128, 71 + 64 + 59 + 144 + notify},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, left := steppedBed(t, nil)
@@ -153,7 +163,8 @@ func TestNoticeOfSendingIsBehind(t *testing.T) {
 	}{
 		"direct": {funi.Put{Data: make([]byte, 16)}, []int{89, 89 + 102 + 89}},
 		// The third packet is loaded while the second is sent and its notice made.
-		"two blocks": {funi.Put{Source: sources, Length: 2 * blockSize}, []int{106 + 288 + 277, 106 + 2*288 + 277, 106 + 2*288 + 106 + 288 + 277}},
+		"two blocks": {funi.Put{Source: sources, Length: 2 * blockSize},
+			[]int{106 + 288 + 277, 106 + 2*288 + 277, 106 + 2*288 + 106 + 288 + 277}},
 		// The card is busy with the notice of one when the next is loaded: 64 bytes take 36 cycles
 		// over the bus, and starting 106.
 		"from memory": {funi.Put{Source: sources, Length: 64}, []int{106 + 36 + 53, 106 + 36 + 53 + 102 + 53}},
@@ -218,7 +229,8 @@ func TestBlocksWaitForTheirTime(t *testing.T) {
 	before := bytes.Clone(r.keyed[1])
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Source: sources, Length: blockSize})
 	written := 0
-	for end := r.now + int64(time.Millisecond); r.now < end && written < 2; r.step(min(max(r.next(), r.now+1), r.now+100)) {
+	for end := r.now + int64(time.Millisecond); r.now < end && written <
+		2; r.step(min(max(r.next(), r.now+1), r.now+100)) {
 		switch got := r.keyed[1][:blockSize]; {
 		case bytes.Equal(got, before[:blockSize]):
 			if r.proc[1].Brought(0) {
@@ -275,7 +287,8 @@ func TestBlockThatNoEntryHolds(t *testing.T) {
 			})
 			data := r.source[0]
 			r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 1, Counted: true, Count: 1, Data: data[:64]})
-			r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 1, Offset: 64, Counted: true, Count: 1<<32 - 1, Source: sources + 64, Length: blockSize})
+			r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 1, Offset: 64, Counted: true, Count: 1<<32 - 1,
+				Source: sources + 64, Length: blockSize})
 			r.when("the notification", func() bool { return r.proc[1].Brought(0) })
 			if !bytes.Equal(r.keyed[1][:64+blockSize], data[:64+blockSize]) {
 				t.Error("notified before all is there")

@@ -30,7 +30,8 @@ func watchBed(t testing.TB, cards int, tune func(*engine.Config)) *remoteBed {
 	if cards == 1 {
 		p, x := r.join(0, gid, 1)
 		r.proc, r.keyed = append(r.proc, p), append(r.keyed, make([]byte, keyedSize))
-		err := errors.Join(r.cards[0].SetRoute(1, 0), x.Register(funi.Segment{Base: keyedAt, Memory: r.keyed[1], Rights: funi.Keyed}))
+		err := errors.Join(r.cards[0].SetRoute(1, 0),
+			x.Register(funi.Segment{Base: keyedAt, Memory: r.keyed[1], Rights: funi.Keyed}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,8 @@ func (r *remoteBed) cardOf(node int) *engine.Card { return r.cards[min(node, len
 
 // onWindow is an operation on node 1's window that tells node 0 nothing if all is well.
 func onWindow(op arctic.Operation, key uint64, operands []byte) funi.Operation {
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Key: key, Address: windowAt, Ack: true, Operands: operands, Bytes: len(operands)}, Silent: true, Cookie: 1}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Key: key, Address: windowAt, Ack: true,
+		Operands: operands, Bytes: len(operands)}, Silent: true, Cookie: 1}
 	if op != arctic.RemotePut {
 		o.Element = arctic.Uint64
 	}
@@ -58,13 +60,17 @@ var some = bytes.Repeat([]byte{0xa5}, 16)
 // writesOfOthers are what others do that changes node 1's memory, and puts nothing into its queues
 // and ring.
 var writesOfOthers = map[string]func(r *remoteBed){
-	"a put to a key slot": func(r *remoteBed) { r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 8, Data: some}) },
-	"a reply":             func(r *remoteBed) { r.put(0, 1, funi.Reply, funi.Put{Key: theKey, Offset: 8, Data: some}) },
+	"a put to a key slot": func(r *remoteBed) {
+		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 8, Data: some})
+	},
+	"a reply": func(r *remoteBed) { r.put(0, 1, funi.Reply, funi.Put{Key: theKey, Offset: 8, Data: some}) },
 	"a put that is counted": func(r *remoteBed) {
 		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Count: 5, Data: some})
 	},
-	"a long put to a key slot": func(r *remoteBed) { r.put(0, 1, funi.Request, funi.Put{Key: theKey, Source: sources, Length: 5000}) },
-	"a put":                    func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, watchedKey, some)) },
+	"a long put to a key slot": func(r *remoteBed) {
+		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Source: sources, Length: 5000})
+	},
+	"a put": func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, watchedKey, some)) },
 	"a long put": func(r *remoteBed) {
 		o := onWindow(arctic.RemotePut, watchedKey, nil)
 		o.Source, o.Length = sources, 5000
@@ -82,7 +88,8 @@ var writesOfOthers = map[string]func(r *remoteBed){
 		r.asks(0, 1, o)
 	},
 	"a put along a chain": func(r *remoteBed) {
-		m := funi.MulticastRequest{Chain: 3, Members: 1, Put: true, Key: watchedKey, Address: windowAt + 3, Data: some, Cookie: 1}
+		m := funi.MulticastRequest{Chain: 3, Members: 1, Put: true, Key: watchedKey, Address: windowAt + 3,
+			Data: some, Cookie: 1}
 		r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &m) })
 	},
 }
@@ -90,14 +97,19 @@ var writesOfOthers = map[string]func(r *remoteBed){
 // noWrites are what others do that changes nothing.
 var noWrites = map[string]func(r *remoteBed){
 	"a get": func(r *remoteBed) {
-		r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: watchedKey, Address: windowAt}, Source: keyedAt, Length: 64, Cookie: 1})
+		r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: watchedKey,
+			Address: windowAt}, Source: keyedAt, Length: 64, Cookie: 1})
 	},
-	"a read":                func(r *remoteBed) { r.asks(0, 1, operation(arctic.RemoteRead, windowAt)) },
-	"a put of nothing":      func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, watchedKey, nil)) },
-	"a wrong key":           func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, watchedKey^1<<40, some)) },
-	"a wrong key of a slot": func(r *remoteBed) { r.put(0, 1, funi.Request, funi.Put{Key: theKey ^ 1<<40, Data: some}) },
-	"beyond the end":        func(r *remoteBed) { r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 1<<15 - 8, Data: some}) },
-	"no right":              func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, readKey, some)) },
+	"a read":           func(r *remoteBed) { r.asks(0, 1, operation(arctic.RemoteRead, windowAt)) },
+	"a put of nothing": func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, watchedKey, nil)) },
+	"a wrong key":      func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, watchedKey^1<<40, some)) },
+	"a wrong key of a slot": func(r *remoteBed) {
+		r.put(0, 1, funi.Request, funi.Put{Key: theKey ^ 1<<40, Data: some})
+	},
+	"beyond the end": func(r *remoteBed) {
+		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 1<<15 - 8, Data: some})
+	},
+	"no right": func(r *remoteBed) { r.asks(0, 1, onWindow(arctic.RemotePut, readKey, some)) },
 	"a right for half": func(r *remoteBed) { // the signal is refused, so the data is
 		o := onWindow(arctic.RemotePut, watchedKey, some)
 		o.Trailer = arctic.Trailer{Set: true, Key: readKey, Address: windowAt, Value: 77}
@@ -109,7 +121,8 @@ var noWrites = map[string]func(r *remoteBed){
 		r.asks(0, 1, o)
 	},
 	"a multicast that is refused": func(r *remoteBed) {
-		m := funi.MulticastRequest{Chain: 3, Members: 1, Put: true, Key: readKey, Address: windowAt, Data: some, Cookie: 1}
+		m := funi.MulticastRequest{Chain: 3, Members: 1, Put: true, Key: readKey, Address: windowAt,
+			Data: some, Cookie: 1}
 		r.block(0, funi.Request, func(s *funi.Slot) { s.SetMulticast(1, &m) })
 	},
 }
@@ -117,7 +130,8 @@ var noWrites = map[string]func(r *remoteBed){
 // Rule: a write of another wakes a process that asked for that and sleeps, once, and both the wake
 // and the new count come when data is there.
 func TestWritesWake(t *testing.T) {
-	kinds := map[string]func(*engine.Config){"blocks": windowCards["blocks"], "packets": windowCards["packets"], "timed": timed, "units": units}
+	kinds := map[string]func(*engine.Config){"blocks": windowCards["blocks"], "packets": windowCards["packets"],
+		"timed": timed, "units": units}
 	for kind, tune := range kinds {
 		for name, do := range writesOfOthers {
 			for cards := 1; cards <= 2; cards++ {
@@ -129,7 +143,8 @@ func TestWritesWake(t *testing.T) {
 					}
 					do(r) // the way is known, and what is armed afterwards is not the first
 					r.pass(time.Second)
-					if back, ok := r.proc[0].NextReturn(); ok && (kind == "timed" || kind == "units") && back.Reason == arctic.ReasonRemoteRequest {
+					if back, ok := r.proc[0].NextReturn(); ok && (kind == "timed" || kind == "units") && back.Reason ==
+						arctic.ReasonRemoteRequest {
 						t.Skip("this card refuses it, as no table says what it takes")
 					}
 					if page.Written() == 0 {
@@ -201,7 +216,8 @@ func TestWhatWakesNobody(t *testing.T) {
 // scribble.
 func TestNoWriteIsMissed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := watchBed(t, rapid.IntRange(1, 2).Draw(rt, "cards"), rapid.SampledFrom([]func(*engine.Config){nil, timed}).Draw(rt, "card"))
+		r := watchBed(t, rapid.IntRange(1, 2).Draw(rt, "cards"),
+			rapid.SampledFrom([]func(*engine.Config){nil, timed}).Draw(rt, "card"))
 		card, p, page := r.cardOf(1), r.proc[1], r.mem[1].Page
 		cell := func() uint64 { return binary.LittleEndian.Uint64(r.keyed[1][64:]) }
 		var sent, looked uint64

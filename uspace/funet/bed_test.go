@@ -135,7 +135,10 @@ func twoNodes(program func(*funet.Endpoint) error) (err error) {
 			c, err := funet.Members(l.Peers(i), i, []string{"fu0"}, "")
 			if err == nil {
 				c.Attach = xdp.AttachGeneric
-				err = l.Do(i, func() (err error) { e, err = funet.Open(context.Background(), funet.Options{Card: &c}); return err })
+				err = l.Do(i, func() (err error) {
+					e, err = funet.Open(context.Background(), funet.Options{Card: &c})
+					return err
+				})
 			}
 			if err == nil {
 				err = program(e)

@@ -42,7 +42,9 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 		}
 	}
 	return map[string]func(ctx context.Context, e *funet.Endpoint) error{
-		"Wait":    func(ctx context.Context, e *funet.Endpoint) error { return e.Wait(ctx, func() bool { return false }) },
+		"Wait": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.Wait(ctx, func() bool { return false })
+		},
 		"Barrier": func(ctx context.Context, e *funet.Endpoint) error { return e.Barrier(ctx) },
 		"Agree":   func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
 		"Run": func(ctx context.Context, e *funet.Endpoint) error {
@@ -66,13 +68,17 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 		"Post": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error { return e.Post(ctx, 1, stuck, make([]byte, 60)) })
 		},
-		"SendTag":   func(ctx context.Context, e *funet.Endpoint) error { return e.SendTag(ctx, 1, 1, make([]byte, 5000)) },
+		"SendTag": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.SendTag(ctx, 1, 1, make([]byte, 5000))
+		},
 		"Recv":      func(ctx context.Context, e *funet.Endpoint) error { return value(e.Recv(ctx, 1, 2, nil)) },
 		"Broadcast": func(ctx context.Context, e *funet.Endpoint) error { return e.Broadcast(ctx, 1, make([]byte, 8)) },
 		"Gather": func(ctx context.Context, e *funet.Endpoint) error {
 			return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16))
 		},
-		"Scatter": func(ctx context.Context, e *funet.Endpoint) error { return e.Scatter(ctx, 1, nil, make([]byte, 8)) },
+		"Scatter": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.Scatter(ctx, 1, nil, make([]byte, 8))
+		},
 		"AllGather": func(ctx context.Context, e *funet.Endpoint) error {
 			return e.AllGather(ctx, make([]byte, 8), make([]byte, 16))
 		},
@@ -96,7 +102,9 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error { return e.Send(ctx, 1, stuck, make([]byte, 1000)) })
 		},
 		"SendList": func(ctx context.Context, e *funet.Endpoint) error {
-			return until(ctx, func() error { return e.SendList(ctx, 1, stuck, make([]byte, 1000), nil, make([]byte, 50_000)) })
+			return until(ctx, func() error {
+				return e.SendList(ctx, 1, stuck, make([]byte, 1000), nil, make([]byte, 50_000))
+			})
 		},
 		"Flush": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error {
@@ -120,7 +128,8 @@ func TestNoWaitIsForgotten(t *testing.T) {
 	known := waits()
 	ctx := reflect.TypeFor[context.Context]()
 	found := 0
-	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[*funet.Endpoint](), "Pending.": reflect.TypeFor[*funet.Pending](), "Message.": reflect.TypeFor[*funet.Message]()} {
+	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[*funet.Endpoint](),
+		"Pending.": reflect.TypeFor[*funet.Pending](), "Message.": reflect.TypeFor[*funet.Message]()} {
 		for i := range of.NumMethod() {
 			m := of.Method(i)
 			takes := false
@@ -223,7 +232,8 @@ func deafen(t *testing.T, e *funet.Endpoint) {
 }
 
 // cancelOne measures one call from the end of its context on.
-func cancelOne(t *testing.T, name string, e *funet.Endpoint, c *clock, call func(context.Context, *funet.Endpoint) error) time.Duration {
+func cancelOne(t *testing.T, name string, e *funet.Endpoint, c *clock,
+	call func(context.Context, *funet.Endpoint) error) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -234,7 +244,8 @@ func cancelOne(t *testing.T, name string, e *funet.Endpoint, c *clock, call func
 	})
 	err := call(ctx, e)
 	took := c.now() - <-at
-	if !errors.Is(err, errAsked) || !strings.HasSuffix(name, "Run") && !strings.HasPrefix(name, "Run") && !errors.Is(err, am.ErrCancelled) || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, errAsked) || !strings.HasSuffix(name, "Run") && !strings.HasPrefix(name, "Run") &&
+		!errors.Is(err, am.ErrCancelled) || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("%s ended with %v", name, err)
 	}
 	return took

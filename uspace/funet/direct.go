@@ -26,10 +26,15 @@ func (o *Options) direct(until context.Context, cfg attach.Config) (Carrier, Pla
 	}
 	defer p.Memory.Close() // the port has mapped it
 	a := p.Answer
-	c := card.Config{GID: cfg.GID, Token: cfg.Token, Node: cfg.Node, Slots: cfg.Slots, Remote: cfg.Remote, CPU: -1, AnyThread: true, Context: until,
-		Direct: &card.Direct{Direct: afxdp.Direct{FD: p.Socket, Memory: p.Memory, Geometry: a.Geometry, MTU: int(a.MTU), Generic: a.Generic, Sums: a.Sums}, Close: p.Close,
-			Incarnation: a.Ticket.Incarnation(), Doubt: p.Doubt, PeerTimeout: a.PeerTimeout, ConnectTimeout: a.ConnectTimeout,
-			Neighbours: &card.Neighbours{List: p.Neighbours, Join: func(node uint16) (*shared.Memory, error) { return shareWith(p, node) }}}}
+	c := card.Config{GID: cfg.GID, Token: cfg.Token, Node: cfg.Node, Slots: cfg.Slots, Remote: cfg.Remote, CPU: -1,
+		AnyThread: true, Context: until,
+		Direct: &card.Direct{Direct: afxdp.Direct{FD: p.Socket, Memory: p.Memory, Geometry: a.Geometry, MTU: int(a.MTU),
+			Generic: a.Generic, Sums: a.Sums}, Close: p.Close,
+			Incarnation: a.Ticket.Incarnation(), Doubt: p.Doubt, PeerTimeout: a.PeerTimeout,
+			ConnectTimeout: a.ConnectTimeout,
+			Neighbours: &card.Neighbours{List: p.Neighbours, Join: func(node uint16) (*shared.Memory, error) {
+				return shareWith(p, node)
+			}}}}
 	for node := range a.Nodes {
 		c.Peers = append(c.Peers, card.Peer{Node: uint16(node)})
 	}

@@ -63,7 +63,8 @@ const lingerMost = time.Minute
 const grace = 5 * time.Millisecond
 
 // newEndpoint puts the parts together.
-func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCauseFunc, onError func(error)) (*Endpoint, error) {
+func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCauseFunc,
+	onError func(error)) (*Endpoint, error) {
 	e := &Endpoint{carrier: c, iface: c.Interface(), end: end, onError: onError}
 	if e.turns = turn * patience; runtime.GOMAXPROCS(0) == 1 {
 		e.turns = patience

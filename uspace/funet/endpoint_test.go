@@ -160,7 +160,9 @@ func TestPending(t *testing.T) {
 	const calls = 2000 // more than a send queue has slots
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
-			if err := e.Serve(double, func(m *funet.Message) ([]byte, error) { return append(m.Bytes, m.Bytes...), nil }); err != nil {
+			if err := e.Serve(double, func(m *funet.Message) ([]byte, error) {
+				return append(m.Bytes, m.Bytes...), nil
+			}); err != nil {
 				return err
 			}
 			if err := e.Barrier(ctx); err != nil {
@@ -308,7 +310,8 @@ func TestPanic(t *testing.T) {
 		for range cap(parked) {
 			err := await(t, "a wait ends", parked)
 			var p *funet.PanicError
-			if !errors.As(err, &p) || p.Value != any(boom) || !errors.Is(err, boom) || !bytes.Contains(p.Stack, []byte("TestPanic")) {
+			if !errors.As(err, &p) || p.Value != any(boom) || !errors.Is(err, boom) ||
+				!bytes.Contains(p.Stack, []byte("TestPanic")) {
 				t.Errorf("a wait on the endpoint that panicked: %v", err)
 			}
 		}
@@ -356,7 +359,8 @@ func TestHandlerErrors(t *testing.T) {
 				}
 				return
 			}
-			if !errors.As(err, &h) || h.Source != 1 || h.Handler != count || !errors.Is(err, wrong) || !errors.Is(a.Err(), wrong) {
+			if !errors.As(err, &h) || h.Source != 1 || h.Handler != count || !errors.Is(err, wrong) ||
+				!errors.Is(a.Err(), wrong) {
 				t.Errorf("waiting: %v; the endpoint has %v", err, a.Err())
 			}
 			if err := a.Send(ctx, 1, count, nil); !errors.Is(err, wrong) {
@@ -374,7 +378,8 @@ func TestNoHandlerThere(t *testing.T) {
 		b.options[1].OnError = func(err error) { took <- err }
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
 			const missing = 77
-			if err := errors.Join(e.Barrier(ctx), e.Send(ctx, 1-e.Node(), missing, []byte("who is there"))); err != nil {
+			if err := errors.Join(e.Barrier(ctx), e.Send(ctx, 1-e.Node(), missing, []byte("who is there"))); err !=
+				nil {
 				return err
 			}
 			var err error
@@ -385,7 +390,8 @@ func TestNoHandlerThere(t *testing.T) {
 				err = errors.Join(err, <-took)
 			}
 			var u *am.Undelivered
-			if !errors.As(err, &u) || !errors.Is(err, funet.ErrNoHandler) || int(u.Node) != 1-e.Node() || u.Handler != missing {
+			if !errors.As(err, &u) || !errors.Is(err, funet.ErrNoHandler) || int(u.Node) != 1-e.Node() ||
+				u.Handler != missing {
 				return fmt.Errorf("it was told %w", err)
 			}
 			if err := e.Send(ctx, 1-e.Node(), missing, make([]byte, 10_000)); !errors.Is(err, funet.ErrNoHandler) {
@@ -409,7 +415,8 @@ func TestWhoIsMissing(t *testing.T) {
 			err := call(ctx)
 			cancel()
 			var m *funet.Missing
-			if !errors.As(err, &m) || !slices.Equal(m.Nodes, []int{1}) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "node 1 has not come") {
+			if !errors.As(err, &m) || !slices.Equal(m.Nodes, []int{1}) || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(err.Error(), "node 1 has not come") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -441,15 +448,18 @@ func TestTooLong(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		e, ctx := b.open(0), t.Context()
 		for name, err := range map[string]error{
-			"Send": e.Send(ctx, 1, count, long), "Post": e.Post(ctx, 1, count, long), "SendList": e.SendList(ctx, 1, count, nil, long, long),
-			"Call": value(e.Call(ctx, 1, count, long)), "Go": value(e.Go(1, count, long).Wait(ctx)), "SendTag": e.SendTag(ctx, 1, 1, long),
+			"Send": e.Send(ctx, 1, count, long), "Post": e.Post(ctx, 1, count, long),
+			"SendList": e.SendList(ctx, 1, count, nil, long, long),
+			"Call":     value(e.Call(ctx, 1, count, long)), "Go": value(e.Go(1, count, long).Wait(ctx)),
+			"SendTag": e.SendTag(ctx, 1, 1, long),
 		} {
 			if !errors.Is(err, funet.ErrLong) {
 				t.Errorf("%s of 2^31 bytes: %v", name, err)
 			}
 		}
 		for name, err := range map[string]error{
-			"Send": e.Send(ctx, 2, count, nil), "SendList": e.SendList(ctx, -1, count), "Call": value(e.Call(ctx, 2, count, nil)), "SendTag": e.SendTag(ctx, -1, 1, nil),
+			"Send": e.Send(ctx, 2, count, nil), "SendList": e.SendList(ctx, -1, count),
+			"Call": value(e.Call(ctx, 2, count, nil)), "SendTag": e.SendTag(ctx, -1, 1, nil),
 			"a long Send": e.Send(ctx, 2, count, make([]byte, 10_000)),
 		} {
 			if !errors.Is(err, funet.ErrNode) {
@@ -457,8 +467,10 @@ func TestTooLong(t *testing.T) {
 			}
 		}
 		for name, err := range map[string]error{
-			"Send": e.Send(ctx, 1, am.Handlers, nil), "Call": value(e.Call(ctx, 1, am.Handlers, nil)), "a long Send": e.Send(ctx, 1, am.Handlers, make([]byte, 10_000)),
-			"Handle": e.Handle(am.Handlers, func(*funet.Message) error { return nil }), "Handle of nothing": e.Handle(0, nil), "Serve of nothing": e.Serve(0, nil),
+			"Send": e.Send(ctx, 1, am.Handlers, nil), "Call": value(e.Call(ctx, 1, am.Handlers, nil)),
+			"a long Send":       e.Send(ctx, 1, am.Handlers, make([]byte, 10_000)),
+			"Handle":            e.Handle(am.Handlers, func(*funet.Message) error { return nil }),
+			"Handle of nothing": e.Handle(0, nil), "Serve of nothing": e.Serve(0, nil),
 		} {
 			if !errors.Is(err, funet.ErrNumber) {
 				t.Errorf("%s of a handler that cannot be: %v", name, err)
@@ -491,8 +503,10 @@ func TestLongCalls(t *testing.T) {
 						clear(request)
 					}
 					again, err2 := p.Wait(ctx)
-					if errs[i] = errors.Join(err, err2); errs[i] == nil && (!bytes.Equal(answer, want) || !bytes.Equal(again, want)) {
-						errs[i] = fmt.Errorf("a call of %d bytes was answered by %d and %d, or others", size, len(answer), len(again))
+					if errs[i] = errors.Join(err, err2); errs[i] == nil &&
+						(!bytes.Equal(answer, want) || !bytes.Equal(again, want)) {
+						errs[i] = fmt.Errorf("a call of %d bytes was answered by %d and %d, or others", size,
+							len(answer), len(again))
 					}
 				})
 			}

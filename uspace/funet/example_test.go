@@ -106,7 +106,8 @@ func ExampleEndpoint_Arm() {
 			return err
 		}
 		defer unix.Close(loop)
-		if err := unix.EpollCtl(loop, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+		if err := unix.EpollCtl(loop, unix.EPOLL_CTL_ADD, fd,
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 			return err
 		}
 		for !greeted {

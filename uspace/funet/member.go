@@ -33,7 +33,8 @@ type events struct {
 // put adds an event. Of late ones a Joined and the Left that ends it tell nothing together.
 func (v *events) put(x Event) {
 	v.pass()
-	if i := slices.IndexFunc(v.late, func(y Event) bool { return y.Node == x.Node && y.Kind == Joined }); i >= 0 && x.Kind == Left {
+	if i := slices.IndexFunc(v.late, func(y Event) bool { return y.Node == x.Node && y.Kind == Joined }); i >= 0 &&
+		x.Kind == Left {
 		v.late = slices.Delete(v.late, i, i+1)
 		return
 	}

@@ -121,7 +121,8 @@ func TestRejoin(t *testing.T) {
 		together := func(e *funet.Endpoint) error {
 			v := []int64{int64(e.Node()) + 1}
 			text := []byte{byte(e.Node())}
-			err := errors.Join(e.Agree(ctx), funet.AllReduce(ctx, e, am.Sum, v), e.Broadcast(ctx, 1, text), e.Barrier(ctx))
+			err := errors.Join(e.Agree(ctx), funet.AllReduce(ctx, e, am.Sum, v), e.Broadcast(ctx, 1, text),
+				e.Barrier(ctx))
 			if err == nil && (v[0] != 3 || text[0] != 1) {
 				err = fmt.Errorf("node %d got %v and %v", e.Node(), v, text)
 			}
@@ -131,7 +132,8 @@ func TestRejoin(t *testing.T) {
 			_, err := third.Recv(ctx, 0, 7, make([]byte, 5000))
 			done <- errors.Join(err, together(third))
 		}()
-		if err := errors.Join(first.SendTag(ctx, 1, 7, make([]byte, 5000)), together(first), await(t, "the other agrees", done)); err != nil {
+		if err := errors.Join(first.SendTag(ctx, 1, 7, make([]byte, 5000)), together(first),
+			await(t, "the other agrees", done)); err != nil {
 			t.Error(err)
 		}
 

@@ -38,7 +38,8 @@ func TestAlloc(t *testing.T) {
 			err = e.AM(func(a *am.Endpoint) error {
 				a.Bind(ctx)
 				v, err := a.ReadInt32(1-e.Node(), at+4)
-				want := int32(4^(1-e.Node())) | int32(5^(1-e.Node()))<<8 | int32(6^(1-e.Node()))<<16 | int32(7^(1-e.Node()))<<24
+				want :=
+					int32(4^(1-e.Node())) | int32(5^(1-e.Node()))<<8 | int32(6^(1-e.Node()))<<16 | int32(7^(1-e.Node()))<<24
 				if err == nil && v != want {
 					err = fmt.Errorf("the other's memory has %#x, not %#x", v, want)
 				}
@@ -61,7 +62,8 @@ func TestAlloc(t *testing.T) {
 				"Free of other memory": e.Free(make([]byte, 10)), "Free of nothing": e.Free(nil),
 				"Free of a part": e.Free(big[1:]), "no bytes": value(e.Alloc(0)), "too many": value(e.Alloc(1<<31 + 1)),
 				"Address of other memory": value(e.Address(make([]byte, 10))),
-				"Share where Alloc is":    e.Share(funi.Segment{Base: 0x3fff_fff0, Memory: make([]byte, 32), Rights: funi.Source}),
+				"Share where Alloc is": e.Share(funi.Segment{Base: 0x3fff_fff0, Memory: make([]byte, 32),
+					Rights: funi.Source}),
 			} {
 				if !errors.Is(err, funet.ErrAddress) {
 					return fmt.Errorf("%s: %v", name, err)
@@ -80,7 +82,8 @@ func TestShare(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		e := b.open(0)
 		err := e.Share(funi.Segment{Base: 0x1000, Memory: slices.Repeat([]byte{1}, 4096), Rights: funi.Source})
-		if daemons := b.options[0].Attach != nil; daemons && !errors.Is(err, attach.ErrOwnMemory) || !daemons && err != nil {
+		if daemons := b.options[0].Attach != nil; daemons && !errors.Is(err, attach.ErrOwnMemory) ||
+			!daemons && err != nil {
 			t.Errorf("it was answered by %v", err)
 		}
 	})
@@ -114,7 +117,9 @@ func TestLongestMessage(t *testing.T) {
 				took++
 				return nil
 			}
-			err := errors.Join(e.Handle(1, whole), e.Serve(2, func(m *funet.Message) ([]byte, error) { return m.Bytes, whole(m) }), e.Barrier(ctx))
+			err := errors.Join(e.Handle(1, whole), e.Serve(2, func(m *funet.Message) ([]byte, error) {
+				return m.Bytes, whole(m)
+			}), e.Barrier(ctx))
 			if err != nil {
 				return err
 			}

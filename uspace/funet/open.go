@@ -97,7 +97,8 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	}
 	node, nodes, life := place.Node, place.Nodes, place.Life
 	if o.Nodes > nodes || o.Nodes < 0 {
-		return nil, errors.Join(fmt.Errorf("a program of %d nodes in a group of %d: %w", o.Nodes, nodes, ErrNode), c.Close(0))
+		return nil, errors.Join(fmt.Errorf("a program of %d nodes in a group of %d: %w", o.Nodes, nodes, ErrNode),
+			c.Close(0))
 	}
 	if o.Nodes > 0 {
 		nodes = o.Nodes

@@ -78,7 +78,8 @@ func TestOpenFromAPeersFile(t *testing.T) {
 	if _, err := open(funet.Options{Nodes: 3}); !errors.Is(err, funet.ErrNode) {
 		t.Errorf("three nodes in a group of two: %v", err)
 	}
-	if _, err := funet.Open(t.Context(), funet.Options{Peers: path + "x", Interfaces: []string{"fu0"}}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := funet.Open(t.Context(), funet.Options{Peers: path + "x", Interfaces: []string{"fu0"}}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

@@ -35,14 +35,16 @@ func Members(file *cluster.File, node int, interfaces []string, keyPath string) 
 	if node < 0 || node >= len(file.Peers) {
 		return cfg, fmt.Errorf("node %d: %w: the file lists nodes 0 to %d", node, card.ErrNode, len(file.Peers)-1)
 	}
-	cfg = card.Config{Interfaces: interfaces, GID: max(file.GID, 1), Token: file.Token, Node: uint16(node), CPU: -1, AnyThread: true}
+	cfg = card.Config{Interfaces: interfaces, GID: max(file.GID, 1), Token: file.Token, Node: uint16(node), CPU: -1,
+		AnyThread: true}
 	var keys keyfile.Ring
 	if cfg.Key, err = keys.Load(keyPath); err != nil {
 		return cfg, err
 	}
 	for _, p := range file.Peers {
 		if p.Absent {
-			return cfg, fmt.Errorf("node %d is absent: %w; a group of embedded cards wants all its nodes, daemons do not (funid)", p.Node, card.ErrNode)
+			return cfg,
+				fmt.Errorf("node %d is absent: %w; a group of embedded cards wants all its nodes, daemons do not (funid)", p.Node, card.ErrNode)
 		}
 		peer := card.Peer{Node: p.Node, Address: p.Address, Interface: p.Iface}
 		if len(interfaces) == 1 {

@@ -41,12 +41,16 @@ func (e *Endpoint) SendList(ctx context.Context, node int, handler uint32, list 
 			return fmt.Errorf("sending more than %d bytes to node %d: %w", am.MaxBytes, node, ErrLong)
 		}
 	}
-	return e.sendLong(ctx, node, size, func(done func(error)) (am.ID, error) { return e.am.StartList(node, handler, list, done) })
+	return e.sendLong(ctx, node, size, func(done func(error)) (am.ID, error) {
+		return e.am.StartList(node,
+			handler, list, done)
+	})
 }
 
 func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte, leave bool) error {
 	if len(b) > am.ShortBytes {
-		return e.sendLong(ctx, node, len(b), func(done func(error)) (am.ID, error) { return e.am.StartBytes(node, handler, b, done) })
+		return e.sendLong(ctx, node, len(b),
+			func(done func(error)) (am.ID, error) { return e.am.StartBytes(node, handler, b, done) })
 	}
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)

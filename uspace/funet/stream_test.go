@@ -30,7 +30,8 @@ func streamed(n int) []byte {
 // Rule: what is written is read, in writes and reads of any length, then comes io.EOF, and the tag
 // can be used again.
 func TestStream(t *testing.T) {
-	sizes := []int{0, 1, 1000, funet.StreamPiece - 1, funet.StreamPiece, funet.StreamPiece + 1, 20*funet.StreamPiece + 7}
+	sizes := []int{0, 1, 1000, funet.StreamPiece - 1, funet.StreamPiece, funet.StreamPiece + 1,
+		20*funet.StreamPiece + 7}
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.both(func(ctx context.Context, e *funet.Endpoint) error {
 			for _, size := range sizes {
@@ -141,7 +142,8 @@ func TestStreamsFail(t *testing.T) {
 				}
 				go cancel(why)
 				_, err = io.Copy(w, strings.NewReader(strings.Repeat("nobody reads this ", 100_000)))
-				if _, again := w.Write([]byte("more")); !errors.Is(err, why) || !errors.Is(err, am.ErrCancelled) || !errors.Is(again, why) || !errors.Is(w.Close(), why) {
+				if _, again := w.Write([]byte("more")); !errors.Is(err, why) || !errors.Is(err, am.ErrCancelled) ||
+					!errors.Is(again, why) || !errors.Is(w.Close(), why) {
 					return fmt.Errorf("a stream whose context ended: %v, then %v", err, again)
 				}
 				if w, err = e.Writer(ctx, 1, 2); err != nil {

@@ -69,7 +69,8 @@ func (e *Endpoint) Recv(ctx context.Context, source int, tag uint32, b []byte) (
 const nobody = AnySource - 1
 
 // exchange sends a message and receives one at the same time.
-func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to int, out []byte, from int, in []byte) (what Received, err error) {
+func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to int, out []byte, from int,
+	in []byte) (what Received, err error) {
 	if err := e.lock(); err != nil {
 		return what, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -29,7 +29,8 @@ func TestTags(t *testing.T) {
 			for g := range goroutines {
 				all.Go(func() {
 					for i := range messages {
-						if err := e.SendTag(ctx, other, uint32(g), bytes.Repeat([]byte{byte(g*i + 1)}, size(g, i))); err != nil {
+						if err := e.SendTag(ctx, other, uint32(g),
+							bytes.Repeat([]byte{byte(g*i + 1)}, size(g, i))); err != nil {
 							errs[g] = err
 							return
 						}
@@ -40,7 +41,8 @@ func TestTags(t *testing.T) {
 						b := make([]byte, 9000)
 						what, err := e.Recv(ctx, other, uint32(g), b)
 						n := size(g, i)
-						if err == nil && (what != funet.Received{Source: other, Tag: uint32(g), Bytes: n} || !bytes.Equal(b[:n], bytes.Repeat([]byte{byte(g*i + 1)}, n))) {
+						if err == nil && (what != funet.Received{Source: other, Tag: uint32(g), Bytes: n} ||
+							!bytes.Equal(b[:n], bytes.Repeat([]byte{byte(g*i + 1)}, n))) {
 							err = fmt.Errorf("message %d of tag %d arrived as %+v, or with other bytes", i, g, what)
 						}
 						if err != nil {
@@ -65,7 +67,8 @@ func TestTagsCancelled(t *testing.T) {
 			soon, stop := context.WithTimeout(ctx, 5*time.Millisecond)
 			defer stop()
 			buffer := make([]byte, 5000)
-			if _, err := e.Recv(soon, other, 1, buffer); !errors.Is(err, am.ErrCancelled) || !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := e.Recv(soon, other, 1, buffer); !errors.Is(err, am.ErrCancelled) ||
+				!errors.Is(err, context.DeadlineExceeded) {
 				return fmt.Errorf("a receive without a message: %w", err)
 			}
 			soon, stop = context.WithTimeout(ctx, 5*time.Millisecond)
@@ -103,7 +106,8 @@ func TestTogether(t *testing.T) {
 			for _, size := range []int{8, 10_000} {
 				mine := bytes.Repeat([]byte{byte(me + 1)}, size)
 				both := append(bytes.Repeat([]byte{1}, size), bytes.Repeat([]byte{2}, size)...)
-				text, gathered, block, all, turned := bytes.Clone(mine), make([]byte, 2*size), make([]byte, size), make([]byte, 2*size), make([]byte, 2*size)
+				text, gathered, block, all, turned := bytes.Clone(mine), make([]byte, 2*size), make([]byte, size),
+					make([]byte, 2*size), make([]byte, 2*size)
 				sum, scan, least := []int64{me + 1, 10}, []float64{float64(me) + 0.5}, []int64{5 - me}
 				if err := errors.Join(
 					e.Broadcast(ctx, 1, text),
@@ -116,8 +120,10 @@ func TestTogether(t *testing.T) {
 					funet.Reduce(ctx, e, 1, am.Min, least)); err != nil {
 					return err
 				}
-				if !bytes.Equal(text, both[size:]) || me == 0 && !bytes.Equal(gathered, both) || !bytes.Equal(block, mine) || !bytes.Equal(all, both) ||
-					!bytes.Equal(turned, bytes.Repeat(mine, 2)) || sum[0] != 3 || sum[1] != 20 || scan[0] != []float64{0.5, 2}[me] || me == 1 && least[0] != 4 {
+				if !bytes.Equal(text, both[size:]) || me == 0 && !bytes.Equal(gathered, both) ||
+					!bytes.Equal(block, mine) || !bytes.Equal(all, both) ||
+					!bytes.Equal(turned, bytes.Repeat(mine, 2)) || sum[0] != 3 || sum[1] != 20 ||
+					scan[0] != []float64{0.5, 2}[me] || me == 1 && least[0] != 4 {
 					return fmt.Errorf("with %d bytes: other results: %v %v %v", size, sum, scan, least)
 				}
 			}

@@ -108,7 +108,9 @@ func (w *Windows) Alloc(bytes int) ([]byte, error) {
 // Result's, too. Errors besides are rma.ErrID, those of Endpoint.Wait, and that the context ended:
 // then the operation is still under way.
 func (w *Windows) Wait(ctx context.Context, id rma.ID) (r rma.Result, err error) {
-	err = w.until(ctx, fmt.Sprintf("waiting for operation %d", id), func() bool { return w.rma.Done(id) }, func() (err error) {
+	err = w.until(ctx, fmt.Sprintf("waiting for operation %d", id), func() bool {
+		return w.rma.Done(id)
+	}, func() (err error) {
 		r, err = w.rma.Wait(id)
 		return err
 	})
@@ -118,7 +120,9 @@ func (w *Windows) Wait(ctx context.Context, id rma.ID) (r rma.Result, err error)
 // Quiet waits until all operations of all goroutines are complete, and returns the first failure of
 // a silent one since the last time. Other errors are those of Wait.
 func (w *Windows) Quiet(ctx context.Context) error {
-	return w.until(ctx, "waiting for all operations", func() bool { return w.rma.Pending() == 0 }, func() error { return w.rma.Quiet() })
+	return w.until(ctx, "waiting for all operations", func() bool { return w.rma.Pending() == 0 }, func() error {
+		return w.rma.Quiet()
+	})
 }
 
 // Until waits until done returns true, which looks at memory of this process that others write. It

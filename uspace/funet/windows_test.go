@@ -52,7 +52,10 @@ func TestWindows(t *testing.T) {
 				return err
 			}
 			const key = 0x1234_5678_0001
-			if err := w.Do(ctx, func(r *rma.Endpoint) error { _, err := r.Expose(memory, rma.Options{Key: key}); return err }); err != nil {
+			if err := w.Do(ctx, func(r *rma.Endpoint) error {
+				_, err := r.Expose(memory, rma.Options{Key: key})
+				return err
+			}); err != nil {
 				return err
 			}
 			target := rma.Target{Node: uint16(other), Key: key}
@@ -79,10 +82,14 @@ func TestWindows(t *testing.T) {
 							for k := range out {
 								out[k] = byte(g + i + k)
 							}
-							if _, err := operate(func(r *rma.Endpoint) (rma.ID, error) { return r.Put(at, out, rma.With{Ack: true}) }); err != nil {
+							if _, err := operate(func(r *rma.Endpoint) (rma.ID, error) {
+								return r.Put(at, out, rma.With{Ack: true})
+							}); err != nil {
 								return err
 							}
-							if _, err := operate(func(r *rma.Endpoint) (rma.ID, error) { return r.Get(at, in, rma.With{}) }); err != nil {
+							if _, err := operate(func(r *rma.Endpoint) (rma.ID, error) {
+								return r.Get(at, in, rma.With{})
+							}); err != nil {
 								return err
 							}
 							if !bytes.Equal(in, out) {
@@ -112,7 +119,8 @@ func TestWindows(t *testing.T) {
 								return err
 							}
 							request := binary.LittleEndian.AppendUint64(nil, uint64(g*each+i))
-							if answer, err := e.Call(ctx, other, double, request); err != nil || !bytes.Equal(answer, append(request, request...)) {
+							if answer, err := e.Call(ctx, other, double, request); err != nil ||
+								!bytes.Equal(answer, append(request, request...)) {
 								return fmt.Errorf("a call was answered %x, %w", answer, err)
 							}
 						}

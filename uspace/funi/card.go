@@ -106,7 +106,8 @@ func (c *Card) HaltSend() {
 func (c *Card) HaltReceive() {
 	c.Publish()
 	c.receive = [arctic.Levels]ring{}
-	c.receiveHead, c.headStored, c.receiveTail = [arctic.Levels]uint32{}, [arctic.Levels]uint32{}, [arctic.Levels]uint32{}
+	c.receiveHead, c.headStored, c.receiveTail = [arctic.Levels]uint32{}, [arctic.Levels]uint32{},
+		[arctic.Levels]uint32{}
 }
 
 // Divert makes the card deliver into n slots a level of its own, a power of two,

@@ -83,7 +83,8 @@ func TestHeadersCompile(t *testing.T) {
 		t.Fatal(headers, err)
 	}
 	var sources []string
-	for _, pattern := range []string{"example/*.c", "testdata/*.c", "../attach/testdata/*.c", "../../ctl/daemon/testdata/waiting.c",
+	for _, pattern := range []string{"example/*.c", "testdata/*.c", "../attach/testdata/*.c",
+		"../../ctl/daemon/testdata/waiting.c",
 		"../../tests/programs/*.c", "../../tests/programs/before/*.c"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -95,7 +96,8 @@ func TestHeadersCompile(t *testing.T) {
 	dir := t.TempDir()
 	for _, h := range headers {
 		file := filepath.Join(dir, strings.TrimSuffix(h, ".h")+".c")
-		if err := os.WriteFile(file, fmt.Appendf(nil, "#include %q\n#include %q\nint one(void);\nint one(void) { return 1; }\n", h, h), 0o600); err != nil {
+		if err := os.WriteFile(file, fmt.Appendf(nil,
+			"#include %q\n#include %q\nint one(void);\nint one(void) { return 1; }\n", h, h), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		sources = append(sources, file)
@@ -132,7 +134,8 @@ func TestHeadersCompile(t *testing.T) {
 				continue // GCC optimises both languages alike
 			}
 			for _, source := range files {
-				compile(name, language, standards[language][0], []string{"-O2", "-S", "-o", os.DevNull}, []string{source})
+				compile(name, language, standards[language][0], []string{"-O2", "-S", "-o", os.DevNull},
+					[]string{source})
 			}
 		}
 	}
@@ -224,7 +227,8 @@ func TestHeaderRefuses(t *testing.T) {
 	for language, names := range compilers(t) {
 		for _, name := range names {
 			program := filepath.Join(dir, name)
-			arguments := append([]string{"-x", language, "-O2", "-std=" + standards[language][0], "-I.", "-o", program, file}, strict...)
+			arguments := append([]string{"-x", language, "-O2", "-std=" + standards[language][0], "-I.", "-o", program,
+				file}, strict...)
 			if out, err := exec.CommandContext(t.Context(), name, arguments...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, out)
 			}
@@ -232,7 +236,8 @@ func TestHeaderRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := strings.Replace(refused, "fff50007 ffe00007 0", fmt.Sprintf("%x %x %x", uint32(511<<21|21<<16|7), uint32(3<<30|511<<21|7), 1<<24), 1)
+			want := strings.Replace(refused, "fff50007 ffe00007 0",
+				fmt.Sprintf("%x %x %x", uint32(511<<21|21<<16|7), uint32(3<<30|511<<21|7), 1<<24), 1)
 			if got := string(out); got != want {
 				t.Errorf("%s: it printed\n%swant\n%s", name, got, want)
 			}
@@ -258,7 +263,8 @@ func TestHeaderWarns(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "warns.c")
 		source := fmt.Sprintf("#include \"funi.h\"\nvoid compose(uint32_t *slot, uint32_t type, uint32_t words);\n"+
-			"void compose(uint32_t *slot, uint32_t type, uint32_t words) { (void)type; (void)words; %s }\n", c.statement)
+			"void compose(uint32_t *slot, uint32_t type, uint32_t words) { (void)type; (void)words; %s }\n",
+			c.statement)
 		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -487,7 +487,8 @@ static inline int funet_service(struct funet *f, enum funi_level l, int most);
 
 /* The bytes of a message, words of payload from a word on, whose word with the padding is given: 0
  * if it is malformed. */
-static inline int funet_content(const uint32_t *slot, uint32_t from, uint32_t second, const uint8_t **bytes, size_t *length)
+static inline int funet_content(const uint32_t *slot, uint32_t from, uint32_t second, const uint8_t **bytes,
+	size_t *length)
 {
 	uint32_t words = funi_words(slot[0]) - from, padding = second >> 8 & 3;
 	if (funi_words(slot[0]) < from || padding > 4 * words)
@@ -506,7 +507,8 @@ static inline int funet_commit(struct funet *f)
 
 /* Composes a message of n words and bytes. The word with number at says how many bytes fill up the
  * last one. */
-static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *first, uint32_t n, uint32_t at,
+static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *first, uint32_t n,
+	uint32_t at,
 				 const void *bytes, size_t length)
 {
 	uint32_t words = (uint32_t)(length + 3) / 4;
@@ -520,7 +522,8 @@ static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, c
 }
 
 /* How many messages the send queue of a level has room for. */
-static inline uint32_t funet_room(struct funet *f, enum funi_level l) { return f->card.mask - funi_unsent(&f->card, l); }
+static inline uint32_t funet_room(struct funet *f, enum funi_level l) { return f->card.mask - funi_unsent(&f->card,
+	l); }
 
 /* Waits until there is room for the given number of replies, for a request's handler: 0, or what
  * has ended the context. Meanwhile replies are handled, and nothing else. */
@@ -625,7 +628,8 @@ static inline void funet_tell_lost(struct funet *f, uint32_t node, uint32_t type
 }
 
 /* Calls the handler of a message. */
-static inline int funet_run(struct funet *f, const struct funet_entry *h, struct funet_message *m, enum funi_level l, const uint32_t *slot)
+static inline int funet_run(struct funet *f, const struct funet_entry *h, struct funet_message *m, enum funi_level l,
+	const uint32_t *slot)
 {
 	m->f = f;
 	m->source = slot[FUNI_SOURCE_WORD];
@@ -661,19 +665,22 @@ static inline void funet_received(struct funet *f, enum funi_level l, const uint
 	}
 	int code = funet_run(f, &f->handlers[number], &m, l, slot);
 	if (code != 0 && f->failed == 0)
-		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", number, code, m.source);
+		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", number,
+			code, m.source);
 }
 
 /* Notes that a node has no handler for a message. */
 static inline void funet_unhandled(struct funet *f, uint32_t node, uint32_t number)
 {
 	if (f->failed == 0)
-		f->failed = funet_fail(f, -ENOSYS, "sending to handler %u on node %u: the node has no such handler; all nodes register theirs, and then a "
+		f->failed = funet_fail(f, -ENOSYS,
+			"sending to handler %u on node %u: the node has no such handler; all nodes register theirs, and then a "
 						   "barrier comes", number, node);
 }
 
 /* Makes an error the answer. */
-__attribute__((format(printf, 4, 0))) static inline void funet_put_error(struct funet_message *m, uint32_t status, uint32_t code,
+__attribute__((format(printf, 4, 0))) static inline void funet_put_error(struct funet_message *m, uint32_t status,
+	uint32_t code,
 									    const char *format, va_list list)
 {
 	char text[FUNET_ERROR_TEXT + 1];
@@ -690,7 +697,8 @@ __attribute__((format(printf, 4, 0))) static inline void funet_put_error(struct 
 
 /* Answers a call with an error: a code of the program's, FUNET_FIRST_CODE or more, and a text, of
  * which FUNET_ERROR_TEXT bytes travel. It returns the code, which the handler returns. */
-__attribute__((format(printf, 3, 4))) static inline int funet_refuse(struct funet_message *m, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline int funet_refuse(struct funet_message *m, int code,
+	const char *format, ...)
 {
 	va_list list;
 	va_start(list, format);
@@ -719,7 +727,8 @@ static inline int funet_answer(struct funet_message *m, const void *bytes, size_
 }
 
 /* What the caller gets of what a handler returned. */
-__attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct funet_message *m, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct funet_message *m, int code,
+	const char *format, ...)
 {
 	uint32_t status = code > FUNET_DONE && code <= FUNET_LIFE ? (uint32_t)code : (uint32_t)FUNET_ERROR;
 	va_list list;
@@ -729,13 +738,16 @@ __attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct fu
 	va_end(list);
 }
 
-static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
+static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number,
+	enum funet_kind kind, uint32_t tag,
 			       const void *bytes, size_t length);
-static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind, uint32_t number, uint32_t ticket,
+static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind,
+	uint32_t number, uint32_t ticket,
 				     const void *bytes, size_t length);
 
 /* Begins a message whose bytes are a copy: it and they are freed when it has ended. */
-static inline int funet_begin_copy(struct funet *f, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t ticket, uint8_t *copy, size_t length)
+static inline int funet_begin_copy(struct funet *f, uint32_t node, uint32_t number, enum funet_kind kind,
+	uint32_t ticket, uint8_t *copy, size_t length)
 {
 	struct funet_sending *s = copy != NULL ? (struct funet_sending *)malloc(sizeof *s) : NULL;
 	if (s == NULL) {
@@ -749,7 +761,8 @@ static inline int funet_begin_copy(struct funet *f, uint32_t node, uint32_t numb
 }
 
 /* Runs the handler of a call, and answers. */
-static inline void funet_run_call(struct funet *f, const uint32_t *slot, uint32_t ticket, uint32_t number, const uint8_t *bytes, size_t length)
+static inline void funet_run_call(struct funet *f, const uint32_t *slot, uint32_t ticket, uint32_t number,
+	const uint8_t *bytes, size_t length)
 {
 	const struct funet_entry nobody = { NULL, NULL, 1 }, *h = number < FUNET_HANDLERS ? &f->handlers[number] : &nobody;
 	uint32_t node = slot[FUNI_SOURCE_WORD], first[2] = { ticket, 0 }, *s;
@@ -956,7 +969,8 @@ static inline void *funet_alloc(struct funet *f, size_t bytes)
 {
 	struct funet_piece *p = bytes <= FUNET_MAX_BYTES ? funet_take(f, bytes) : NULL;
 	if (p == NULL)
-		(void)funet_fail(f, -ENOMEM, "allocating %llu bytes: at most %u in all, and what the daemon gives%s%s", (unsigned long long)bytes,
+		(void)funet_fail(f, -ENOMEM, "allocating %llu bytes: at most %u in all, and what the daemon gives%s%s",
+			(unsigned long long)bytes,
 				 f->most, f->card.error[0] != 0 ? "; " : "", f->card.error);
 	return p == NULL ? NULL : p->memory;
 }
@@ -1027,7 +1041,8 @@ static inline uint32_t funet_lease(struct funet *f, uint32_t node)
 {
 	struct funet_peer *p = &f->peers[node];
 	uint32_t most = f->most / 4 < FUNET_LEASES ? f->most / 4 : FUNET_LEASES;
-	if (p->leased == NULL && f->leased + FUNET_LEASE_BYTES <= most && (p->leased = funet_take(f, FUNET_LEASE_BYTES)) != NULL)
+	if (p->leased == NULL && f->leased + FUNET_LEASE_BYTES <= most &&
+		(p->leased = funet_take(f, FUNET_LEASE_BYTES)) != NULL)
 		f->leased += FUNET_LEASE_BYTES;
 	return p->leased == NULL ? 0 : p->leased->address;
 }
@@ -1096,7 +1111,8 @@ static inline void funet_forget_sender(struct funet *f, uint32_t node, int there
 }
 
 /* Keeps what was announced at the end of a list. */
-static inline int funet_keep(struct funet *f, struct funet_arrival **list, const struct funet_arrival *a, const uint8_t *bytes)
+static inline int funet_keep(struct funet *f, struct funet_arrival **list, const struct funet_arrival *a,
+	const uint8_t *bytes)
 {
 	struct funet_arrival *kept =
 		f->kept < FUNET_KEPT ? (struct funet_arrival *)malloc(sizeof *kept + (bytes != NULL ? a->length : 0)) : NULL;
@@ -1133,7 +1149,8 @@ static inline struct funet_pair *funet_pair_of(struct funet *f, uint32_t node, u
 
 /* Tells a node something of a space of tags, and how many messages were received; 0 if there is no
  * room. */
-static inline int funet_say(struct funet *f, uint32_t node, uint32_t space, enum funet_form form, uint32_t first, uint32_t send, uint32_t want)
+static inline int funet_say(struct funet *f, uint32_t node, uint32_t space, enum funet_form form, uint32_t first,
+	uint32_t send, uint32_t want)
 {
 	struct funet_pair *p = funet_pair_of(f, node, space);
 	uint32_t *s = funi_send_reserve(&f->card, FUNI_REQUEST);
@@ -1244,7 +1261,8 @@ static inline void funet_tagged(struct funet *f, enum funi_level l, const uint32
 	a.sequence = w[0] >> 2;
 	a.form = w[2] >> 16 & 3;
 	struct funet_pair *p = a.node < f->card.nodes && space <= 1 ? funet_pair_of(f, a.node, space) : NULL;
-	if (l != FUNI_REQUEST || p == NULL || a.tag >> 31 != space || a.form > FUNET_FORM_VOID || !funet_content(slot, 3, w[2], &a.bytes, &a.length) ||
+	if (l != FUNI_REQUEST || p == NULL || a.tag >> 31 != space || a.form > FUNET_FORM_VOID ||
+		!funet_content(slot, 3, w[2], &a.bytes, &a.length) ||
 	    (a.form == FUNET_FORM_LONG && funi_words(slot[0]) != 5 && funi_words(slot[0]) != 6) ||
 	    ((a.sequence - p->next) & FUNET_NUMBER) >= ((p->taken + FUNET_WINDOW - p->next) & FUNET_NUMBER) ||
 	    funet_early(f, a.node, space, a.sequence) != NULL) {
@@ -1331,7 +1349,8 @@ static inline int funet_has_sent_all(const struct funet *f, uint32_t node, uint3
 /* Tells the receiver of a tagged message that it will not come, or not all of it. */
 static inline void funet_abort_tagged(struct funet *f, uint32_t node, uint32_t space, uint32_t receive)
 {
-	const uint32_t words[5] = { receive, (uint32_t)FUNET_FORM_ABORT << 16 | space << 18, 0, 0, funet_pair_of(f, node, space)->taken };
+	const uint32_t words[5] = { receive, (uint32_t)FUNET_FORM_ABORT << 16 | space << 18, 0, 0,
+		funet_pair_of(f, node, space)->taken };
 	funet_tell_words(f, node, FUNET_TOLD, words, 5);
 }
 
@@ -1381,7 +1400,8 @@ static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
 		for (const struct funet_sending *o = f->sendings; o != s; o = o->next)
 			if (o->kind == FUNET_KIND_TAGGED && !o->asked && !o->ended && o->node == s->node && o->tag >> 31 == space)
 				return; /* it is before this one */
-		if (((p->sent - p->matched) & FUNET_NUMBER) >= FUNET_WINDOW || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+		if (((p->sent - p->matched) & FUNET_NUMBER) >= FUNET_WINDOW ||
+			(slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
 			return;
 		uint32_t words[5] = { p->sent << 2 | space, s->tag, FUNET_FORM_SHORT << 16, s->id, (uint32_t)s->length };
 		if (s->length > FUNET_TAGGED_SHORT) {
@@ -1397,13 +1417,15 @@ static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
 		(void)funet_commit(f);
 	}
 	while (s->to != 0 && !s->ended) {
-		size_t left = s->length - s->issued, n = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES, words = (n + 3) / 4;
+		size_t left = s->length - s->issued, n = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES,
+		words = (n + 3) / 4;
 		if (left == 0) {
 			funet_note_sent(f, s);
 			funet_end_sending(f, s, 0);
 			return;
 		}
-		if (funi_unsent(&f->card, FUNI_REQUEST) > f->card.mask / 2 || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+		if (funi_unsent(&f->card, FUNI_REQUEST) > f->card.mask / 2 ||
+			(slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
 			return;
 		slot[0] = funi_header((uint16_t)s->node, FUNET_PIECE, 2 + (uint32_t)words);
 		slot[1] = s->key;
@@ -1453,7 +1475,8 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 		funet_settle(f, a.node, a.id, FUNET_LONG);
 	} else if (a.length > f->most) {
 		funet_settle(f, a.node, a.id, FUNET_MEMORY);
-	} else if (a.kind <= FUNET_KIND_REPLY && (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves)) {
+	} else if (a.kind <= FUNET_KIND_REPLY && (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL ||
+		f->handlers[a.number].serves)) {
 		f->unknown++;
 		funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
 	} else if ((f->waiting != NULL || !funet_grant(f, &a)) && !funet_keep(f, &f->waiting, &a, NULL)) {
@@ -1463,7 +1486,8 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 
 /* Does what a message is for that has arrived whole, and returns the status that its sender is
  * told. */
-static inline uint32_t funet_arrived(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t kind, uint32_t number, const uint32_t words[2],
+static inline uint32_t funet_arrived(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t kind,
+	uint32_t number, const uint32_t words[2],
 				     const uint8_t *bytes, size_t length)
 {
 	uint32_t node = slot[FUNI_SOURCE_WORD];
@@ -1487,7 +1511,8 @@ static inline uint32_t funet_arrived(struct funet *f, enum funi_level l, const u
 	m.length = length;
 	int code = funet_run(f, &f->handlers[number], &m, kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
 	if (code != 0 && f->failed == 0)
-		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", number, code, node);
+		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", number,
+			code, node);
 	return FUNET_DONE;
 }
 
@@ -1500,10 +1525,13 @@ static inline void funet_took(struct funet *f, enum funi_level l, uint32_t node,
 }
 
 /* A part of a message has arrived in a slot of its sender's lease. */
-static inline void funet_leased_came(struct funet *f, enum funi_level l, const uint32_t *slot, const struct funi_notice *n)
+static inline void funet_leased_came(struct funet *f, enum funi_level l, const uint32_t *slot,
+	const struct funi_notice *n)
 {
-	uint32_t node = slot[FUNI_SOURCE_WORD], kind = n->argument >> 28 & 7, at = (n->argument >> 25 & (FUNET_LEASE_SLOTS - 1)) * FUNET_EAGER;
-	uint32_t size = (n->argument >> 8 & (FUNET_EAGER - 1)) + 1, heads = kind == FUNET_KIND_CALL ? 4 : kind == FUNET_KIND_ANSWER ? 8 : 0;
+	uint32_t node = slot[FUNI_SOURCE_WORD], kind = n->argument >> 28 & 7,
+	at = (n->argument >> 25 & (FUNET_LEASE_SLOTS - 1)) * FUNET_EAGER;
+	uint32_t size = (n->argument >> 8 & (FUNET_EAGER - 1)) + 1,
+		heads = kind == FUNET_KIND_CALL ? 4 : kind == FUNET_KIND_ANSWER ? 8 : 0;
 	uint32_t words[2] = { 0, 0 };
 	struct funet_peer *p = &f->peers[node];
 	uint32_t *left = &p->slots[at / FUNET_EAGER].left, *argument = &p->slots[at / FUNET_EAGER].argument;
@@ -1515,7 +1543,8 @@ static inline void funet_leased_came(struct funet *f, enum funi_level l, const u
 		*argument = n->argument;
 		*left = (size + 15) / 16 * 4;
 	}
-	if (n->words == 0 || n->words > *left || n->address < p->leased->address + at || n->address - p->leased->address - at >= FUNET_EAGER) {
+	if (n->words == 0 || n->words > *left || n->address < p->leased->address + at ||
+		n->address - p->leased->address - at >= FUNET_EAGER) {
 		f->unknown++;
 		return;
 	}
@@ -1543,7 +1572,8 @@ static inline void funet_landed(struct funet *f, enum funi_level l, const uint32
 		funet_leased_came(f, l, slot, n);
 		return;
 	}
-	if (l != FUNI_REQUEST || !g->open || g->key != n->argument || g->node != slot[FUNI_SOURCE_WORD] || n->address < g->address ||
+	if (l != FUNI_REQUEST || !g->open || g->key != n->argument || g->node != slot[FUNI_SOURCE_WORD] ||
+		n->address < g->address ||
 	    (uint64_t)(n->address - g->address) + (uint64_t)n->words * 4 > size || (uint64_t)n->words * 4 > g->missing) {
 		f->unknown++;
 		return;
@@ -1641,7 +1671,8 @@ static inline int funet_is_read(struct funet *f, const struct funet_sending *s)
 static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 {
 	size_t whole = (s->length + 15) & ~(size_t)15, half = FUNET_CHUNK / 2;
-	if (s->from == 0 && s->staging == NULL && (s->staging = funet_take(f, whole < FUNET_CHUNK ? whole : FUNET_CHUNK)) == NULL) {
+	if (s->from == 0 && s->staging == NULL &&
+		(s->staging = funet_take(f, whole < FUNET_CHUNK ? whole : FUNET_CHUNK)) == NULL) {
 		s->owes = 1;
 		funet_end_sending(f, s, -ENOMEM);
 		return;
@@ -1671,13 +1702,15 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
  * of it. */
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
-	const uint32_t words[5] = { s->id, s->number | s->kind << 16 | FUNET_QUIET, (uint32_t)s->length, s->tag, FUNET_DONE };
+	const uint32_t words[5] = { s->id, s->number | s->kind << 16 | FUNET_QUIET, (uint32_t)s->length, s->tag,
+		FUNET_DONE };
 	uint32_t *slot;
 	if (s->kind == FUNET_KIND_TAGGED) {
 		funet_push_tagged(f, s);
 		return;
 	}
-	if (!s->asked && f->peers[s->node].asked < FUNET_ASKED_MOST && (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) != NULL) {
+	if (!s->asked && f->peers[s->node].asked < FUNET_ASKED_MOST &&
+		(slot = funi_send_reserve(&f->card, FUNI_REQUEST)) != NULL) {
 		funet_fill(slot, s->node, FUNET_READY, words, 5);
 		(void)funet_commit(f);
 		s->asked = s->counted = 1;
@@ -1733,7 +1766,8 @@ static inline void funet_retire(struct funet *f, struct funet_sending *s)
 	if (s->result != 0 && s->kind == FUNET_KIND_ANSWER && !f->peers[s->node].gone)
 		funet_tell_lost(f, s->node, FUNET_ANSWER, s->tag);
 	if (s->result != 0 && s->kind == FUNET_KIND_REPLY && f->failed == 0)
-		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
+		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length,
+			s->node, funet_why(s->result));
 	funet_answered_ask(f, s);
 	funet_unlink(f, s);
 	if (s->under_way != NULL)
@@ -1824,9 +1858,11 @@ static inline void funet_member(struct funet *f, enum funi_level l, const uint32
 		f->back.header = funi_header((uint16_t)node, w[3] & FUNI_MAX_TYPE, 1);
 		f->back.word = w[2];
 		if (f->failed == 0)
-			f->failed = funet_fail(f, -EHOSTUNREACH, "a message to node %u was not delivered: %s", node, funet_reason(FUNI_REASON_REPLACED));
+			f->failed = funet_fail(f, -EHOSTUNREACH, "a message to node %u was not delivered: %s", node,
+				funet_reason(FUNI_REASON_REPLACED));
 	} else if (what == FUNET_FENCE && f->failed == 0) {
-		f->failed = funet_fail(f, -ENOTCONN, "node %u says that the job goes on without this node; programs on funet.h do not join it again", node);
+		f->failed = funet_fail(f, -ENOTCONN,
+			"node %u says that the job goes on without this node; programs on funet.h do not join it again", node);
 	}
 }
 
@@ -1935,7 +1971,8 @@ static inline int funet_departed(struct funet *f, uint32_t node, uint32_t reason
 }
 
 /* Ends the message whose ready, part, envelope or piece has come back from a node that is there. */
-static inline enum funet_came funet_sending_came_back(struct funet *f, const struct funi_return *r, uint32_t node, uint32_t type)
+static inline enum funet_came funet_sending_came_back(struct funet *f, const struct funi_return *r, uint32_t node,
+	uint32_t type)
 {
 	struct funet_sending *s = f->sendings;
 	for (; s != NULL; s = s->next)
@@ -1971,7 +2008,8 @@ static inline enum funet_came funet_came_back(struct funet *f, const struct funi
 	}
 	if (gone) {
 		told |= funet_departed(f, node, r->reason);
-		if (type == FUNET_ANSWER || type == FUNET_GRANT || type == FUNET_TAKEN || type == FUNET_ABORT || type == FUNET_TOLD || type == FUNET_MEMBER ||
+		if (type == FUNET_ANSWER || type == FUNET_GRANT || type == FUNET_TAKEN || type == FUNET_ABORT ||
+			type == FUNET_TOLD || type == FUNET_MEMBER ||
 		    type == FUNET_UNHANDLED)
 			return FUNET_OWN; /* nobody waits for it any more */
 		return told ? FUNET_TOLD_SO : FUNET_UNTOLD;
@@ -2120,7 +2158,8 @@ static inline int funet_outside(struct funet *f, const char *what)
 	if (funet_opened(f, what) != 0)
 		return -ENOTCONN;
 	if (f->running[FUNI_REQUEST] || f->running[FUNI_REPLY])
-		return funet_fail(f, -EDEADLK, "%s in a handler, which may only reply to the message of funet_send that it handles", what);
+		return funet_fail(f, -EDEADLK,
+			"%s in a handler, which may only reply to the message of funet_send that it handles", what);
 	return 0;
 }
 
@@ -2330,7 +2369,8 @@ static inline int funet_check(struct funet *f, uint32_t node, uint32_t number, s
 }
 
 /* Begins a long message. The struct is the caller's, or kept until it has ended. */
-static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
+static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number,
+	enum funet_kind kind, uint32_t tag,
 			       const void *bytes, size_t length)
 {
 	memset(s, 0, sizeof *s);
@@ -2352,7 +2392,8 @@ static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_
  * with their data, into a slot that the receiver has leased to this node. 1; 0 if there is none, or
  * the message is longer; or, and then nothing was sent, what is wrong. Requests and replies wait
  * for room in the send queue as such messages do. */
-static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind, uint32_t number, uint32_t ticket,
+static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind,
+	uint32_t number, uint32_t ticket,
 				     const void *bytes, size_t length)
 {
 	const uint32_t first[2] = { ticket, FUNET_DONE };
@@ -2373,7 +2414,8 @@ static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_
 		size_t n = size - at < 64 ? size - at : 64, head = at == 0 ? heads : 0, whole = (n + 15) & ~(size_t)15;
 		uint32_t *s = funi_send_reserve(&f->card, l);
 		uint8_t *data = (uint8_t *)(s + FUNI_DATA_WORD);
-		funi_transfer(s, (uint16_t)node, FUNET_PART, 0, p->lease + slot * FUNET_EAGER + (uint32_t)at, p->used[slot], (uint32_t)whole / 4);
+		funi_transfer(s, (uint16_t)node, FUNET_PART, 0, p->lease + slot * FUNET_EAGER + (uint32_t)at, p->used[slot],
+			(uint32_t)whole / 4);
 		memset(data + whole - 16, 0, 16);
 		memcpy(data, first, head);
 		memcpy(data + head, (const uint8_t *)bytes + at + head - heads, n - head);
@@ -2389,12 +2431,14 @@ static inline int funet_has_sent(void *sending) { return ((struct funet_sending 
 static inline int funet_part(struct funet *f, const void *bytes, size_t length)
 {
 	struct funet_piece *p = funet_piece_of(f, bytes, length);
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)bytes / page * page, to = ((uintptr_t)bytes + length + page - 1) / page * page;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)bytes / page * page,
+		to = ((uintptr_t)bytes + length + page - 1) / page * page;
 	uint8_t *at = (uint8_t *)from, *copy = p != NULL && p->adopted ? (uint8_t *)malloc(to - from) : NULL;
 	if (copy == NULL)
 		return 0;
 	memcpy(copy, at, to - from);
-	int done = mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | FUNI_MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+	int done = mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | FUNI_MAP_ANONYMOUS | MAP_FIXED, -1,
+		0) != MAP_FAILED;
 	if (done) {
 		memcpy(at, copy, to - from);
 		p->parted = 1;
@@ -2448,7 +2492,8 @@ static inline int funet_end(struct funet *f, struct funet_sending *s, int64_t en
 	}
 	if (s->result == 0)
 		return code;
-	return funet_fail(f, s->result, "sending %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
+	return funet_fail(f, s->result, "sending %llu bytes to node %u: %s", (unsigned long long)s->length, s->node,
+		funet_why(s->result));
 }
 
 /* Runs a handler on a node with bytes, at most FUNET_MAX_BYTES. On return the bytes may be changed.
@@ -2487,7 +2532,8 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 /* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush
  * has returned 0. under_way is NULL, or counts such messages: it is one more until the bytes may be
  * changed. */
-static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, uint32_t *under_way)
+static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length,
+	uint32_t *under_way)
 {
 	struct funet_sending *s;
 	int code = funet_outside(f, "sending");
@@ -2522,7 +2568,8 @@ static inline int funet_flush(struct funet *f, int milliseconds)
 {
 	int code = funet_outside(f, "flushing");
 	if (code == 0)
-		code = funet_await(f, funet_is_flushed, f, f->sendings != NULL ? f->sendings->node : f->card.nodes, funet_until(milliseconds));
+		code = funet_await(f, funet_is_flushed, f, f->sendings != NULL ? f->sendings->node : f->card.nodes,
+			funet_until(milliseconds));
 	if (code != 0 || f->sending_result == 0)
 		return code;
 	code = f->sending_result;
@@ -2562,7 +2609,8 @@ static inline int funet_reply(struct funet_message *m, uint32_t number, const vo
 /* Begins a call, and does not wait for its answer, which goes to room bytes: a number for
  * funet_finish, greater than 0, or an error. -EAGAIN: FUNET_CALLS calls have begun and not been
  * finished. The bytes, at most FUNET_MAX_BYTES, may be changed at once. Not in handlers. */
-static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, void *answer, size_t room)
+static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length,
+	void *answer, size_t room)
 {
 	uint32_t *s = NULL, first[2] = { 0, number };
 	struct funet_request *c = NULL;
@@ -2651,14 +2699,17 @@ static inline int funet_finish(struct funet *f, int64_t call, size_t *length, in
 	if (length != NULL)
 		*length = c->length;
 	if (c->result == -EMSGSIZE)
-		return funet_fail(f, c->result, "calling node %u: its answer has %llu bytes, and there is room for %llu", c->node,
+		return funet_fail(f, c->result, "calling node %u: its answer has %llu bytes, and there is room for %llu",
+			c->node,
 				  (unsigned long long)c->length, (unsigned long long)c->room);
-	return c->result == 0 ? 0 : funet_fail(f, c->result, "calling node %u: error %d: %s", c->node, c->result, c->text[0] != 0 ? c->text : funet_says(c->result));
+	return c->result == 0 ? 0 : funet_fail(f, c->result, "calling node %u: error %d: %s", c->node, c->result,
+		c->text[0] != 0 ? c->text : funet_says(c->result));
 }
 
 /* Calls a handler of funet_serve on a node and waits for its answer, of at most room bytes. Results
  * are those of funet_finish; but after any of them the call has ended. */
-static inline int funet_call(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, void *answer, size_t room,
+static inline int funet_call(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length,
+	void *answer, size_t room,
 			     size_t *answered, int milliseconds)
 {
 	int64_t call = funet_start(f, node, number, bytes, length, answer, room);
@@ -2746,7 +2797,8 @@ static inline int funet_send_tag(struct funet *f, uint32_t node, uint32_t tag, c
 }
 
 /* Begins to wait for a tagged message. */
-static inline void funet_expect(struct funet *f, struct funet_receive_state *r, uint32_t node, uint32_t tag, void *bytes, size_t room)
+static inline void funet_expect(struct funet *f, struct funet_receive_state *r, uint32_t node, uint32_t tag,
+	void *bytes, size_t room)
 {
 	struct funet_receive_state **at = &f->receivers;
 	memset(r, 0, sizeof *r);
@@ -2772,7 +2824,8 @@ static inline void funet_expect_no_more(struct funet *f, struct funet_receive_st
 	if (*at != NULL)
 		*at = r->next;
 	if (r->granting) { /* its sender waits */
-		const uint32_t words[5] = { r->id, (uint32_t)FUNET_FORM_GRANT << 16 | r->space << 18, r->send, 0, funet_pair_of(f, r->from, r->space)->taken };
+		const uint32_t words[5] = { r->id, (uint32_t)FUNET_FORM_GRANT << 16 | r->space << 18, r->send, 0,
+			funet_pair_of(f, r->from, r->space)->taken };
 		funet_tell_words(f, r->from, FUNET_TOLD, words, 5);
 	}
 	r->granting = 0;
@@ -2792,14 +2845,16 @@ struct funet_received {
  * many as there is room for, have been received; -ECANCELED: its sender has given it up. After
  * -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is
  * dropped. Not in handlers. */
-static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, struct funet_received *what, int milliseconds)
+static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room,
+	struct funet_received *what, int milliseconds)
 {
 	struct funet_receive_state r;
 	int code = funet_outside(f, "receiving");
 	if (code != 0)
 		return code;
 	if ((node >= f->card.nodes && node != FUNET_ANY) || (tag >> 31 != 0 && tag != FUNET_ANY_TAG))
-		return funet_fail(f, -EINVAL, "receiving tag %u from node %u: the job has %u nodes, and tags are 0 to 2^31-1", tag, node, f->card.nodes);
+		return funet_fail(f, -EINVAL, "receiving tag %u from node %u: the job has %u nodes, and tags are 0 to 2^31-1",
+			tag, node, f->card.nodes);
 	funet_expect(f, &r, node, tag, bytes, room);
 	code = funet_await(f, funet_has_come, &r, node, funet_until(milliseconds));
 	funet_expect_no_more(f, &r);
@@ -2820,7 +2875,8 @@ static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, vo
 
 /* funet_receive that says the length and the sender of the message, if the pointers are not NULL.
  */
-static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
+static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length,
+	uint32_t *from, int milliseconds)
 {
 	struct funet_received what = { node, tag, 0 };
 	int code = funet_receive(f, node, tag, bytes, room, &what, milliseconds);
@@ -2869,7 +2925,8 @@ static inline int funet_end_leg(struct funet *f, struct funet_leg *g, int code)
 	if (g->in != NULL) {
 		funet_expect_no_more(f, &g->receive);
 		if (code == 0 && (g->receive.result != 0 || g->receive.length != g->bytes))
-			code = funet_fail(f, -EPROTO, "a collective operation: node %u calls another, or with another length", g->node);
+			code = funet_fail(f, -EPROTO, "a collective operation: node %u calls another, or with another length",
+				g->node);
 	}
 	if (g->begun && (!g->sending.ended || g->sending.owes || !funet_is_read(f, &g->sending)))
 		funet_give_up(f, &g->sending);
@@ -2918,7 +2975,8 @@ static inline int funet_collective(struct funet *f, size_t bytes, uint32_t root,
 }
 
 /* One way with one node. */
-static inline int funet_exchange_one(struct funet *f, uint32_t tag, uint32_t node, const void *out, void *in, size_t bytes, int64_t end)
+static inline int funet_exchange_one(struct funet *f, uint32_t tag, uint32_t node, const void *out, void *in,
+	size_t bytes, int64_t end)
 {
 	struct funet_leg leg;
 	memset(&leg, 0, sizeof leg);
@@ -2929,7 +2987,8 @@ static inline int funet_exchange_one(struct funet *f, uint32_t tag, uint32_t nod
 	return funet_exchange(f, tag, &leg, 1, end);
 }
 
-static inline int funet_broadcast_as(struct funet *f, uint32_t tag, uint32_t root, void *bytes, size_t length, int64_t end)
+static inline int funet_broadcast_as(struct funet *f, uint32_t tag, uint32_t root, void *bytes, size_t length,
+	int64_t end)
 {
 	uint32_t nodes = f->card.nodes, bit = 1, relative = (f->card.node + nodes - root) % nodes;
 	int code = 0;
@@ -3003,7 +3062,8 @@ static inline uint32_t funet_span(uint32_t relative, uint32_t nodes)
 
 /* Brings bytes of every node to the root, whose memory has a block for each, in order of their
  * numbers (MPI_Gather). */
-static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes, size_t length, void *all, int milliseconds)
+static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes, size_t length, void *all,
+	int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
 	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
@@ -3025,7 +3085,8 @@ static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes
 		memcpy(blocks, bytes, length);
 	for (uint32_t bit = 1; bit < top && relative + bit < nodes && code == 0; bit <<= 1) {
 		uint32_t to = 2 * bit < subtree ? 2 * bit : subtree;
-		code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, NULL, blocks + bit * length, (to - bit) * length, end);
+		code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, NULL, blocks + bit * length,
+			(to - bit) * length, end);
 	}
 	if (code == 0 && relative != 0)
 		code = funet_exchange_one(f, tag, (relative - top + root) % nodes, blocks, NULL, subtree * length, end);
@@ -3038,7 +3099,8 @@ static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes
 }
 
 /* Brings every node its block of the root's memory (MPI_Scatter). */
-static inline int funet_scatter(struct funet *f, uint32_t root, const void *all, void *bytes, size_t length, int milliseconds)
+static inline int funet_scatter(struct funet *f, uint32_t root, const void *all, void *bytes, size_t length,
+	int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
 	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
@@ -3065,7 +3127,8 @@ static inline int funet_scatter(struct funet *f, uint32_t root, const void *all,
 	for (uint32_t bit = top / 2; bit > 0 && code == 0; bit /= 2)
 		if (bit < subtree) {
 			uint32_t to = 2 * bit < subtree ? 2 * bit : subtree;
-			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, blocks + bit * length, NULL, (to - bit) * length, end);
+			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, blocks + bit * length, NULL,
+				(to - bit) * length, end);
 		}
 	if (code == 0 && length > 0)
 		memcpy(bytes, blocks, length);
@@ -3074,7 +3137,8 @@ static inline int funet_scatter(struct funet *f, uint32_t root, const void *all,
 }
 
 /* Sends a node bytes and receives others of another. */
-static inline int funet_exchange_two(struct funet *f, uint32_t tag, uint32_t to, const void *out, uint32_t from, void *in, size_t bytes, int64_t end)
+static inline int funet_exchange_two(struct funet *f, uint32_t tag, uint32_t to, const void *out, uint32_t from,
+	void *in, size_t bytes, int64_t end)
 {
 	struct funet_leg leg[2];
 	memset(leg, 0, sizeof leg);
@@ -3099,7 +3163,8 @@ static inline int funet_allgather(struct funet *f, const void *bytes, size_t len
 	if (length > FUNET_TREE_BYTES) { /* around the ring */
 		memmove(in + node * length, bytes, length);
 		for (uint32_t d = 0; d + 1 < nodes && code == 0; d++)
-			code = funet_exchange_two(f, tag, (node + 1) % nodes, in + (node + nodes - d) % nodes * length, (node + nodes - 1) % nodes,
+			code = funet_exchange_two(f, tag, (node + 1) % nodes, in + (node + nodes - d) % nodes * length,
+				(node + nodes - 1) % nodes,
 						  in + (node + nodes - d - 1) % nodes * length, length, end);
 		return code;
 	}
@@ -3110,7 +3175,8 @@ static inline int funet_allgather(struct funet *f, const void *bytes, size_t len
 	/* as many as there are, of the nodes that follow */
 	for (uint32_t d = 1; d < nodes && code == 0; d *= 2) {
 		size_t n = (d < nodes - d ? d : nodes - d) * length;
-		code = funet_exchange_two(f, tag, (node + nodes - d) % nodes, blocks, (node + d) % nodes, blocks + d * length, n, end);
+		code = funet_exchange_two(f, tag, (node + nodes - d) % nodes, blocks, (node + d) % nodes, blocks + d * length,
+			n, end);
 	}
 	if (code == 0 && length > 0) { /* this node's block is the first */
 		memcpy(in + node * length, blocks, (nodes - node) * length);
@@ -3136,7 +3202,8 @@ enum funet_kind_of_value { FUNET_INT64, FUNET_DOUBLE };
 
 /* Combines values with those of others: others first, as the order matters to doubles. Sums of
  * integers wrap around; a NaN stays. */
-static inline void funet_combine(enum funet_kind_of_value kind, enum funet_operation op, void *values, const void *others, size_t n)
+static inline void funet_combine(enum funet_kind_of_value kind, enum funet_operation op, void *values,
+	const void *others, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		int64_t a, b;
@@ -3158,7 +3225,8 @@ static inline void funet_combine(enum funet_kind_of_value kind, enum funet_opera
 /* Combines n values of every node, int64_t (FUNET_INT64) or double (FUNET_DOUBLE), by FUNET_SUM,
  * FUNET_MIN or FUNET_MAX, and gives all nodes the result (MPI_Allreduce), in the place of their
  * own. The order depends on the number of nodes alone. */
-static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
+static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values,
+	size_t n, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
 	uint32_t tag, node = f->card.node, nodes = f->card.nodes;
@@ -3181,7 +3249,8 @@ static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind
 
 /* Gives every node the combination of the values of nodes 0 to itself (MPI_Scan), in the place of
  * its own. */
-static inline int funet_scan(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
+static inline int funet_scan(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values,
+	size_t n, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
 	uint32_t tag, node = f->card.node, nodes = f->card.nodes;

@@ -18,7 +18,8 @@ func TestWhoWaitsHears(t *testing.T) {
 	for language, names := range compilers(t) {
 		for _, name := range names[:1] {
 			program := filepath.Join(t.TempDir(), "alone")
-			arguments := append([]string{"-x", language, "-O2", "-std=" + standards[language][0], "-I.", "-o", program, source}, strict...)
+			arguments := append([]string{"-x", language, "-O2", "-std=" + standards[language][0], "-I.", "-o", program,
+				source}, strict...)
 			if out, err := exec.CommandContext(t.Context(), name, arguments...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, out)
 			}

@@ -209,14 +209,17 @@ enum funi_level { FUNI_REQUEST = 0, FUNI_REPLY = 1 };
 enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2, FUNI_KEYED = 4 };
 
 enum funi_remote_operation {
-	FUNI_REMOTE_PUT = 0, FUNI_OPEN_KEY_SLOT = 256, FUNI_CLOSE_KEY_SLOT = 257, FUNI_OPEN_AREA = 258, FUNI_CLOSE_AREA = 259,
-	FUNI_RESET_AREA = 260, FUNI_SET_CHAIN = 261, FUNI_SUSPEND_WINDOW = 262, FUNI_RESUME_WINDOW = 263, FUNI_MULTICAST = 264,
+	FUNI_REMOTE_PUT = 0, FUNI_OPEN_KEY_SLOT = 256, FUNI_CLOSE_KEY_SLOT = 257, FUNI_OPEN_AREA = 258,
+	FUNI_CLOSE_AREA = 259,
+	FUNI_RESET_AREA = 260, FUNI_SET_CHAIN = 261, FUNI_SUSPEND_WINDOW = 262, FUNI_RESUME_WINDOW = 263,
+	FUNI_MULTICAST = 264,
 	FUNI_OPERATE = 128 /* and a funi_operation */
 };
 
 /* Operations on windows (uspace/arctic/operation.go). */
 enum funi_operation {
-	FUNI_OP_PUT, FUNI_OP_GET, FUNI_OP_WRITE, FUNI_OP_READ, FUNI_OP_ADD, FUNI_OP_AND, FUNI_OP_OR, FUNI_OP_XOR, FUNI_OP_MIN, FUNI_OP_MAX,
+	FUNI_OP_PUT, FUNI_OP_GET, FUNI_OP_WRITE, FUNI_OP_READ, FUNI_OP_ADD, FUNI_OP_AND, FUNI_OP_OR, FUNI_OP_XOR,
+	FUNI_OP_MIN, FUNI_OP_MAX,
 	FUNI_OP_PROD, FUNI_OP_SWAP, FUNI_OP_COMPARE_SWAP, FUNI_OP_MASKED_SWAP, FUNI_OP_LOCK, FUNI_OP_UNLOCK
 };
 
@@ -225,7 +228,8 @@ enum funi_element { FUNI_U8, FUNI_U16, FUNI_U32, FUNI_U64, FUNI_I8, FUNI_I16, FU
 
 /* What others may do with a window; and, besides, that it is opened as if funi_suspend had been
  * called at once. */
-enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8, FUNI_OPEN_ABSENT = 256 };
+enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8,
+	FUNI_OPEN_ABSENT = 256 };
 
 /* What an entry of the notification ring tells. */
 enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW, FUNI_NOTE_FAULT };
@@ -240,13 +244,15 @@ enum funi_register {
 /* Bits of CNTL. */
 enum funi_control {
 	FUNI_MERR = 1 << 0, FUNI_RESET = 1 << 1, FUNI_CTXM = 1 << 2, FUNI_CTXR1 = 1 << 3, FUNI_CTXR1_PRIME = 1 << 4,
-	FUNI_CTXR2 = 1 << 5, FUNI_DRAIN = 1 << 6, FUNI_CRQM = 1 << 7, FUNI_CRQR = 1 << 8, FUNI_CSQM = 1 << 9, FUNI_CSQR = 1 << 10
+	FUNI_CTXR2 = 1 << 5, FUNI_DRAIN = 1 << 6, FUNI_CRQM = 1 << 7, FUNI_CRQR = 1 << 8, FUNI_CSQM = 1 << 9,
+	FUNI_CSQR = 1 << 10
 };
 
 /* Why a message came back (uspace/arctic/reason.go). */
 enum funi_reason {
 	FUNI_REASON_UNKNOWN_KIND = 64, FUNI_REASON_NO_CONTEXT = 65, FUNI_REASON_DESTINATION = 66,
-	FUNI_REASON_TRANSFER_FORM = 67, FUNI_REASON_SOURCE_NODE = 68, FUNI_REASON_REPLACED = 69, FUNI_REASON_JOB = 70, FUNI_REASON_SILENT = 128,
+	FUNI_REASON_TRANSFER_FORM = 67, FUNI_REASON_SOURCE_NODE = 68, FUNI_REASON_REPLACED = 69, FUNI_REASON_JOB = 70,
+	FUNI_REASON_SILENT = 128,
 	FUNI_REASON_RESTARTED = 129, FUNI_REASON_DEPARTED = 130, FUNI_REASON_NO_ROUTE = 131,
 	FUNI_REASON_SOURCE = 132, FUNI_REASON_TRANSFER_LENGTH = 133, FUNI_REASON_QUEUE_SIZE = 134,
 	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136,
@@ -393,7 +399,8 @@ enum funi_status {
 
 /* Descriptors of the answer to an attach request. */
 enum funi_descriptor {
-	FUNI_MEMORY_DESCRIPTOR, FUNI_DOORBELLS_DESCRIPTOR, FUNI_CARD_DESCRIPTOR, FUNI_PROCESS_DESCRIPTOR, FUNI_ATTACH_DESCRIPTORS
+	FUNI_MEMORY_DESCRIPTOR, FUNI_DOORBELLS_DESCRIPTOR, FUNI_CARD_DESCRIPTOR, FUNI_PROCESS_DESCRIPTOR,
+	FUNI_ATTACH_DESCRIPTORS
 };
 
 struct funi_message { /* header of every message */
@@ -538,7 +545,8 @@ static inline int funi_fail(struct funi_context *c, int code, const char *what)
 {
 	const char *ended = code == -ENOTCONN ? funi_why(c) : NULL;
 	if (ended != NULL) {
-		(void)snprintf(c->error, sizeof c->error, "%s: the context has ended: %.*s", what, (int)sizeof c->page->why - 1, ended);
+		(void)snprintf(c->error, sizeof c->error, "%s: the context has ended: %.*s", what, (int)sizeof c->page->why - 1,
+			ended);
 		return code;
 	}
 	const char *why = code == -ENOTCONN ? "the daemon is gone or has ended the context; attach again" :
@@ -724,7 +732,8 @@ static inline void funi_hear_lost(struct funi_context *c)
 		struct funi_asked *m = &r->asked[i];
 		const uint32_t w = r->lost_to[m->node % FUNI_LOST_NODES];
 		if (m->handle != 0 && m->operation == 0 &&
-		    (many || (more[m->node % FUNI_LOST_NODES] && ((w & FUNI_LOST_ONE) == 0 || w >> FUNI_LOST_SHIFT == m->node / FUNI_LOST_NODES))))
+		    (many || (more[m->node % FUNI_LOST_NODES] &&
+			((w & FUNI_LOST_ONE) == 0 || w >> FUNI_LOST_SHIFT == m->node / FUNI_LOST_NODES))))
 			m->lost = 1;
 	}
 	r->refused += operations - r->operations_lost;
@@ -1022,7 +1031,8 @@ static inline struct funi_message funi_message_header(uint16_t kind, size_t leng
 
 /* Receives the answer to a request of the kind: of exactly size bytes, at most 2048, with
  * the given number of descriptors. A signal ends the wait for an attachment, which then is none. */
-static inline int funi_answer(struct funi_context *c, const char *what, uint16_t kind, void *answer, size_t size, int *fds,
+static inline int funi_answer(struct funi_context *c, const char *what, uint16_t kind, void *answer, size_t size,
+	int *fds,
 			      int descriptors)
 {
 	union {
@@ -1162,7 +1172,8 @@ static inline int funi_remote_size(uint32_t n, uint32_t most)
 
 /* Makes what the program keeps of its remote memory, whose sizes are the daemon's answer. -ENOMEM,
  * -EPROTO. */
-static inline int funi_start_remote(struct funi_context *c, const struct funi_attach_answer *a, const uint8_t asked[3], uint64_t queues)
+static inline int funi_start_remote(struct funi_context *c, const struct funi_attach_answer *a, const uint8_t asked[3],
+	uint64_t queues)
 {
 	if (memcmp(a->remote, asked, 3) != 0 || a->remote[3] != 0)
 		return -EPROTO;
@@ -1179,7 +1190,8 @@ static inline int funi_start_remote(struct funi_context *c, const struct funi_at
 	if (getrandom(&r->life, sizeof r->life, 0) != (ssize_t)sizeof r->life)
 		return -errno;
 	return r->keys == NULL || r->credits == NULL ? -ENOMEM :
-		funi_fill_numbers(&r->key_slots, r->sizes.key_slots) != 0 ? -ENOMEM : funi_fill_numbers(&r->areas, r->sizes.areas);
+		funi_fill_numbers(&r->key_slots, r->sizes.key_slots) != 0 ? -ENOMEM : funi_fill_numbers(&r->areas,
+			r->sizes.areas);
 }
 
 /* Starts the queues (thesis 3.2.1): halts the card, writes the queue registers. */
@@ -1274,7 +1286,8 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	for (int i = 0; i < 3; i++) {
 		int e = funi_remote_size(remote[i], i < 2 ? FUNI_MAX_REMOTE : FUNI_MAX_NOTIFICATIONS);
 		if (e < 0 || (e == 0) != (remote[0] == 0))
-			return funi_fail(c, -EINVAL, "key slots and areas are powers of two up to 65536, notifications one up to 1048576, or all three are 0");
+			return funi_fail(c, -EINVAL,
+				"key slots and areas are powers of two up to 65536, notifications one up to 1048576, or all three are 0");
 		r.remote[i] = (uint8_t)e;
 	}
 	c->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -1377,7 +1390,8 @@ static inline int funi_number(struct funi_context *c, const char *variable, uint
 		return 0;
 	for (size_t i = 0; s != NULL && i + 1 < sizeof said && s[i] != 0; i++)
 		said[i] = s[i] < ' ' || s[i] > '~' ? '?' : s[i]; /* one line, whatever it is */
-	(void)snprintf(text, sizeof text, "reading %s=\"%s\", a number up to %u; start the program with funet run", variable, said,
+	(void)snprintf(text, sizeof text, "reading %s=\"%s\", a number up to %u; start the program with funet run",
+		variable, said,
 		       (unsigned)most);
 	return funi_fail(c, -EINVAL, text);
 }
@@ -1413,7 +1427,8 @@ static inline int funi_environment(struct funi_context *c, struct funi_place *p)
 		if (i + 1 == length)
 			return 0;
 	}
-	return funi_fail(c, -EINVAL, "reading FUNET_TOKEN, which is 64 hexadecimal digits; start the program with funet run");
+	return funi_fail(c, -EINVAL,
+		"reading FUNET_TOKEN, which is 64 hexadecimal digits; start the program with funet run");
 }
 
 /* Attaches with what `funet run` puts into the environment, or mpirun or srun beside it
@@ -1422,7 +1437,8 @@ static inline int funi_environment(struct funi_context *c, struct funi_place *p)
 static inline int funi_attach_environment(struct funi_context *c, uint32_t slots);
 
 /* funi_attach_environment of a context that can open remote memory, as funi_attach_remote says. */
-static inline int funi_attach_environment_remote(struct funi_context *c, uint32_t slots, const struct funi_remote_sizes *sizes)
+static inline int funi_attach_environment_remote(struct funi_context *c, uint32_t slots,
+	const struct funi_remote_sizes *sizes)
 {
 	struct funi_place p;
 
@@ -1434,7 +1450,8 @@ static inline int funi_attach_environment_remote(struct funi_context *c, uint32_
 	if (code == 0 && p.nodes != 0 && p.nodes != c->nodes) {
 		uint32_t members = c->nodes;
 		funi_release_all(c);
-		(void)snprintf(c->error, sizeof c->error, "the group has %u nodes, and %u processes were started for it", members, p.nodes);
+		(void)snprintf(c->error, sizeof c->error, "the group has %u nodes, and %u processes were started for it",
+			members, p.nodes);
 		return FUNI_ERR_NODE;
 	}
 	return code;
@@ -1450,7 +1467,8 @@ static inline int funi_attach_environment(struct funi_context *c, uint32_t slots
 
 /* Notes a segment for funi_expose and funi_sendmsg, which are told pointers; the daemon allows no
  * more than there is room for. */
-static inline void funi_note_segment(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes, uint32_t rights)
+static inline void funi_note_segment(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes,
+	uint32_t rights)
 {
 	const struct funi_part part = { (uint8_t *)memory, bytes, base, rights };
 	if (c->remote != NULL && c->remote->segments < FUNI_MAX_SEGMENTS)
@@ -1487,7 +1505,8 @@ static inline int funi_end_segment(struct funi_context *c, uint32_t base)
  * a multiple of 16 other than 0, as is the size. rights are funi_rights. It is the daemon's memory,
  * as the card of another process can use no other; funi_adopt puts it in the place of memory that
  * the program has. */
-static inline int funi_register_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights, void **memory)
+static inline int funi_register_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights,
+	void **memory)
 {
 	int fd, code = funi_ask_segment(c, base, bytes, rights, &fd);
 	if (code == 0 && (*memory = funi_map(fd, bytes)) == NULL)
@@ -1786,7 +1805,8 @@ static inline int funi_want_number(struct funi_numbers *s, uint16_t v)
 }
 
 /* Opens a key slot with a key; *key: 0: a new one. */
-static inline int funi_open_key_slot(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t at, uint32_t rights, uint32_t credit,
+static inline int funi_open_key_slot(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t at,
+	uint32_t rights, uint32_t credit,
 				     uint64_t *key, uint32_t *handle)
 {
 	const char *what = "exposing memory";
@@ -1797,7 +1817,8 @@ static inline int funi_open_key_slot(struct funi_context *c, const void *memory,
 	struct funi_numbers *free = &c->remote->key_slots;
 	if (bytes == 0 || (address = funi_address(c, memory, bytes, FUNI_KEYED)) == 0)
 		return funi_remote_fail(c, -EFAULT, what);
-	if (free->n == 0 || (*key != 0 && !funi_want_number(free, (uint16_t)*key)) || (s = funi_begin_block(c, FUNI_OPEN_KEY_SLOT, 0)) == NULL)
+	if (free->n == 0 || (*key != 0 && !funi_want_number(free, (uint16_t)*key)) ||
+		(s = funi_begin_block(c, FUNI_OPEN_KEY_SLOT, 0)) == NULL)
 		return funi_remote_fail(c, -ENOBUFS, what);
 	uint16_t n = free->free[free->first];
 	if (*key == 0) {
@@ -1825,7 +1846,8 @@ static inline int funi_open_key_slot(struct funi_context *c, const void *memory,
 /* Gives a new key to memory in a segment with FUNI_KEYED. -EFAULT, -ENOBUFS, -EOPNOTSUPP, and
  * errors of getrandom(2). In this and what follows the handle is for funi_message_status; NULL:
  * nobody asks. */
-static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key, uint32_t *handle)
+static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key,
+	uint32_t *handle)
 {
 	*key = 0;
 	return funi_open_key_slot(c, memory, bytes, 0, 0, 0, key, handle);
@@ -1837,7 +1859,8 @@ static inline int funi_revoke(struct funi_context *c, uint64_t key, uint32_t *ha
 {
 	const uint16_t n = (uint16_t)key;
 	uint32_t *s;
-	if (c->remote == NULL || n >= c->remote->sizes.key_slots || !c->remote->keys[n].open || c->remote->keys[n].key != key)
+	if (c->remote == NULL || n >= c->remote->sizes.key_slots || !c->remote->keys[n].open ||
+		c->remote->keys[n].key != key)
 		return funi_remote_fail(c, -ENOENT, "revoking a key");
 	if ((s = funi_begin_block(c, FUNI_CLOSE_KEY_SLOT, 0)) == NULL)
 		return funi_remote_fail(c, -ENOBUFS, "revoking a key");
@@ -1853,7 +1876,8 @@ static inline int funi_revoke(struct funi_context *c, uint64_t key, uint32_t *ha
  * FUNI_REASON_NOT_OPENED when there is no such key, or all areas together would have more credit
  * than the context has notifications. returns: not 0: what finds no credit comes back to its
  * sender. */
-static inline int funi_open_area(struct funi_context *c, uint64_t key, uint32_t credit, int returns, uint16_t *area, uint32_t *handle)
+static inline int funi_open_area(struct funi_context *c, uint64_t key, uint32_t credit, int returns, uint16_t *area,
+	uint32_t *handle)
 {
 	const char *what = "opening an area";
 	uint32_t *s;
@@ -1876,7 +1900,8 @@ static inline int funi_open_area(struct funi_context *c, uint64_t key, uint32_t 
 	return 0;
 }
 
-static inline int funi_end_area(struct funi_context *c, uint32_t operation, uint16_t area, uint32_t *handle, const char *what)
+static inline int funi_end_area(struct funi_context *c, uint32_t operation, uint16_t area, uint32_t *handle,
+	const char *what)
 {
 	uint32_t *s;
 	if (c->remote == NULL || area >= c->remote->sizes.areas)
@@ -1907,7 +1932,8 @@ static inline int funi_reset_area(struct funi_context *c, uint16_t area, uint32_
 }
 
 /* A seed for messages to the first bytes of a key's memory, each complete by itself. */
-static inline struct funi_seed funi_make_seed(const struct funi_context *c, uint64_t key, uint16_t area, uint32_t size, uint8_t protocol)
+static inline struct funi_seed funi_make_seed(const struct funi_context *c, uint64_t key, uint16_t area, uint32_t size,
+	uint8_t protocol)
 {
 	const struct funi_seed s = { { (uint16_t)c->node, area, key, 0, size, 0 }, protocol };
 	return s;
@@ -2023,7 +2049,8 @@ static inline int funi_split_seed(struct funi_seed *s, uint32_t bytes, struct fu
 	return 0;
 }
 
-static inline int funi_send_keyed(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
+static inline int funi_send_keyed(struct funi_context *c, const struct funi_ticket *t, uint32_t offset,
+	const void *data, size_t length,
 				  const uint32_t *metadata, uint32_t words, uint32_t counted, uint32_t *handle)
 {
 	const char *what = counted ? "sending a message" : "writing";
@@ -2058,7 +2085,8 @@ static inline int funi_send_keyed(struct funi_context *c, const struct funi_tick
 /* Launches a message to where the ticket says, with up to 11 words for its record. -EMSGSIZE: it is
  * longer than the ticket's size, or has more words. -EFAULT: it does not fit a packet, and lies in
  * no segment with FUNI_SOURCE. -ENOBUFS, -EOPNOTSUPP. */
-static inline int funi_sendmsg(struct funi_context *c, const struct funi_ticket *t, const void *data, size_t length, const uint32_t *metadata,
+static inline int funi_sendmsg(struct funi_context *c, const struct funi_ticket *t, const void *data, size_t length,
+	const uint32_t *metadata,
 			       uint32_t words, uint32_t *handle)
 {
 	return funi_send_keyed(c, t, 0, data, length, metadata, words, FUNI_REMOTE_COUNTED, handle);
@@ -2066,7 +2094,8 @@ static inline int funi_sendmsg(struct funi_context *c, const struct funi_ticket 
 
 /* Writes data at an offset from the ticket's, of which no record tells. Otherwise it is
  * funi_sendmsg. */
-static inline int funi_write_remote(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
+static inline int funi_write_remote(struct funi_context *c, const struct funi_ticket *t, uint32_t offset,
+	const void *data, size_t length,
 				    uint32_t *handle)
 {
 	return funi_send_keyed(c, t, offset, data, length, NULL, 0, 0, handle);
@@ -2107,7 +2136,8 @@ static inline const uint32_t *funi_note(const struct funi_remote *r, uint32_t n)
 static inline void funi_pass_completions(struct funi_context *c)
 {
 	const uint32_t was = c->notes;
-	for (; c->notes != c->remote->looked && funi_note(c->remote, c->notes)[FUNI_NOTE_KIND_WORD] == FUNI_NOTE_COMPLETION; c->notes++)
+	for (; c->notes != c->remote->looked && funi_note(c->remote,
+		c->notes)[FUNI_NOTE_KIND_WORD] == FUNI_NOTE_COMPLETION; c->notes++)
 		c->remote->behind--;
 	if (c->notes != was)
 		funi_store(&c->page->notes_tail.word, c->notes);
@@ -2176,7 +2206,8 @@ static inline int funi_notified(struct funi_context *c, struct funi_notification
 }
 
 /* funi_notified, by its name in Rats; in a program without windows all are of areas. */
-static inline int funi_get_notification_record(struct funi_context *c, struct funi_notification *n) { return funi_notified(c, n); }
+static inline int funi_get_notification_record(struct funi_context *c,
+	struct funi_notification *n) { return funi_notified(c, n); }
 
 /* ---- windows: memory that others read, write and change by atomic operations ----
  *
@@ -2233,7 +2264,8 @@ struct funi_trailer { /* what a put does when all its data is there */
 static inline int funi_is_window(uint32_t bytes, uint64_t address, uint32_t rights, uint32_t notifications)
 {
 	rights &= ~(uint32_t)FUNI_OPEN_ABSENT;
-	return rights != 0 && (rights & ~15u) == 0 && address <= FUNI_MAX_ADDRESS && (uint64_t)bytes <= FUNI_MAX_ADDRESS + 1 - address &&
+	return rights != 0 && (rights & ~15u) == 0 && address <= FUNI_MAX_ADDRESS &&
+		(uint64_t)bytes <= FUNI_MAX_ADDRESS + 1 - address &&
 	       (notifications == 0 || (rights & FUNI_MAY_NOTIFY) != 0);
 }
 
@@ -2243,7 +2275,8 @@ static inline int funi_is_window(uint32_t bytes, uint64_t address, uint32_t righ
  * their operations wait for funi_resume from the start, so that memory can be filled before anybody
  * sees it. Its end is funi_revoke: when the status of that is FUNI_SENT nobody changes or reads the
  * memory any more. Errors as funi_expose has them, and -EINVAL. */
-static inline int funi_expose_window(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
+static inline int funi_expose_window(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address,
+	uint32_t rights,
 				     uint32_t notifications, uint64_t *key, uint32_t *handle)
 {
 	*key = 0;
@@ -2255,7 +2288,8 @@ static inline int funi_expose_window(struct funi_context *c, const void *memory,
 /* funi_expose_window with a key that was agreed on, whose lower 16 bits are the number of a key
  * slot: members of a chain have windows with the same key. It is as secret as whoever agreed on it,
  * and not 0. -ENOBUFS also if that key slot has a key, or is none of the context's. */
-static inline int funi_expose_window_as(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
+static inline int funi_expose_window_as(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address,
+	uint32_t rights,
 					uint32_t notifications, uint64_t key, uint32_t *handle)
 {
 	if (key == 0 || !funi_is_window(bytes, address, rights, notifications))
@@ -2263,11 +2297,13 @@ static inline int funi_expose_window_as(struct funi_context *c, const void *memo
 	return funi_open_key_slot(c, memory, bytes, address, rights, notifications, &key, handle);
 }
 
-static inline int funi_change_window(struct funi_context *c, uint32_t operation, uint64_t key, uint32_t *handle, const char *what)
+static inline int funi_change_window(struct funi_context *c, uint32_t operation, uint64_t key, uint32_t *handle,
+	const char *what)
 {
 	const uint16_t n = (uint16_t)key;
 	uint32_t *s;
-	if (c->remote == NULL || n >= c->remote->sizes.key_slots || !c->remote->keys[n].open || c->remote->keys[n].key != key)
+	if (c->remote == NULL || n >= c->remote->sizes.key_slots || !c->remote->keys[n].open ||
+		c->remote->keys[n].key != key)
 		return funi_remote_fail(c, -ENOENT, what);
 	if ((s = funi_begin_block(c, operation, 0)) == NULL)
 		return funi_remote_fail(c, -ENOBUFS, what);
@@ -2300,11 +2336,13 @@ static inline int funi_may_operate(struct funi_context *c)
 		return -EOPNOTSUPP;
 	funi_look(c);
 	const uint64_t open = funi_operating(c);
-	return open >= FUNI_MAX_REQUESTS || c->remote->unsettled > 0 || open + c->remote->behind + c->remote->credit >= c->remote->sizes.notifications ? -ENOBUFS : 0;
+	return open >= FUNI_MAX_REQUESTS || c->remote->unsettled > 0 ||
+		open + c->remote->behind + c->remote->credit >= c->remote->sizes.notifications ? -ENOBUFS : 0;
 }
 
 /* Reserves and begins the block of an operation; NULL, and why in code. */
-static inline uint32_t *funi_begin_operation(struct funi_context *c, const struct funi_target *t, uint32_t operation, uint32_t flags, int told,
+static inline uint32_t *funi_begin_operation(struct funi_context *c, const struct funi_target *t, uint32_t operation,
+	uint32_t flags, int told,
 					     const char *what, int *code)
 {
 	*code = c->remote != NULL && t->address > FUNI_MAX_ADDRESS ? -EINVAL : funi_may_operate(c);
@@ -2357,13 +2395,15 @@ static inline uint32_t funi_put_trailer(uint32_t *w, const struct funi_trailer *
  * trailer's 12, 24 or 32, are copied at once; more lies in a segment with FUNI_SOURCE and stays as
  * it is until the put is complete. -EMSGSIZE: more than 2^26 bytes; -EFAULT, -EINVAL, -ENOBUFS,
  * -EOPNOTSUPP. */
-static inline int funi_put(struct funi_context *c, const struct funi_target *t, const void *data, size_t length, const struct funi_trailer *trailer,
+static inline int funi_put(struct funi_context *c, const struct funi_target *t, const void *data, size_t length,
+	const struct funi_trailer *trailer,
 			   uint32_t *handle)
 {
 	const char *what = "putting";
 	uint32_t w[8], source = 0, *s;
 	int code;
-	if (trailer != NULL && trailer->signal != 0 && ((trailer->signal != FUNI_TRAILER_SET && trailer->signal != FUNI_TRAILER_ADD) ||
+	if (trailer != NULL && trailer->signal != 0 &&
+		((trailer->signal != FUNI_TRAILER_SET && trailer->signal != FUNI_TRAILER_ADD) ||
 							trailer->signal_address > FUNI_MAX_ADDRESS))
 		return funi_remote_fail(c, -EINVAL, what);
 	const uint32_t words = funi_put_trailer(w, trailer);
@@ -2372,7 +2412,8 @@ static inline int funi_put(struct funi_context *c, const struct funi_target *t, 
 		return funi_remote_fail(c, -EMSGSIZE, what);
 	if (c->remote != NULL && !in_slot && (source = funi_address(c, data, length, FUNI_SOURCE)) == 0)
 		return funi_remote_fail(c, -EFAULT, what);
-	if ((s = funi_begin_operation(c, t, FUNI_OP_PUT, FUNI_OPERATE_ACK | words << 4, handle != NULL, what, &code)) == NULL)
+	if ((s = funi_begin_operation(c, t, FUNI_OP_PUT, FUNI_OPERATE_ACK | words << 4, handle != NULL, what,
+		&code)) == NULL)
 		return code;
 	s[FUNI_REMOTE_SOURCE_WORD] = source;
 	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
@@ -2388,7 +2429,8 @@ static inline int funi_put(struct funi_context *c, const struct funi_target *t, 
 
 /* Reads bytes of a target into memory of a segment with FUNI_KEYED, where they are when the
  * operation is complete. Errors as funi_put has them. */
-static inline int funi_get(struct funi_context *c, const struct funi_target *t, void *into, size_t length, uint32_t *handle)
+static inline int funi_get(struct funi_context *c, const struct funi_target *t, void *into, size_t length,
+	uint32_t *handle)
 {
 	const char *what = "getting";
 	uint32_t address = 0, *s;
@@ -2416,7 +2458,8 @@ static inline uint32_t funi_element_bytes(enum funi_element e)
  * the elements were is what funi_await answers, but for FUNI_OP_WRITE. Several elements, at most 4,
  * can only be read, written, added to and swapped, and are integers of 32 or 64 bits. -EINVAL:
  * something else; otherwise as funi_put. */
-static inline int funi_atomic(struct funi_context *c, const struct funi_target *t, enum funi_operation operation, enum funi_element element,
+static inline int funi_atomic(struct funi_context *c, const struct funi_target *t, enum funi_operation operation,
+	enum funi_element element,
 			      const void *operands, uint32_t bytes, uint32_t *handle)
 {
 	const char *what = "operating";
@@ -2426,7 +2469,8 @@ static inline int funi_atomic(struct funi_context *c, const struct funi_target *
 		operation != FUNI_OP_WRITE && handle != NULL ? FUNI_OPERATE_FETCH : FUNI_OPERATE_ACK;
 	uint32_t *s;
 	int code;
-	if (operation < FUNI_OP_WRITE || operation > FUNI_OP_MASKED_SWAP || element > FUNI_F64 || bytes == 0 || bytes > FUNI_MAX_ANSWER ||
+	if (operation < FUNI_OP_WRITE || operation > FUNI_OP_MASKED_SWAP || element > FUNI_F64 || bytes == 0 ||
+		bytes > FUNI_MAX_ANSWER ||
 	    bytes % funi_element_bytes(element) != 0)
 		return funi_remote_fail(c, -EINVAL, what);
 	if ((s = funi_begin_operation(c, t, operation, (uint32_t)element | fetch, handle != NULL, what, &code)) == NULL)
@@ -2446,7 +2490,8 @@ static inline int funi_wait_until(struct funi_context *c, int64_t begin, int mil
 	const int64_t over = (funi_clock() - begin) / 1000000;
 	if (milliseconds >= 0 && over >= milliseconds)
 		return funi_fail(c, -ETIMEDOUT, what);
-	const int n = funi_wait(c, milliseconds < 0 || milliseconds - over > FUNI_NAP ? FUNI_NAP : (int)(milliseconds - over));
+	const int n = funi_wait(c, milliseconds < 0 ||
+		milliseconds - over > FUNI_NAP ? FUNI_NAP : (int)(milliseconds - over));
 	return n < 0 ? n : 0;
 }
 
@@ -2470,7 +2515,9 @@ static inline int funi_await(struct funi_context *c, uint32_t handle, void *answ
 		if (m->handle != handle)
 			return funi_remote_fail(c, -ENOENT, what);
 		if (funi_failure(m, taken) != 0) {
-			(void)snprintf(c->error, sizeof c->error, "%s: it was refused or nobody knows, for reason %u (enum funi_reason, or FUNI_UNTOLD)", what, funi_failure(m, taken));
+			(void)snprintf(c->error, sizeof c->error,
+				"%s: it was refused or nobody knows, for reason %u (enum funi_reason, or FUNI_UNTOLD)", what,
+				funi_failure(m, taken));
 			return -EREMOTEIO;
 		}
 		if (m->operation == 2 && answer != NULL)
@@ -2506,13 +2553,16 @@ static inline int funi_quiet(struct funi_context *c, int milliseconds)
 	funi_look(c);
 	if (c->remote->failed == 0)
 		return 0;
-	(void)snprintf(c->error, sizeof c->error, "%s: one without a handle has failed, for reason %u (enum funi_reason, or FUNI_UNTOLD)", what, c->remote->failed);
+	(void)snprintf(c->error, sizeof c->error,
+		"%s: one without a handle has failed, for reason %u (enum funi_reason, or FUNI_UNTOLD)", what,
+		c->remote->failed);
 	c->remote->failed = 0;
 	return -EREMOTEIO;
 }
 
 /* Locks, or unlocks, and waits for it. */
-static inline int funi_change_lock(struct funi_context *c, const struct funi_target *t, uint32_t operation, int64_t begin, int milliseconds)
+static inline int funi_change_lock(struct funi_context *c, const struct funi_target *t, uint32_t operation,
+	int64_t begin, int milliseconds)
 {
 	const struct funi_target all = { t->node, t->key, 0 };
 	const char *what = operation == FUNI_OP_LOCK ? "locking a window" : "unlocking a window";
@@ -2666,7 +2716,8 @@ static inline int funi_leave(struct funi_context *c, uint16_t number, uint32_t *
 }
 
 /* Sends along a chain from its first member on what stands in data, of that many bytes. */
-static inline int funi_send_along(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint32_t flags, const struct funi_target *t,
+static inline int funi_send_along(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members,
+	uint32_t flags, const struct funi_target *t,
 				  const void *data, size_t length, uint32_t *handle, const char *what)
 {
 	uint32_t h, *s;
@@ -2697,7 +2748,8 @@ static inline int funi_send_along(struct funi_context *c, uint16_t first, uint16
 /* Sends a message of a type up to 511 and of up to FUNI_MAX_MULTICAST_WORDS words along a chain
  * that begins at a node and has that many members, each of which finds it in its request queue,
  * from this node. -EINVAL: no such chain or type; -EMSGSIZE, -ENOBUFS, -EOPNOTSUPP. */
-static inline int funi_multicast(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint32_t type, const uint32_t *words,
+static inline int funi_multicast(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members,
+	uint32_t type, const uint32_t *words,
 				 uint32_t n, uint32_t *handle)
 {
 	const char *what = "sending along a chain";
@@ -2708,7 +2760,8 @@ static inline int funi_multicast(struct funi_context *c, uint16_t first, uint16_
 
 /* Writes up to FUNI_MAX_MULTICAST_BYTES bytes into the window with a key of each member of a chain,
  * at an address that the window has. Errors as funi_multicast has them. */
-static inline int funi_multicast_put(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members, uint64_t key, uint64_t address,
+static inline int funi_multicast_put(struct funi_context *c, uint16_t first, uint16_t chain, uint16_t members,
+	uint64_t key, uint64_t address,
 				     const void *data, size_t length, uint32_t *handle)
 {
 	const char *what = "putting along a chain";

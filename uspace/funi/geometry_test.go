@@ -18,7 +18,8 @@ const (
 
 var (
 	bases   = []funi.Register{funi.RPSQBase, funi.RQSQBase, funi.RPRQBase, funi.RQRQBase}
-	indices = []funi.Register{funi.RPSQHead, funi.RPSQTail, funi.RQSQHead, funi.RQSQTail, funi.RPRQHead, funi.RPRQTail, funi.RQRQHead, funi.RQRQTail}
+	indices = []funi.Register{funi.RPSQHead, funi.RPSQTail, funi.RQSQHead, funi.RQSQTail, funi.RPRQHead, funi.RPRQTail,
+		funi.RQRQHead, funi.RQRQTail}
 )
 
 func memory(t testing.TB, slots int) *funi.Memory {
@@ -80,8 +81,10 @@ func TestInitialize(t *testing.T) {
 			t.Errorf("base register %d is %#x, want %#x", r, v, i*8*slotBytes)
 		}
 	}
-	for _, words := range []int{0, 1, queueCount*funi.SlotWords - 1, queueCount * funi.SlotWords, 3 * queueCount * funi.SlotWords, 1 << 17 * queueCount * funi.SlotWords} {
-		if _, err := funi.Initialize(&funi.Memory{Page: new(funi.Page), Queues: make([]uint32, words)}); !errors.Is(err, funi.ErrSlots) {
+	for _, words := range []int{0, 1, queueCount*funi.SlotWords - 1, queueCount * funi.SlotWords,
+		3 * queueCount * funi.SlotWords, 1 << 17 * queueCount * funi.SlotWords} {
+		if _, err := funi.Initialize(&funi.Memory{Page: new(funi.Page), Queues: make([]uint32, words)}); !errors.Is(err,
+			funi.ErrSlots) {
 			t.Errorf("start-up in %d words of queue memory: %v, want ErrSlots", words, err)
 		}
 	}
@@ -98,7 +101,8 @@ func TestAttachRefusesGeometry(t *testing.T) {
 		}
 		return m
 	}
-	for _, mask := range []uint32{0, 2, 4, 5, 6, 8, 0xfffe, 0x10000, 0x1ffff, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff} {
+	for _, mask := range []uint32{0, 2, 4, 5, 6, 8, 0xfffe, 0x10000, 0x1ffff, 0x7fffffff, 0x80000000,
+		0xfffffffe, 0xffffffff} {
 		m := fresh()
 		m.Page.Store(funi.QMask, mask)
 		if _, err := funi.Attach(m); !errors.Is(err, funi.ErrSlots) {
@@ -115,7 +119,8 @@ func TestAttachRefusesGeometry(t *testing.T) {
 	}
 	last := uint32((queueCount - 1) * slots * slotBytes) // where the last queue that fits starts
 	for _, r := range bases {
-		for _, base := range []uint32{last + slotBytes, last + slotBytes*slots, 0x7fffff80, 0x80000000, 0xffffff80, 0xffffffff} {
+		for _, base := range []uint32{last + slotBytes, last + slotBytes*slots, 0x7fffff80, 0x80000000,
+			0xffffff80, 0xffffffff} {
 			m := fresh()
 			m.Page.Store(r, base)
 			if _, err := funi.Attach(m); !errors.Is(err, funi.ErrLayout) {

@@ -34,56 +34,80 @@ import (
 func constants() map[string]uint64 {
 	c := map[string]uint64{
 		"FUNI_ABI": funi.ABI, "FUNI_PAGE_SIZE": funi.PageSize, "FUNI_DOORBELLS_SIZE": funi.DoorbellsSize,
-		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes, "FUNI_LOST_COUNT": funi.LostCount,
-		"FUNI_LOST_ONE": funi.LostOne, "FUNI_LOST_SHIFT": funi.LostShift, "FUNI_UNTOLD": 256,
+		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_RETURN_SLOTS": funi.ReturnSlots, "FUNI_LOST_NODES": funi.LostNodes,
+		"FUNI_LOST_COUNT": funi.LostCount,
+		"FUNI_LOST_ONE":   funi.LostOne, "FUNI_LOST_SHIFT": funi.LostShift, "FUNI_UNTOLD": 256,
 		"FUNI_MIN_SLOTS": funi.MinSlots, "FUNI_MAX_SLOTS": funi.MaxSlots, "FUNI_SLOT_WORDS": funi.SlotWords,
-		"FUNI_MAX_PAYLOAD_WORDS": funi.MaxPayloadWords, "FUNI_MAX_TYPE": funi.MaxType, "FUNI_MAX_SEGMENTS": funi.MaxSegments,
+		"FUNI_MAX_PAYLOAD_WORDS": funi.MaxPayloadWords, "FUNI_MAX_TYPE": funi.MaxType,
+		"FUNI_MAX_SEGMENTS": funi.MaxSegments,
 		"FUNI_PAYLOAD_WORD": funi.PayloadWord, "FUNI_SOURCE_ADDRESS_WORD": funi.SourceAddressWord,
 		"FUNI_DESTINATION_ADDRESS_WORD": funi.DestinationAddressWord, "FUNI_ARGUMENT_WORD": funi.ArgumentWord,
 		"FUNI_DATA_WORD": funi.DataWord, "FUNI_LENGTH_WORD": funi.LengthWord, "FUNI_SOURCE_WORD": funi.SourceWord,
 		"FUNI_MAX_SINGLE_WORDS": arctic.MaxSingleWords, "FUNI_MAX_TRANSFER_WORDS": arctic.MaxTransferWords,
 		"FUNI_REQUEST": uint64(funi.Request), "FUNI_REPLY": uint64(funi.Reply),
-		"FUNI_SOURCE": uint64(funi.Source), "FUNI_DESTINATION": uint64(funi.Destination), "FUNI_KEYED": uint64(funi.Keyed),
-		"FUNI_REMOTE_AREA_WORD": funi.RemoteAreaWord, "FUNI_REMOTE_COOKIE_WORD": funi.RemoteCookieWord, "FUNI_REMOTE_KEY_WORD": funi.RemoteKeyWord,
-		"FUNI_REMOTE_OFFSET_WORD": funi.RemoteOffsetWord, "FUNI_REMOTE_SOURCE_WORD": funi.RemoteSourceWord, "FUNI_REMOTE_LENGTH_WORD": funi.RemoteLengthWord,
-		"FUNI_REMOTE_COUNT_WORD": funi.RemoteCountWord, "FUNI_REMOTE_DATA_WORD": funi.RemoteDataWord, "FUNI_REMOTE_COUNTED": funi.RemoteCounted,
-		"FUNI_REMOTE_PUT": uint64(funi.RemotePut), "FUNI_OPEN_KEY_SLOT": uint64(funi.OpenKeySlot), "FUNI_CLOSE_KEY_SLOT": uint64(funi.CloseKeySlot),
-		"FUNI_OPEN_AREA": uint64(funi.OpenArea), "FUNI_CLOSE_AREA": uint64(funi.CloseArea), "FUNI_RESET_AREA": uint64(funi.ResetArea),
-		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_NOTIFICATIONS": funi.MaxNotifications, "FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
-		"FUNI_OPERATE": uint64(funi.Operate), "FUNI_SUSPEND_WINDOW": uint64(funi.SuspendWindow), "FUNI_RESUME_WINDOW": uint64(funi.ResumeWindow),
-		"FUNI_SET_CHAIN": uint64(funi.SetChain), "FUNI_MULTICAST": uint64(funi.Multicast), "FUNI_MAX_CHAINS": funi.MaxChains, "FUNI_MAX_NEXT": funi.MaxNext, "FUNI_MAX_NAMED": funi.MaxNamed,
+		"FUNI_SOURCE": uint64(funi.Source), "FUNI_DESTINATION": uint64(funi.Destination),
+		"FUNI_KEYED":            uint64(funi.Keyed),
+		"FUNI_REMOTE_AREA_WORD": funi.RemoteAreaWord, "FUNI_REMOTE_COOKIE_WORD": funi.RemoteCookieWord,
+		"FUNI_REMOTE_KEY_WORD":    funi.RemoteKeyWord,
+		"FUNI_REMOTE_OFFSET_WORD": funi.RemoteOffsetWord, "FUNI_REMOTE_SOURCE_WORD": funi.RemoteSourceWord,
+		"FUNI_REMOTE_LENGTH_WORD": funi.RemoteLengthWord,
+		"FUNI_REMOTE_COUNT_WORD":  funi.RemoteCountWord, "FUNI_REMOTE_DATA_WORD": funi.RemoteDataWord,
+		"FUNI_REMOTE_COUNTED": funi.RemoteCounted,
+		"FUNI_REMOTE_PUT":     uint64(funi.RemotePut), "FUNI_OPEN_KEY_SLOT": uint64(funi.OpenKeySlot),
+		"FUNI_CLOSE_KEY_SLOT": uint64(funi.CloseKeySlot),
+		"FUNI_OPEN_AREA":      uint64(funi.OpenArea), "FUNI_CLOSE_AREA": uint64(funi.CloseArea),
+		"FUNI_RESET_AREA": uint64(funi.ResetArea),
+		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_NOTIFICATIONS": funi.MaxNotifications,
+		"FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
+		"FUNI_OPERATE": uint64(funi.Operate), "FUNI_SUSPEND_WINDOW": uint64(funi.SuspendWindow),
+		"FUNI_RESUME_WINDOW": uint64(funi.ResumeWindow),
+		"FUNI_SET_CHAIN":     uint64(funi.SetChain), "FUNI_MULTICAST": uint64(funi.Multicast),
+		"FUNI_MAX_CHAINS": funi.MaxChains, "FUNI_MAX_NEXT": funi.MaxNext, "FUNI_MAX_NAMED": funi.MaxNamed,
 		"FUNI_MAX_MULTICAST_WORDS": arctic.MaxMulticastWords, "FUNI_MAX_MULTICAST_BYTES": arctic.MaxMulticastBytes,
-		"FUNI_CHAIN_FIRST": chainFlags(func(s *funi.Slot) { s.SetChain(&funi.Chain{First: true}, 0) }), "FUNI_CHAIN_LEAVES": chainFlags(func(s *funi.Slot) { s.SetLeaveChain(0, 0) }),
+		"FUNI_CHAIN_FIRST":   chainFlags(func(s *funi.Slot) { s.SetChain(&funi.Chain{First: true}, 0) }),
+		"FUNI_CHAIN_LEAVES":  chainFlags(func(s *funi.Slot) { s.SetLeaveChain(0, 0) }),
 		"FUNI_MULTICAST_PUT": chainFlags(func(s *funi.Slot) { s.SetMulticast(0, &funi.MulticastRequest{Put: true}) }),
-		"FUNI_U8":            uint64(arctic.Uint8), "FUNI_U16": uint64(arctic.Uint16), "FUNI_U32": uint64(arctic.Uint32), "FUNI_U64": uint64(arctic.Uint64),
-		"FUNI_I8": uint64(arctic.Int8), "FUNI_I16": uint64(arctic.Int16), "FUNI_I32": uint64(arctic.Int32), "FUNI_I64": uint64(arctic.Int64),
+		"FUNI_U8":            uint64(arctic.Uint8), "FUNI_U16": uint64(arctic.Uint16),
+		"FUNI_U32": uint64(arctic.Uint32), "FUNI_U64": uint64(arctic.Uint64),
+		"FUNI_I8": uint64(arctic.Int8), "FUNI_I16": uint64(arctic.Int16), "FUNI_I32": uint64(arctic.Int32),
+		"FUNI_I64": uint64(arctic.Int64),
 		"FUNI_F32": uint64(arctic.Float32), "FUNI_F64": uint64(arctic.Float64),
-		"FUNI_MAY_READ": uint64(funi.RightRead), "FUNI_MAY_WRITE": uint64(funi.RightWrite), "FUNI_MAY_OPERATE": uint64(funi.RightAtomic), "FUNI_MAY_NOTIFY": uint64(funi.RightNotify),
+		"FUNI_MAY_READ": uint64(funi.RightRead), "FUNI_MAY_WRITE": uint64(funi.RightWrite),
+		"FUNI_MAY_OPERATE": uint64(funi.RightAtomic), "FUNI_MAY_NOTIFY": uint64(funi.RightNotify),
 		"FUNI_OPEN_ABSENT": windowFlags(funi.Window{Absent: true}),
-		"FUNI_NOTE_AREA":   uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion), "FUNI_NOTE_WINDOW": uint64(funi.NoteWindow), "FUNI_NOTE_FAULT": uint64(funi.NoteFault),
-		"FUNI_TRAILER_NOTIFY": trailerFlags(arctic.Trailer{Notify: true}), "FUNI_TRAILER_SET": trailerFlags(arctic.Trailer{Set: true}), "FUNI_TRAILER_ADD": trailerFlags(arctic.Trailer{Add: true}),
-		"FUNI_MAX_REQUESTS": funi.MaxRequests, "FUNI_MAX_ANSWER": funi.MaxAnswer, "FUNI_MAX_ADDRESS": arctic.MaxAddress & math.MaxUint32, "FUNI_COMPLETE": uint64(rats.Failed) + 1,
+		"FUNI_NOTE_AREA":   uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion),
+		"FUNI_NOTE_WINDOW": uint64(funi.NoteWindow), "FUNI_NOTE_FAULT": uint64(funi.NoteFault),
+		"FUNI_TRAILER_NOTIFY": trailerFlags(arctic.Trailer{Notify: true}),
+		"FUNI_TRAILER_SET":    trailerFlags(arctic.Trailer{Set: true}),
+		"FUNI_TRAILER_ADD":    trailerFlags(arctic.Trailer{Add: true}),
+		"FUNI_MAX_REQUESTS":   funi.MaxRequests, "FUNI_MAX_ANSWER": funi.MaxAnswer,
+		"FUNI_MAX_ADDRESS": arctic.MaxAddress & math.MaxUint32, "FUNI_COMPLETE": uint64(rats.Failed) + 1,
 		"FUNI_REMEMBERED": 1024, // rats.Endpoint.Status
 		"FUNI_SEED_SIZE":  rats.SeedSize, "FUNI_SEED_TEXT": uint64(len((&rats.Seed{}).String()) + 1),
 		"FUNI_SEED_VERSION": uint64(seedBytes(rats.Seed{})[0]),
-		"FUNI_PENDING":      uint64(rats.Pending), "FUNI_COPIED": uint64(rats.Copied), "FUNI_SENT": uint64(rats.Sent), "FUNI_FAILED": uint64(rats.Failed),
+		"FUNI_PENDING":      uint64(rats.Pending), "FUNI_COPIED": uint64(rats.Copied), "FUNI_SENT": uint64(rats.Sent),
+		"FUNI_FAILED":    uint64(rats.Failed),
 		"FUNI_REGISTERS": funi.Registers,
 		"FUNI_MERR":      funi.MERR, "FUNI_RESET": funi.RESET, "FUNI_CTXM": funi.CTXM, "FUNI_CTXR1": funi.CTXR1,
 		"FUNI_CTXR1_PRIME": funi.CTXR1Prime, "FUNI_CTXR2": funi.CTXR2, "FUNI_DRAIN": funi.DRAIN, "FUNI_CRQM": funi.CRQM,
 		"FUNI_CRQR": funi.CRQR, "FUNI_CSQM": funi.CSQM, "FUNI_CSQR": funi.CSQR,
 
-		"FUNI_PROTOCOL": attach.Version, "FUNI_MAX_MESSAGE": attach.MaxMessage, "FUNI_ANSWER_BIT": uint64(attach.AnswerBit),
+		"FUNI_PROTOCOL": attach.Version, "FUNI_MAX_MESSAGE": attach.MaxMessage,
+		"FUNI_ANSWER_BIT": uint64(attach.AnswerBit),
 		"FUNI_TOKEN_SIZE": attach.TokenSize, "FUNI_ANSWER_SECONDS": uint64(attach.DefaultTimeout / time.Second),
 		"FUNI_MAGIC":             uint64(binary.LittleEndian.Uint32(attach.JobAnswer{}.Encode())),
 		"FUNI_MEMORY_DESCRIPTOR": attach.MemoryDescriptor, "FUNI_DOORBELLS_DESCRIPTOR": attach.DoorbellsDescriptor,
 		"FUNI_CARD_DESCRIPTOR": attach.CardDescriptor, "FUNI_PROCESS_DESCRIPTOR": attach.ProcessDescriptor,
 		"FUNI_ATTACH_DESCRIPTORS": attach.AttachDescriptors,
 
-		"FUNI_LOOKS": uint64(wait.C.Looks), "FUNI_AWAKE": uint64(wait.C.Awake), "FUNI_NAP": uint64(wait.C.LongestSleep / int64(time.Millisecond)),
-		"FUNI_SOMEONE_RAN": uint64(wait.SomeoneRan), "FUNI_SOMEONE_COMPUTES": uint64(wait.SomeoneComputes), "FUNI_SHARING": uint64(wait.Sharing),
+		"FUNI_LOOKS": uint64(wait.C.Looks), "FUNI_AWAKE": uint64(wait.C.Awake),
+		"FUNI_NAP":         uint64(wait.C.LongestSleep / int64(time.Millisecond)),
+		"FUNI_SOMEONE_RAN": uint64(wait.SomeoneRan), "FUNI_SOMEONE_COMPUTES": uint64(wait.SomeoneComputes),
+		"FUNI_SHARING": uint64(wait.Sharing),
 
 		// no operation (remote.go)
-		"FUNI_BAD_TYPE": 1<<30 | 511<<21 | 1, "FUNI_BAD_WORDS": 1<<30 | 511<<21 | 2, "FUNI_BAD_TRANSFER": 1<<30 | 511<<21 | 3,
+		"FUNI_BAD_TYPE": 1<<30 | 511<<21 | 1, "FUNI_BAD_WORDS": 1<<30 | 511<<21 | 2,
+		"FUNI_BAD_TRANSFER":  1<<30 | 511<<21 | 3,
 		"FUNI_MAP_ANONYMOUS": unix.MAP_ANONYMOUS, "FUNI_OPEN_FOLDER": unix.O_PATH | unix.O_CLOEXEC,
 
 		"sizeof page": funi.PageSize, "sizeof doorbells": uint64(unsafe.Sizeof(funi.Doorbells{})),
@@ -91,30 +115,50 @@ func constants() map[string]uint64 {
 	}
 	maps.Copy(c, funi.ABIWords)
 	for name, list := range map[string][]any{
-		"": {funi.QMask, "Q_MASK", funi.RPSQBase, "RPSQ_BASE", funi.RQSQBase, "RQSQ_BASE", funi.RPRQBase, "RPRQ_BASE", funi.RQRQBase, "RQRQ_BASE",
-			funi.RPSQHead, "RPSQ_HEAD", funi.RPSQTail, "RPSQ_TAIL", funi.RQSQHead, "RQSQ_HEAD", funi.RQSQTail, "RQSQ_TAIL",
-			funi.RPRQHead, "RPRQ_HEAD", funi.RPRQTail, "RPRQ_TAIL", funi.RQRQHead, "RQRQ_HEAD", funi.RQRQTail, "RQRQ_TAIL",
+		"": {funi.QMask, "Q_MASK", funi.RPSQBase, "RPSQ_BASE", funi.RQSQBase, "RQSQ_BASE", funi.RPRQBase, "RPRQ_BASE",
+			funi.RQRQBase, "RQRQ_BASE",
+			funi.RPSQHead, "RPSQ_HEAD", funi.RPSQTail, "RPSQ_TAIL", funi.RQSQHead, "RQSQ_HEAD",
+			funi.RQSQTail, "RQSQ_TAIL",
+			funi.RPRQHead, "RPRQ_HEAD", funi.RPRQTail, "RPRQ_TAIL", funi.RQRQHead, "RQRQ_HEAD",
+			funi.RQRQTail, "RQRQ_TAIL",
 			funi.Control, "CONTROL", funi.GID, "GID", funi.Ticket, "TICKET", attach.Done, "DONE"},
-		"REASON_": {arctic.ReasonUnknownKind, "UNKNOWN_KIND", arctic.ReasonNoContext, "NO_CONTEXT", arctic.ReasonDestination, "DESTINATION",
-			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced, "REPLACED", arctic.ReasonJob, "JOB", arctic.ReasonSilent, "SILENT",
+		"REASON_": {arctic.ReasonUnknownKind, "UNKNOWN_KIND", arctic.ReasonNoContext, "NO_CONTEXT",
+			arctic.ReasonDestination, "DESTINATION",
+			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced,
+			"REPLACED", arctic.ReasonJob, "JOB", arctic.ReasonSilent, "SILENT",
 			arctic.ReasonRestarted, "RESTARTED", arctic.ReasonDeparted, "DEPARTED", arctic.ReasonNoRoute, "NO_ROUTE",
-			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH", arctic.ReasonQueueSize, "QUEUE_SIZE",
-			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY",
-			arctic.ReasonKeySlot, "KEY_SLOT", arctic.ReasonRange, "RANGE", arctic.ReasonArea, "AREA", arctic.ReasonNoBuffer, "NO_BUFFER",
-			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST", arctic.ReasonNotOpened, "NOT_OPENED",
-			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT", arctic.ReasonOperation, "OPERATION", arctic.ReasonChain, "CHAIN", arctic.ReasonWithheld, "WITHHELD",
+			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH",
+			arctic.ReasonQueueSize, "QUEUE_SIZE",
+			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised,
+			"RESYNCHRONISED", arctic.ReasonKey, "KEY",
+			arctic.ReasonKeySlot, "KEY_SLOT", arctic.ReasonRange, "RANGE", arctic.ReasonArea, "AREA",
+			arctic.ReasonNoBuffer, "NO_BUFFER",
+			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST",
+			arctic.ReasonNotOpened, "NOT_OPENED",
+			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT",
+			arctic.ReasonOperation, "OPERATION", arctic.ReasonChain, "CHAIN", arctic.ReasonWithheld, "WITHHELD",
 			arctic.ReasonWindow, "WINDOW", arctic.ReasonOperand, "OPERAND"},
-		"OP_": {arctic.RemotePut, "PUT", arctic.RemoteGet, "GET", arctic.RemoteWrite, "WRITE", arctic.RemoteRead, "READ", arctic.RemoteAdd, "ADD",
-			arctic.RemoteAnd, "AND", arctic.RemoteOr, "OR", arctic.RemoteXor, "XOR", arctic.RemoteMin, "MIN", arctic.RemoteMax, "MAX", arctic.RemoteProd, "PROD",
-			arctic.RemoteSwap, "SWAP", arctic.RemoteCompareSwap, "COMPARE_SWAP", arctic.RemoteMaskedSwap, "MASKED_SWAP", arctic.RemoteLock, "LOCK", arctic.RemoteUnlock, "UNLOCK"},
-		"KIND_": {attach.KindAttach, "ATTACH", attach.KindSegment, "SEGMENT", attach.KindUnsegment, "UNSEGMENT", attach.KindJob, "JOB",
-			attach.KindStatus, "STATUS", attach.KindAdmin, "ADMIN", attach.KindInfo, "INFO", attach.KindDetach, "DETACH"},
-		"ERR_": {attach.ErrMalformed, "MALFORMED", attach.ErrVersion, "VERSION", attach.ErrKind, "KIND", attach.ErrForbidden, "FORBIDDEN",
-			attach.ErrToken, "TOKEN", attach.ErrQuota, "QUOTA", attach.ErrTaken, "TAKEN", attach.ErrGroup, "GROUP", attach.ErrNode, "NODE",
-			attach.ErrRoute, "ROUTE", attach.ErrSlots, "SLOTS", attach.ErrAttached, "ATTACHED", attach.ErrNotAttached, "NOT_ATTACHED",
+		"OP_": {arctic.RemotePut, "PUT", arctic.RemoteGet, "GET", arctic.RemoteWrite, "WRITE", arctic.RemoteRead,
+			"READ", arctic.RemoteAdd, "ADD",
+			arctic.RemoteAnd, "AND", arctic.RemoteOr, "OR", arctic.RemoteXor, "XOR", arctic.RemoteMin, "MIN",
+			arctic.RemoteMax, "MAX", arctic.RemoteProd, "PROD",
+			arctic.RemoteSwap, "SWAP", arctic.RemoteCompareSwap, "COMPARE_SWAP", arctic.RemoteMaskedSwap, "MASKED_SWAP",
+			arctic.RemoteLock, "LOCK", arctic.RemoteUnlock, "UNLOCK"},
+		"KIND_": {attach.KindAttach, "ATTACH", attach.KindSegment, "SEGMENT", attach.KindUnsegment, "UNSEGMENT",
+			attach.KindJob, "JOB",
+			attach.KindStatus, "STATUS", attach.KindAdmin, "ADMIN", attach.KindInfo, "INFO",
+			attach.KindDetach, "DETACH"},
+		"ERR_": {attach.ErrMalformed, "MALFORMED", attach.ErrVersion, "VERSION", attach.ErrKind, "KIND",
+			attach.ErrForbidden, "FORBIDDEN",
+			attach.ErrToken, "TOKEN", attach.ErrQuota, "QUOTA", attach.ErrTaken, "TAKEN", attach.ErrGroup, "GROUP",
+			attach.ErrNode, "NODE",
+			attach.ErrRoute, "ROUTE", attach.ErrSlots, "SLOTS", attach.ErrAttached, "ATTACHED", attach.ErrNotAttached,
+			"NOT_ATTACHED",
 			attach.ErrSegment, "SEGMENT", attach.ErrOverlap, "OVERLAP", attach.ErrTooManySegments, "TOO_MANY_SEGMENTS",
-			attach.ErrNoSegment, "NO_SEGMENT", attach.ErrBusy, "BUSY", attach.ErrFull, "FULL", attach.ErrCommand, "COMMAND",
-			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN", attach.ErrInterface, "INTERFACE", attach.ErrHost, "HOST", attach.ErrKey, "KEY"},
+			attach.ErrNoSegment, "NO_SEGMENT", attach.ErrBusy, "BUSY", attach.ErrFull, "FULL",
+			attach.ErrCommand, "COMMAND",
+			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN",
+			attach.ErrInterface, "INTERFACE", attach.ErrHost, "HOST", attach.ErrKey, "KEY"},
 	} {
 		for i := 0; i < len(list); i += 2 {
 			var v uint64
@@ -141,17 +185,23 @@ func texts() map[string]string {
 	token := attach.Token(bytes.Repeat([]byte{0xa5}, attach.TokenSize))
 	encoded := map[string][]byte{
 		"attach request": attach.AttachRequest{GID: 0x102, Node: 0x304, Slots: 64, Token: token}.Encode(),
-		"remote request": attach.AttachRequest{Remote: funi.RemoteSizes{KeySlots: 1, Areas: 1024, Notifications: 65536}}.Encode(),
+		"remote request": attach.AttachRequest{Remote: funi.RemoteSizes{KeySlots: 1, Areas: 1024,
+			Notifications: 65536}}.Encode(),
 		"attach answer": attach.AttachAnswer{ABI: 1, Context: 2, GID: 0x102, Node: 3, Nodes: 0x506, Slots: 64,
-			Memory: 4096 + 6*64*128, Incarnation: 0x708090a, Remote: funi.RemoteSizes{KeySlots: 8, Areas: 4, Notifications: 2}}.Encode(),
-		"segment":        attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 0x123456789abc}.Encode(),
-		"segment answer": attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 0x123456789abc}.EncodeAnswer(),
+			Memory: 4096 + 6*64*128, Incarnation: 0x708090a,
+			Remote: funi.RemoteSizes{KeySlots: 8, Areas: 4, Notifications: 2}}.Encode(),
+		"segment": attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination,
+			Bytes: 0x123456789abc}.Encode(),
+		"segment answer": attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination,
+			Bytes: 0x123456789abc}.EncodeAnswer(),
 		"unsegment":      attach.UnsegmentRequest{Base: 0x1000}.Encode(),
 		"detach":         attach.DetachRequest{Linger: 1500 * time.Millisecond}.Encode(),
 		"default socket": []byte(attach.DefaultSocket),
 		"message":        slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0x1234, 0x1ff, 21)) }),
 		"long type":      slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0xffff, 511, 21)) }),
-		"short transfer": slotBytesOf(func(s *funi.Slot) { s.SetTransfer(7, 3, funi.Transfer{Destination: 0x40, Argument: 9, Words: 16}) }),
+		"short transfer": slotBytesOf(func(s *funi.Slot) {
+			s.SetTransfer(7, 3, funi.Transfer{Destination: 0x40, Argument: 9, Words: 16})
+		}),
 		"longer transfer": slotBytesOf(func(s *funi.Slot) {
 			s.SetTransfer(7, 511, funi.Transfer{Source: 0x20, Destination: 0x40, Argument: 9, Words: 20})
 		}),
@@ -161,7 +211,8 @@ func texts() map[string]string {
 	for name, b := range encoded {
 		out[name] = hex.EncodeToString(b)
 	}
-	for name, n := range map[string]funi.Notice{"notice": {Address: 0x40, Argument: 9, Words: 12}, "long notice": {Address: 0x50, Argument: 8, Words: 4096}} {
+	for name, n := range map[string]funi.Notice{"notice": {Address: 0x40, Argument: 9, Words: 12},
+		"long notice": {Address: 0x50, Argument: 8, Words: 4096}} {
 		out[name] = fmt.Sprintf("1 %x %x %x", n.Address, n.Argument, n.Words)
 	}
 	out["no notice"], out["type"], out["words"] = "0", "511", "21"
@@ -169,7 +220,8 @@ func texts() map[string]string {
 }
 
 // seed is one of which every byte is another.
-var seed = rats.Seed{Protocol: 7, Ticket: rats.Ticket{Node: 0x102, Area: 0x304, Key: 0x1122334455667788, Offset: 0x1000, Size: 0x20304, Count: 0}}
+var seed = rats.Seed{Protocol: 7, Ticket: rats.Ticket{Node: 0x102, Area: 0x304, Key: 0x1122334455667788, Offset: 0x1000,
+	Size: 0x20304, Count: 0}}
 
 // trailerFlags returns the first word of a trailer.
 func trailerFlags(t arctic.Trailer) uint64 {
@@ -211,7 +263,8 @@ func remoteTexts() map[string][]byte {
 	}
 	const key = 0x1122334455660001
 	data := []byte("thirteen byte")
-	trailer := arctic.Trailer{Notify: true, Tag: 0x1122334455667788, Add: true, Key: seed.Key, Address: 0x9876_0000_0008, Value: 1<<40 | 3}
+	trailer := arctic.Trailer{Notify: true, Tag: 0x1122334455667788, Add: true, Key: seed.Key,
+		Address: 0x9876_0000_0008, Value: 1<<40 | 3}
 	operation := func(cookie uint32, o funi.Operation) func(*funi.Slot) {
 		o.Key, o.Address, o.Cookie = seed.Key, 0xabcd_1234_5678, cookie
 		return func(s *funi.Slot) { s.SetOperation(0x102, &o) }
@@ -223,42 +276,61 @@ func remoteTexts() map[string][]byte {
 		"reset area":     block(func(s *funi.Slot) { s.SetResetArea(0, 3) }),
 		"close area":     block(func(s *funi.Slot) { s.SetCloseArea(0, 4) }),
 		"short message": block(func(s *funi.Slot) {
-			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Area: 0x304, Counted: true, Cookie: 5, Metadata: []uint32{1, 2, 3}, Data: data})
+			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Area: 0x304, Counted: true, Cookie: 5,
+				Metadata: []uint32{1, 2, 3}, Data: data})
 		}),
 		"long message": block(func(s *funi.Slot) {
-			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Source: 0x2010, Length: 100, Area: 0x304, Counted: true, Cookie: 6, Metadata: []uint32{4}})
+			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Source: 0x2010, Length: 100, Area: 0x304,
+				Counted: true, Cookie: 6, Metadata: []uint32{4}})
 		}),
 		"open window": block(func(s *funi.Slot) { // whose secret is not compared
-			s.SetOpenWindow(&funi.Window{Base: 0x2004, Bytes: 100, Address: 0xabcd00001000, Rights: funi.RightRead | funi.RightNotify, Credit: 1}, 8)
+			s.SetOpenWindow(&funi.Window{Base: 0x2004, Bytes: 100, Address: 0xabcd00001000,
+				Rights: funi.RightRead | funi.RightNotify, Credit: 1}, 8)
 		}),
-		"suspend":       block(func(s *funi.Slot) { s.SetSuspendWindow(key, 9) }),
-		"resume":        block(func(s *funi.Slot) { s.SetResumeWindow(key, 10) }),
-		"put":           block(operation(11, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true, Operands: data, Trailer: trailer}})),
-		"long put":      block(operation(12, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true}, Source: 0x2010, Length: 100, Silent: true})),
-		"notifying put": block(operation(13, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true, Operands: data[:1], Trailer: arctic.Trailer{Notify: true, Tag: 5}}})),
-		"get":           block(operation(14, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet}, Source: 0x2000, Length: 12})),
-		"compare and swap": block(operation(15, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteCompareSwap, Element: arctic.Uint16,
-			Fetch: true, Bytes: 2, Operands: data[:4]}})),
-		"silent add": block(operation(16, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Float32, Ack: true,
-			Bytes: 12, Operands: data[:12]}, Silent: true})),
+		"suspend": block(func(s *funi.Slot) { s.SetSuspendWindow(key, 9) }),
+		"resume":  block(func(s *funi.Slot) { s.SetResumeWindow(key, 10) }),
+		"put": block(operation(11,
+			funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true, Operands: data, Trailer: trailer}})),
+		"long put": block(operation(12, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true},
+			Source: 0x2010, Length: 100, Silent: true})),
+		"notifying put": block(operation(13,
+			funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true, Operands: data[:1],
+				Trailer: arctic.Trailer{Notify: true, Tag: 5}}})),
+		"get": block(operation(14,
+			funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet},
+				Source: 0x2000, Length: 12})),
+		"compare and swap": block(operation(15,
+			funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteCompareSwap,
+				Element: arctic.Uint16,
+				Fetch:   true, Bytes: 2, Operands: data[:4]}})),
+		"silent add": block(operation(16,
+			funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd,
+				Element: arctic.Float32, Ack: true,
+				Bytes: 12, Operands: data[:12]}, Silent: true})),
 		"join": block(func(s *funi.Slot) {
-			s.SetChain(&funi.Chain{Number: 63, Parent: 0xfffe, Next: []funi.Next{{Node: 0x102, Members: 0x304}, {Node: 0xffff, Members: 1}}}, 18)
+			s.SetChain(&funi.Chain{Number: 63, Parent: 0xfffe,
+				Next: []funi.Next{{Node: 0x102, Members: 0x304}, {Node: 0xffff, Members: 1}}}, 18)
 		}),
 		"join first": block(func(s *funi.Slot) { s.SetChain(&funi.Chain{Number: 3, First: true}, 19) }),
 		"leave":      block(func(s *funi.Slot) { s.SetLeaveChain(3, 20) }),
 		"multicast": block(func(s *funi.Slot) {
-			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 0xfffe, Cookie: 21, Message: 511, Data: data[:12]})
+			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 0xfffe, Cookie: 21, Message: 511,
+				Data: data[:12]})
 		}),
 		"multicast put": block(func(s *funi.Slot) {
-			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 7, Cookie: 22, Put: true, Key: seed.Key, Address: 0xabcd_1234_5678, Data: data})
+			s.SetMulticast(0x102, &funi.MulticastRequest{Chain: 5, Members: 7, Cookie: 22, Put: true, Key: seed.Key,
+				Address: 0xabcd_1234_5678, Data: data})
 		}),
 		"open absent window": block(func(s *funi.Slot) {
-			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660002, Base: 0x2004, Bytes: 100, Rights: funi.RightWrite | funi.RightNotify, Credit: 1, Absent: true}, 23)
+			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660002, Base: 0x2004, Bytes: 100,
+				Rights: funi.RightWrite | funi.RightNotify, Credit: 1, Absent: true}, 23)
 		}),
 		"open window as": block(func(s *funi.Slot) {
-			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660003, Base: 0x2004, Bytes: 100, Rights: funi.RightWrite}, 24)
+			s.SetOpenWindow(&funi.Window{Key: 0x1122334455660003, Base: 0x2004, Bytes: 100,
+				Rights: funi.RightWrite}, 24)
 		}),
-		"read": block(operation(17, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead, Element: arctic.Int64, Bytes: 8}})),
+		"read": block(operation(17, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead,
+			Element: arctic.Int64, Bytes: 8}})),
 		"write": block(func(s *funi.Slot) {
 			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1005, Area: 0x304, Cookie: 7, Data: data[:12]})
 		}),
@@ -482,7 +554,8 @@ func TestHeaderIsTheABI(t *testing.T) {
 	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", "-o", filepath.Join(dir, "abi"), file).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", "-o",
+		filepath.Join(dir, "abi"), file).CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	out, err := exec.Command(filepath.Join(dir, "abi")).Output()

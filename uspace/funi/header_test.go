@@ -22,7 +22,8 @@ func TestHeaderRoundTrip(t *testing.T) {
 			t.Fatalf("header %#x, want %#x", uint32(h), want)
 		}
 		if h.Transfer() || h.Type() != typ || h.Length() != words || h.Node() != node {
-			t.Fatalf("header %#x came apart as transfer %v type %d length %d node %d", uint32(h), h.Transfer(), h.Type(), h.Length(), h.Node())
+			t.Fatalf("header %#x came apart as transfer %v type %d length %d node %d", uint32(h), h.Transfer(),
+				h.Type(), h.Length(), h.Node())
 		}
 	})
 }
@@ -39,7 +40,8 @@ func TestAnyWordIsAHeader(t *testing.T) {
 		if n, want := h.Length(), min(int(w>>16&31), 21); n != want {
 			t.Fatalf("header %#x has length %d, want %d", w, n, want)
 		}
-		if g := funi.Header(w ^ 1<<30); g.Transfer() != h.Transfer() || g.Type() != h.Type() || g.Length() != h.Length() || g.Node() != h.Node() {
+		if g := funi.Header(w ^ 1<<30); g.Transfer() != h.Transfer() || g.Type() != h.Type() ||
+			g.Length() != h.Length() || g.Node() != h.Node() {
 			t.Fatalf("bit 30 of header %#x means something", w)
 		}
 		var s funi.Slot

@@ -51,7 +51,8 @@ func Initialize(m *Memory) (*Interface, error) {
 // the memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
-	for _, w := range []int{returnHead, returnTail, returnsLost, operationsLost, asleepWord, faultWord, wakeWord, goneWord, notesHead, notesTail} {
+	for _, w := range []int{returnHead, returnTail, returnsLost, operationsLost, asleepWord, faultWord, wakeWord,
+		goneWord, notesHead, notesTail} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
 	m.Page.PutWhy("")

@@ -54,7 +54,8 @@ func TestLostTellsWhichNode(t *testing.T) {
 		l.Look(i)
 		for _, n := range []uint16{a, b, far, 6, 6 + funi.LostNodes} {
 			if l.To(n) != s.want[n] {
-				t.Errorf("step %d, lost %v: node %d is under suspicion: %v", step, s.lost[:min(len(s.lost), 3)], n, l.To(n))
+				t.Errorf("step %d, lost %v: node %d is under suspicion: %v", step,
+					s.lost[:min(len(s.lost), 3)], n, l.To(n))
 			}
 		}
 	}
@@ -100,7 +101,8 @@ func TestLostMissesNothing(t *testing.T) {
 						case lost[n] && !l.To(n):
 							r.Fatalf("what was lost for node %d is missed", n)
 						case !lost[n] && l.To(n) && sharers < 2 && !moved:
-							r.Fatalf("node %d is suspected, and %d with its number modulo %d have lost some", n, sharers, funi.LostNodes)
+							r.Fatalf("node %d is suspected, and %d with its number modulo %d have lost some", n,
+								sharers, funi.LostNodes)
 						}
 					}
 				}

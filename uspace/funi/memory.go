@@ -97,7 +97,8 @@ func (m *Memory) rings(bases [arctic.Levels]Register) (r [arctic.Levels]ring, er
 func (m *Memory) ring(base uint32, slots int) (ring, error) {
 	at, words := uint64(base)&^(slotBytes-1)/4, uint64(slots*SlotWords)
 	if at+words > uint64(len(m.Queues)) {
-		return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base, slots, len(m.Queues)*4, ErrLayout)
+		return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base, slots,
+			len(m.Queues)*4, ErrLayout)
 	}
 	return ring{slots: slotsOf(m.Queues[at : at+words]), mask: uint32(slots - 1)}, nil
 }

@@ -108,7 +108,8 @@ func (m *MulticastRequest) Valid() bool {
 	if m.Put {
 		return len(m.Data) <= arctic.MaxMulticastBytes
 	}
-	return m.Message <= arctic.MaxMessageType && len(m.Data)%arctic.WordSize == 0 && len(m.Data) <= arctic.MaxMulticastWords*arctic.WordSize
+	return m.Message <= arctic.MaxMessageType && len(m.Data)%arctic.WordSize == 0 && len(m.Data) <=
+		arctic.MaxMulticastWords*arctic.WordSize
 }
 
 // SetChain composes the block that makes the process a member of a chain, in place of what it was
@@ -199,7 +200,8 @@ func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 	word := w[RemoteAreaWord]
 	n := int(word & chainNext >> 16)
 	*c = Chain{Number: uint16(word & chainNumber), First: word&chainFirst != 0, Parent: uint16(w[RemoteCountWord])}
-	if word&^(chainFirst|chainLeaves|chainNext|chainNumber) != 0 || n > MaxNext || c.Number >= MaxChains || w[RemoteCountWord]>>16 != 0 || c.First && c.Parent != 0 {
+	if word&^(chainFirst|chainLeaves|chainNext|chainNumber) != 0 || n > MaxNext || c.Number >= MaxChains ||
+		w[RemoteCountWord]>>16 != 0 || c.First && c.Parent != 0 {
 		return false, false
 	}
 	if leaves = word&chainLeaves != 0; leaves {
@@ -228,12 +230,17 @@ func ReadChain(w *Slot, next *[MaxNext]Next, c *Chain) (leaves, ok bool) {
 func ReadMulticast(w *Slot, m *MulticastRequest) (bytes int, ok bool) {
 	word := w[RemoteAreaWord]
 	size := w[RemoteLengthWord]
-	*m = MulticastRequest{Chain: uint16(word), Members: uint16(w[RemoteCountWord]), Cookie: w[RemoteCookieWord], Put: word&multicastPut != 0,
-		Message: uint16(word >> 16 & arctic.MaxMessageType), Key: uint64(w[RemoteKeyWord]) | uint64(w[RemoteKeyWord+1])<<32,
+	*m = MulticastRequest{Chain: uint16(word), Members: uint16(w[RemoteCountWord]), Cookie: w[RemoteCookieWord],
+		Put:     word&multicastPut != 0,
+		Message: uint16(word >> 16 & arctic.MaxMessageType),
+		Key:     uint64(w[RemoteKeyWord]) | uint64(w[RemoteKeyWord+1])<<32,
 		Address: uint64(w[3])<<32 | uint64(w[RemoteOffsetWord])}
-	if word&^(multicastPut|arctic.MaxMessageType<<16|chainNumber) != 0 || w[RemoteCountWord] > arctic.MaxMembers || w[RemoteSourceWord] != 0 ||
-		size > arctic.MaxMulticastWords*arctic.WordSize || m.Put && (size > arctic.MaxMulticastBytes || m.Message != 0) ||
-		!m.Put && (size%arctic.WordSize != 0 || m.Key != 0 || m.Address != 0) || m.Chain >= MaxChains || m.Members == 0 || m.Address > arctic.MaxAddress {
+	if word&^(multicastPut|arctic.MaxMessageType<<16|chainNumber) != 0 || w[RemoteCountWord] > arctic.MaxMembers ||
+		w[RemoteSourceWord] != 0 ||
+		size > arctic.MaxMulticastWords*arctic.WordSize ||
+		m.Put && (size > arctic.MaxMulticastBytes || m.Message != 0) ||
+		!m.Put && (size%arctic.WordSize != 0 || m.Key != 0 || m.Address != 0) || m.Chain >= MaxChains ||
+		m.Members == 0 || m.Address > arctic.MaxAddress {
 		return 0, false
 	}
 	return int(size), true

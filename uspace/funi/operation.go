@@ -139,7 +139,8 @@ type Operation struct {
 
 // Valid reports whether a card would take the lengths of o.
 func (o *Operation) Valid() bool {
-	if o.Operation > arctic.RemoteUnlock || o.Address > arctic.MaxAddress || o.Trailer.Words() > 0 && o.Operation != arctic.RemotePut {
+	if o.Operation > arctic.RemoteUnlock || o.Address > arctic.MaxAddress ||
+		o.Trailer.Words() > 0 && o.Operation != arctic.RemotePut {
 		return false
 	}
 	switch o.Operation {
@@ -278,7 +279,8 @@ func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, 
 	if w[RemoteAreaWord] == 0 && credit == 0 {
 		return RightWrite, 0, 0, false, true // a key slot, which has no address
 	}
-	return rights, address, credit, absent, w[RemoteAreaWord]&^(uint32(windowRights)|openAbsent) == 0 && address <= arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
+	return rights, address, credit, absent, w[RemoteAreaWord]&^(uint32(windowRights)|openAbsent) == 0 && address <=
+		arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
 }
 
 // ReadOperation reads an operation from a block, but for its trailer and operands, and returns how
@@ -286,20 +288,25 @@ func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, 
 func ReadOperation(h Header, w *Slot, o *Operation) (trailer int, ok bool) {
 	op, ok := h.WindowOperation()
 	flags := w[RemoteAreaWord]
-	if !ok || flags&^(operateElement|operateTrailer|operateAck|operateFetch|operateSilent) != 0 || w[3]>>16 != 0 || w[RemoteCountWord] != 0 {
+	if !ok || flags&^(operateElement|operateTrailer|operateAck|operateFetch|operateSilent) != 0 || w[3]>>16 != 0 ||
+		w[RemoteCountWord] != 0 {
 		return 0, false
 	}
 	o.WindowRequest = arctic.WindowRequest{
-		Operation: op, Element: arctic.Element(flags & operateElement), Ack: flags&operateAck != 0, Fetch: flags&operateFetch != 0,
-		Key: uint64(w[RemoteKeyWord]) | uint64(w[RemoteKeyWord+1])<<32, Address: uint64(w[3])<<32 | uint64(w[RemoteOffsetWord]),
+		Operation: op, Element: arctic.Element(flags & operateElement), Ack: flags&operateAck != 0,
+		Fetch:   flags&operateFetch != 0,
+		Key:     uint64(w[RemoteKeyWord]) | uint64(w[RemoteKeyWord+1])<<32,
+		Address: uint64(w[3])<<32 | uint64(w[RemoteOffsetWord]),
 	}
-	o.Source, o.Length, o.Cookie, o.Silent = w[RemoteSourceWord], int(w[RemoteLengthWord]), w[RemoteCookieWord], flags&operateSilent != 0
+	o.Source, o.Length, o.Cookie, o.Silent = w[RemoteSourceWord], int(w[RemoteLengthWord]), w[RemoteCookieWord],
+		flags&operateSilent != 0
 	return int(flags >> 4 & 0xf), true
 }
 
 // Complete puts the completion of an operation into the ring as entry n. The card sees to it that
 // there is room.
-func (c *Card) Complete(n, cookie uint32, node uint16, op arctic.Operation, reason arctic.Reason, bytes uint32, answer []byte) {
+func (c *Card) Complete(n, cookie uint32, node uint16, op arctic.Operation, reason arctic.Reason, bytes uint32,
+	answer []byte) {
 	e := c.memory.note(n)
 	e[0], e[1], e[2], e[3] = cookie, uint32(node)|uint32(op)<<16|uint32(reason)<<24, bytes, 0
 	clear(e[noteMetadataWord : noteMetadataWord+MaxAnswer/4])

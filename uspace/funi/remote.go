@@ -125,7 +125,8 @@ func (s RemoteSizes) Check() error {
 			most = MaxNotifications
 		}
 		if n < 1 || n > most || n&(n-1) != 0 {
-			return fmt.Errorf("%d key slots, %d areas, %d notifications: %w", s.KeySlots, s.Areas, s.Notifications, ErrRemoteSizes)
+			return fmt.Errorf("%d key slots, %d areas, %d notifications: %w", s.KeySlots, s.Areas,
+				s.Notifications, ErrRemoteSizes)
 		}
 	}
 	return nil
@@ -186,7 +187,8 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 	s.setRemote(RemotePut, node, p.Cookie)
 	s[RemoteAreaWord] = word
 	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(p.Key), uint32(p.Key>>32)
-	s[RemoteOffsetWord], s[RemoteSourceWord], s[RemoteLengthWord], s[RemoteCountWord] = p.Offset, p.Source, uint32(p.Length), p.Count
+	s[RemoteOffsetWord], s[RemoteSourceWord], s[RemoteLengthWord], s[RemoteCountWord] = p.Offset, p.Source,
+		uint32(p.Length), p.Count
 	n := RemoteDataWord + copy(s[RemoteDataWord:], p.Metadata)
 	if p.Source != 0 {
 		return
@@ -199,7 +201,8 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 // slot, to bytes of a segment.
 func (s *Slot) SetOpenKeySlot(key uint64, address, bytes, cookie uint32) {
 	s.setRemote(OpenKeySlot, 0, cookie)
-	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key), uint32(key>>32), address, bytes
+	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key),
+		uint32(key>>32), address, bytes
 	s[openWindowWord], s[openWindowWord+1] = 0, 0
 }
 
@@ -289,7 +292,8 @@ func (i *Interface) NextNotification(n *Notification) bool {
 // Brought reports whether there is a notification or a return to read, or more returns were lost
 // than that many.
 func (i *Interface) Brought(lost uint32) bool {
-	return i.notes != atomic.LoadUint32(&i.page[notesHead]) || i.returns != atomic.LoadUint32(&i.page[returnHead]) || i.ReturnsLost() != lost
+	return i.notes != atomic.LoadUint32(&i.page[notesHead]) || i.returns != atomic.LoadUint32(&i.page[returnHead]) ||
+		i.ReturnsLost() != lost
 }
 
 // Remote returns how much remote memory the context can open.

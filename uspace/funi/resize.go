@@ -65,7 +65,8 @@ func (i *Interface) Resize(slots int, drive func() error) error {
 		r.head = i.page.Load(receiveHead[l]) & r.mask
 		unsent[l], unreceived[l] = s.between(s.tail, s.head), r.between(r.tail, r.head)
 		if max(len(unsent[l]), len(unreceived[l])) >= slots {
-			return fmt.Errorf("changing to queues of %d slots with %d packets: %w", slots, max(len(unsent[l]), len(unreceived[l])), ErrTooSmall)
+			return fmt.Errorf("changing to queues of %d slots with %d packets: %w", slots,
+				max(len(unsent[l]), len(unreceived[l])), ErrTooSmall)
 		}
 	}
 	if err := i.layOut(slots); err != nil {
@@ -150,7 +151,8 @@ func (i *Interface) layOut(slots int) error {
 		return err
 	}
 	for l := range arctic.Levels {
-		i.send[l], i.receive[l] = sendQueue{ring: send[l], register: i.page.at(sendHead[l]), asleep: &i.page[asleepWord]}, receiveQueue{ring: receive[l]}
+		i.send[l], i.receive[l] = sendQueue{ring: send[l], register: i.page.at(sendHead[l]),
+			asleep: &i.page[asleepWord]}, receiveQueue{ring: receive[l]}
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func returned(n int) funi.Returned {
-	return funi.Returned{Reason: arctic.Reason(1 + n%200), Level: funi.Level(n % 2), Header: funi.NewHeader(uint16(n), 1, n%22), Word: uint32(n)}
+	return funi.Returned{Reason: arctic.Reason(1 + n%200), Level: funi.Level(n % 2),
+		Header: funi.NewHeader(uint16(n), 1, n%22), Word: uint32(n)}
 }
 
 // Rule: the ring holds 64 returns in order; further ones are only counted, and
@@ -79,7 +80,10 @@ func TestReturnRingAfterPowerUp(t *testing.T) {
 	}
 	for _, power := range []func(){func() { c = funi.NewCard(m) }, func() {}} {
 		power()
-		i, err := funi.Start(m, 2, func() error { c.PutControl(m.Page.Load(funi.Control), funi.UserModes|funi.CSQR|funi.CRQR); return nil })
+		i, err := funi.Start(m, 2, func() error {
+			c.PutControl(m.Page.Load(funi.Control), funi.UserModes|funi.CSQR|funi.CRQR)
+			return nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ func run(t *testing.T, source, input string) string {
 	if err := os.WriteFile(file+".c", []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", "-o", file, file+".c").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic",
+		"-Werror", "-I.", "-o", file, file+".c").CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	c := exec.CommandContext(t.Context(), file)
@@ -77,7 +78,8 @@ func describe(text string, bytes uint32) string {
 	if err != nil {
 		return "none"
 	}
-	line := fmt.Sprintf("%d %d %d %x %x %x %x %s", s.Protocol, s.Node, s.Area, s.Key, s.Offset, s.Size, s.Count, s.String())
+	line := fmt.Sprintf("%d %d %d %x %x %x %x %s", s.Protocol, s.Node, s.Area, s.Key, s.Offset, s.Size,
+		s.Count, s.String())
 	part, err := s.Split(bytes)
 	if err != nil {
 		return line + " whole"
@@ -96,7 +98,8 @@ func TestSeedsOfCAndGo(t *testing.T) {
 	}
 	for i := range 1000 {
 		s := rats.Seed{Protocol: uint8(r.Uint32()), Ticket: rats.Ticket{
-			Node: uint16(r.Uint32()), Area: uint16(r.Uint32()), Key: r.Uint64(), Offset: r.Uint32() >> (i % 32), Size: r.Uint32() >> (i % 33), Count: r.Uint32() >> (i % 34)}}
+			Node: uint16(r.Uint32()), Area: uint16(r.Uint32()), Key: r.Uint64(), Offset: r.Uint32() >> (i % 32),
+			Size: r.Uint32() >> (i % 33), Count: r.Uint32() >> (i % 34)}}
 		text := s.String()
 		for _, bytes := range []uint32{0, 1, s.Size / 2, s.Size - 1, s.Size, r.Uint32()} {
 			add(text, bytes)

@@ -177,5 +177,6 @@ func (s *Segment) memory(address uint32, size int, right Rights) []byte {
 
 // Holds reports whether memory, of at least a byte, begins in the segment.
 func (s *Segment) Holds(b []byte) bool {
-	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))-uintptr(unsafe.Pointer(unsafe.SliceData(s.Memory))) < uintptr(len(s.Memory))
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))-uintptr(unsafe.Pointer(unsafe.SliceData(s.Memory))) <
+		uintptr(len(s.Memory))
 }

@@ -53,7 +53,8 @@ func SharedRemoteMemory(context, doorbells []byte, s RemoteSizes) (*Memory, erro
 	if err != nil {
 		return nil, err
 	}
-	if rest := len(context) - PageSize - s.Bytes(); rest <= 0 || rest%(sharedQueues*slotBytes) != 0 || !aligned(context) {
+	if rest := len(context) - PageSize - s.Bytes(); rest <= 0 || rest%(sharedQueues*slotBytes) != 0 ||
+		!aligned(context) {
 		return nil, fmt.Errorf("sharing a context of %d bytes: %w", len(context), ErrShared)
 	}
 	p := unsafe.Pointer(unsafe.SliceData(context))

@@ -125,7 +125,8 @@ func (p *Page) Err() error {
 
 // Waiting reports whether a message, a return or a notification waits to be taken.
 func (i *Interface) Waiting() bool {
-	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != i.page.Returned() || i.notes != i.page.Notified()
+	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != i.page.Returned() ||
+		i.notes != i.page.Notified()
 }
 
 // Gone reports whether the card has detached the context; then all calls that wait for

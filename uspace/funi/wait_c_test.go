@@ -53,7 +53,8 @@ func TestHeaderWaits(t *testing.T) {
 	if err := os.WriteFile(file, []byte(waits), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", "-o", filepath.Join(dir, "wait"), file).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", "-o",
+		filepath.Join(dir, "wait"), file).CombinedOutput(); err != nil {
 		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -63,7 +64,8 @@ func TestHeaderWaits(t *testing.T) {
 	for range 20000 {
 		found := random.IntN(3) == 0
 		look := 1 + random.Int64N(100)
-		yield := []int64{500, wait.SomeoneRan, wait.SomeoneRan + 1, 20_000, wait.SomeoneComputes + 1, 5_000_000}[min(random.IntN(40), 5)]
+		yield := []int64{500, wait.SomeoneRan, wait.SomeoneRan + 1, 20_000, wait.SomeoneComputes + 1,
+			5_000_000}[min(random.IntN(40), 5)]
 		if random.IntN(4) > 0 {
 			yield = 500 + random.Int64N(3000)
 		}

@@ -35,7 +35,8 @@ func TestProcessWakesTheThread(t *testing.T) {
 				commit()
 			}
 			if woken != 1 || m.Doorbells.Summary != 1<<(n/64) || m.Doorbells.Bells[n/64] != 1<<(n%64) {
-				t.Errorf("%s at a card that dozes, bell %d: %d wakes, bells %x", name, n, woken, m.Doorbells.Bells[n/64])
+				t.Errorf("%s at a card that dozes, bell %d: %d wakes, bells %x", name, n, woken,
+					m.Doorbells.Bells[n/64])
 			}
 			c.Sleep(n)
 			woken, *m.Doorbells = 0, funi.Doorbells{}
@@ -126,7 +127,8 @@ func TestHalted(t *testing.T) {
 	for v, want := range map[uint32]bool{
 		0: false, funi.CSQM: false, funi.CSQM | funi.CSQR: true, funi.CRQM | funi.CRQR: true, funi.CSQR: false,
 		funi.UserModes: false, funi.UserModes | funi.CSQR: false, funi.UserModes | funi.CRQR: false,
-		funi.UserModes | funi.CSQR | funi.CRQR: true, funi.CSQM | funi.CSQR | funi.CRQR | funi.MERR: true, funi.CSQM | funi.CRQR: false,
+		funi.UserModes | funi.CSQR | funi.CRQR: true, funi.CSQM | funi.CSQR | funi.CRQR | funi.MERR: true,
+		funi.CSQM | funi.CRQR: false,
 	} {
 		if m.Page.Store(funi.Control, v); m.Page.Halted() != want {
 			t.Errorf("CNTL %#x: halted is %v", v, !want)
@@ -230,7 +232,8 @@ func TestSharedMemory(t *testing.T) {
 	for name, b := range map[string][2][]byte{
 		"no context": {nil, bells}, "a page": {context[:4096], bells}, "a word more": {cacheLines(size + 4), bells},
 		"no doorbells": {context, nil}, "half the doorbells": {context, bells[:2048]},
-		"not aligned": {cacheLines(size + 64)[4 : size+4], bells}, "bells not aligned": {context, cacheLines(8192)[8 : 8+4096]},
+		"not aligned":       {cacheLines(size + 64)[4 : size+4], bells},
+		"bells not aligned": {context, cacheLines(8192)[8 : 8+4096]},
 	} {
 		if _, err := funi.SharedMemory(b[0], b[1]); !errors.Is(err, funi.ErrShared) {
 			t.Errorf("%s: %v", name, err)

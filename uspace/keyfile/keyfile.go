@@ -47,7 +47,8 @@ const Credentials = "$CREDENTIALS_DIRECTORY/"
 func New(path string) (*link.Key, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("making a key: %s is there, and hosts may use it; remove it first if nobody does: %w", path, ErrExists)
+		return nil, fmt.Errorf("making a key: %s is there, and hosts may use it; remove it first if nobody does: %w",
+			path, ErrExists)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
@@ -115,14 +116,17 @@ func Resolve(folder, name string) string {
 // files.
 func Load(path string) (*link.Key, error) {
 	if name, ok := strings.CutPrefix(path, Credentials); ok {
-		return nil, fmt.Errorf("reading key %s: %w; start funid by systemd with `LoadCredential=%s:FILE`, or name the file itself", path, ErrHanded, name)
+		return nil,
+			fmt.Errorf("reading key %s: %w; start funid by systemd with `LoadCredential=%s:FILE`, or name the file itself", path, ErrHanded, name)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe keeps nobody waiting
 	switch {
 	case errors.Is(err, os.ErrPermission) && os.Geteuid() != 0:
-		return nil, fmt.Errorf("reading key: %w; only its owner may read it. systemd hands it to the service: `systemctl edit funid`, [Service], LoadCredential=funet.key:%s, and name the key %sfunet.key", err, path, Credentials)
+		return nil,
+			fmt.Errorf("reading key: %w; only its owner may read it. systemd hands it to the service: `systemctl edit funid`, [Service], LoadCredential=funet.key:%s, and name the key %sfunet.key", err, path, Credentials)
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("reading key: %w; copy the file of the other hosts there, or make one with `funet key new %s`, which all hosts get a copy of", err, path)
+		return nil,
+			fmt.Errorf("reading key: %w; copy the file of the other hosts there, or make one with `funet key new %s`, which all hosts get a copy of", err, path)
 	case err != nil:
 		return nil, fmt.Errorf("reading key: %w", err)
 	}
@@ -144,7 +148,8 @@ func Load(path string) (*link.Key, error) {
 	}
 	k, err := link.NewKey(secret)
 	if err != nil {
-		return nil, fmt.Errorf("reading key: %s holds nothing but zeros; make another with `funet key new`: %w", path, ErrKind)
+		return nil, fmt.Errorf("reading key: %s holds nothing but zeros; make another with `funet key new`: %w",
+			path, ErrKind)
 	}
 	return k, nil
 }
@@ -167,11 +172,13 @@ func judge(st *unix.Stat_t, path string, user int) error {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fmt.Errorf("%s is no regular file: %w", path, ErrKind)
 	case st.Uid != 0 && int(st.Uid) != user:
-		return fmt.Errorf("%s belongs to user %d, who could read and change it; `chown %d %s`: %w", path, st.Uid, user, path, ErrOwner)
+		return fmt.Errorf("%s belongs to user %d, who could read and change it; `chown %d %s`: %w", path, st.Uid,
+			user, path, ErrOwner)
 	case mode&^0o600 != 0 && !(mode == 0o440 && st.Uid == 0 && isCredential(path)):
 		return fmt.Errorf("%s has mode %04o, and others may use it; `chmod 600 %s`: %w", path, mode, path, ErrMode)
 	case st.Size != link.KeySize:
-		return fmt.Errorf("%s has %d bytes, want %d; make one with `funet key new`: %w", path, st.Size, link.KeySize, ErrKind)
+		return fmt.Errorf("%s has %d bytes, want %d; make one with `funet key new`: %w", path, st.Size,
+			link.KeySize, ErrKind)
 	}
 	return nil
 }

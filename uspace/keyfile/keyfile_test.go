@@ -131,7 +131,8 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 			continue
 		}
-		if !strings.Contains(err.Error(), c.path) || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), hex.EncodeToString(good[:4])) {
+		if !strings.Contains(err.Error(), c.path) || strings.Contains(err.Error(), "geheim") ||
+			strings.Contains(err.Error(), hex.EncodeToString(good[:4])) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -174,7 +175,8 @@ func TestNoCredential(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	good := write(t, "funet.key", 0o600, bytes.Repeat([]byte{7}, 32))
 	t.Chdir(filepath.Dir(good))
-	if _, err := Load(Resolve("/etc/funet", Credentials+"funet.key")); !errors.Is(err, ErrHanded) || !strings.Contains(err.Error(), "LoadCredential=funet.key:") {
+	if _, err := Load(Resolve("/etc/funet", Credentials+"funet.key")); !errors.Is(err, ErrHanded) ||
+		!strings.Contains(err.Error(), "LoadCredential=funet.key:") {
 		t.Errorf("%v", err)
 	}
 }
@@ -237,7 +239,8 @@ func foreign(t *testing.T, user int) (path string, run func(path, does string) *
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	self, err := os.ReadFile("/proc/self/exe")
 	path, program := filepath.Join(folder, "key"), filepath.Join(folder, "program")
-	err = errors.Join(err, os.Chmod(folder, 0o777), os.WriteFile(path, bytes.Repeat([]byte{7}, 32), 0o600), os.WriteFile(program, self, 0o700))
+	err = errors.Join(err, os.Chmod(folder, 0o777), os.WriteFile(path, bytes.Repeat([]byte{7}, 32), 0o600),
+		os.WriteFile(program, self, 0o700))
 	if err = errors.Join(err, os.Chmod(program, 0o755), os.Chown(path, user, -1)); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +261,8 @@ func TestRootsFileForAService(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := run(path, "").CombinedOutput()
-	if said := string(out); err != nil || !strings.Contains(said, "LoadCredential=funet.key:"+path) || strings.Contains(said, "key new") || strings.Count(said, "\n") != 1 {
+	if said := string(out); err != nil || !strings.Contains(said, "LoadCredential=funet.key:"+path) ||
+		strings.Contains(said, "key new") || strings.Count(said, "\n") != 1 {
 		t.Errorf("%v: %s", err, said)
 	}
 }
@@ -278,8 +282,10 @@ func TestNoCoreDump(t *testing.T) {
 			// Where the kernel pipes dumps to a program that is not there, it makes none without a
 			// key either.
 			pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern")
-			if !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() != c.core && !(c.core && pattern[0] == '|') {
-				t.Errorf("user %d with %s: ended by %v, core dump %v, want %v: %v\n%s", user, c.path, status.Signal(), status.CoreDump(), c.core, err, out)
+			if !status.Signaled() || status.Signal() != syscall.SIGABRT ||
+				status.CoreDump() != c.core && !(c.core && pattern[0] == '|') {
+				t.Errorf("user %d with %s: ended by %v, core dump %v, want %v: %v\n%s", user, c.path, status.Signal(),
+					status.CoreDump(), c.core, err, out)
 			}
 		}
 	}

@@ -36,7 +36,9 @@ func Modelled(p *hwprofiles.Profile) (bool, error) {
 	case p.Bus.Clock != 0 && p.CPU.Clock != 0 && p.Network.Clock != 0:
 		return true, nil
 	case len(p.Costs) > 0:
-		return false, fmt.Errorf("profile %s: %w, only measured costs of whole calls; use one that has, such as sbus-arctic", p.Name, ErrParts)
+		return false,
+			fmt.Errorf("profile %s: %w, only measured costs of whole calls; use one that has, such as sbus-arctic",
+				p.Name, ErrParts)
 	case p.Bus.Clock == 0 && p.CPU.Clock == 0 && p.Network.Clock == 0:
 		return false, nil
 	}
@@ -99,11 +101,12 @@ func (m *Machine) Tune(c *engine.Config) {
 	c.MaxHold = c.MinHold
 	bus, network := p.Bus.Clock, p.Network.Clock
 	c.Timing = &engine.Timing{
-		Bus: m.bus, Bursts: p.Bus.Bursts, QueueBurst: p.Bus.QueueBurst, HeadUnwritten: p.Options.HeadUnwritten, GroupWords: p.Options.GroupWords,
-		Retrieval: bus.Duration(p.Units.RetrievalCycles),
-		Dispatch:  bus.Duration(p.Units.DispatchCycles),
-		Delivery:  bus.Duration(p.Units.DeliveryCycles),
-		Transmit:  network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
+		Bus: m.bus, Bursts: p.Bus.Bursts, QueueBurst: p.Bus.QueueBurst, HeadUnwritten: p.Options.HeadUnwritten,
+		GroupWords: p.Options.GroupWords,
+		Retrieval:  bus.Duration(p.Units.RetrievalCycles),
+		Dispatch:   bus.Duration(p.Units.DispatchCycles),
+		Delivery:   bus.Duration(p.Units.DeliveryCycles),
+		Transmit:   network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
 		WindowEntries: p.Card.WindowEntriesCached, EntryWords: p.Card.WindowEntryWords,
 	}
 	if m.steps != nil {
@@ -119,7 +122,8 @@ func (m *Machine) CPU() timing.CPUConfig {
 		Store: p.CPU.Clock.Duration(p.CPU.UncachedWriteCycles),
 		Stall: max(0, p.CPU.Clock.Duration(p.CPU.UncachedReadCycles)-p.Bus.Transaction(1)),
 		Library: timing.Library{
-			LoopCycles: whole(p.Library.LoopCycles), BlockCycles: whole(p.Library.BlockCycles), CounterCycles: whole(p.Library.CounterCycles),
+			LoopCycles: whole(p.Library.LoopCycles), BlockCycles: whole(p.Library.BlockCycles),
+			CounterCycles: whole(p.Library.CounterCycles),
 			SegmentCycles: whole(p.Library.SegmentCycles), TransferWords: p.Card.TransferWords,
 			LookMisses: p.Options.LookMisses,
 		},

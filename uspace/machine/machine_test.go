@@ -32,7 +32,8 @@ func TestTune(t *testing.T) {
 	}
 	c := engine.Native()
 	m.Tune(&c)
-	if c.Lines != 8 || c.ReplyLines != 2 || c.FIFO != 10 || c.Train != 1 || c.AckEvery != 1 || c.Blocks || c.Sets != 32 || c.MaxHold != 40 {
+	if c.Lines != 8 || c.ReplyLines != 2 || c.FIFO != 10 || c.Train != 1 || c.AckEvery != 1 || c.Blocks ||
+		c.Sets != 32 || c.MaxHold != 40 {
 		t.Errorf("the card has %+v", c)
 	}
 	if c.Timing.Bus != m.Bus() || !slices.Equal(c.Timing.Bursts, []int{1, 4, 8}) || m.Bus().Transaction(4) != 920 {
@@ -65,7 +66,8 @@ func TestOptions(t *testing.T) {
 		var c engine.Config
 		m.Tune(&c)
 		if c.Timing.QueueBurst != 4 || c.TransferWords != 20 {
-			t.Errorf("%s: words of slots go in bursts of %d, XFER packets carry %d", name, c.Timing.QueueBurst, c.TransferWords)
+			t.Errorf("%s: words of slots go in bursts of %d, XFER packets carry %d", name, c.Timing.QueueBurst,
+				c.TransferWords)
 		}
 		if m.CPU().Library.LookMisses != on || c.Timing.HeadUnwritten != on || (c.Timing.GroupWords == 4) != on {
 			t.Errorf("%s: its options are %+v and %+v", name, m.CPU().Library, c.Timing)
@@ -97,12 +99,15 @@ func TestModelled(t *testing.T) {
 	noBus := *load(t, "sbus-arctic")
 	noBus.Bus.Clock = 0
 	slowLink := *load(t, "tokyo") // and another part's step
-	slowLink.Steps = append(slices.Clone(slowLink.Steps), hwprofiles.Step{Name: "x", Of: "card", Side: "sender", Path: "on", Unit: "ns"})
+	slowLink.Steps = append(slices.Clone(slowLink.Steps),
+		hwprofiles.Step{Name: "x", Of: "card", Side: "sender", Path: "on", Unit: "ns"})
 	for _, x := range []struct {
 		p    *hwprofiles.Profile
 		ok   bool
 		want error
-	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil}, {load(t, "cm5"), false, ErrParts}, {load(t, "tokyo"), true, nil}, {&slowLink, false, ErrParts}, {&noBus, false, ErrParts}} {
+	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil},
+		{load(t, "cm5"), false, ErrParts}, {load(t, "tokyo"), true, nil}, {&slowLink, false, ErrParts},
+		{&noBus, false, ErrParts}} {
 		ok, err := Modelled(x.p)
 		if ok != x.ok || !errors.Is(err, x.want) {
 			t.Errorf("%s is modelled: %v, %v", x.p.Name, ok, err)
@@ -132,8 +137,10 @@ func TestTokyo(t *testing.T) {
 		if n.Card.DMA.Send.Duration(32, 0) != 602 || n.Card.DMA.Send.Duration(0, 0) != 0 || n.Card.Arrives(64, 0) != 0 {
 			t.Errorf("%s: its card is %+v", name, n.Card)
 		}
-		if m.Bus().Transaction(1) != 700 || m.Bus().Transaction(8) != 980 || n.WindowEntries == 0 || n.EntryWords != 1 || c.RemotePage != 4096 {
-			t.Errorf("%s: its bus takes %d and %d ns; timing %+v", name, m.Bus().Transaction(1), m.Bus().Transaction(8), n)
+		if m.Bus().Transaction(1) != 700 || m.Bus().Transaction(8) != 980 || n.WindowEntries == 0 ||
+			n.EntryWords != 1 || c.RemotePage != 4096 {
+			t.Errorf("%s: its bus takes %d and %d ns; timing %+v", name, m.Bus().Transaction(1),
+				m.Bus().Transaction(8), n)
 		}
 		if cpu := timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{}); cpu.PricesMessages() || cpu.PricesRats() {
 			t.Errorf("%s has prices for messages", name)

@@ -38,8 +38,10 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 	var s stepped
 	s.card = timing.Card{
 		Direct: timing.Sends{Send: r.sum("direct", sender, "on", send), Notify: r.sum("direct", sender, "off", notify)},
-		DMA:    timing.Sends{Start: r.sum("dma", sender, "on", "start data to card"), Send: r.sum("dma", sender, "on", send), Notify: r.sum("dma", sender, "off", notify)},
-		Arrive: r.sum("direct", receiver, "on", "link to interface"), Write: r.sum("dma", receiver, "on", "interface to host"),
+		DMA: timing.Sends{Start: r.sum("dma", sender, "on", "start data to card"),
+			Send: r.sum("dma", sender, "on", send), Notify: r.sum("dma", sender, "off", notify)},
+		Arrive: r.sum("direct", receiver, "on", "link to interface"),
+		Write:  r.sum("dma", receiver, "on", "interface to host"),
 		Notify: r.sum("direct", receiver, "off", notify),
 	}
 	s.latency = r.sum("direct", "switch", "on", "switch").Duration(0, 0)
@@ -52,11 +54,15 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 			DMA:    call("tagged-dma", sender, "tagged_write::write", "sendmsg"),
 		},
 		Datagram: timing.Sending{
-			Direct: timing.Call{On: r.sum("datagram-direct", sender, "on", "send", "sendmsg"), Off: r.sum("datagram-direct", sender, "off", "sendmsg")},
-			DMA:    timing.Call{On: r.sum("datagram-dma", sender, "on", "send", "sendmsg"), Off: r.sum("datagram-dma", sender, "off", "sendmsg")},
+			Direct: timing.Call{On: r.sum("datagram-direct", sender, "on", "send", "sendmsg"),
+				Off: r.sum("datagram-direct", sender, "off", "sendmsg")},
+			DMA: timing.Call{On: r.sum("datagram-dma", sender, "on", "send", "sendmsg"),
+				Off: r.sum("datagram-dma", sender, "off", "sendmsg")},
 		},
-		TaggedPoll: call("tagged", receiver, "poll"), TaggedArrival: r.sum("tagged", receiver, "on", "process_arrival"), GetTag: call("tagged", receiver, "get_tag"),
-		DatagramPoll: call("datagram", receiver, "poll"), DatagramArrival: r.sum("datagram", receiver, "on", "process_arrival"), Recv: call("datagram", receiver, "recv"),
+		TaggedPoll: call("tagged", receiver, "poll"), TaggedArrival: r.sum("tagged", receiver, "on", "process_arrival"),
+		GetTag:          call("tagged", receiver, "get_tag"),
+		DatagramPoll:    call("datagram", receiver, "poll"),
+		DatagramArrival: r.sum("datagram", receiver, "on", "process_arrival"), Recv: call("datagram", receiver, "recv"),
 	}
 	if r.missing != "" {
 		return nil, r.lacks(r.missing)
@@ -99,7 +105,8 @@ type reader struct {
 }
 
 func (r *reader) lacks(what string) error {
-	return fmt.Errorf("profile %s: %w that its steps are of: %s; use one that has, such as sbus-arctic or hamlyn", r.p.Name, ErrParts, what)
+	return fmt.Errorf("profile %s: %w that its steps are of: %s; use one that has, such as sbus-arctic or hamlyn",
+		r.p.Name, ErrParts, what)
 }
 
 // sum adds up steps of one side.

@@ -33,7 +33,8 @@ func TestOverAFXDP(t *testing.T) {
 	seeds, seen := make(chan rats.Seed, 2), make(chan int, 1)
 	sizes := []int{0, 8, 64, 1000, 60000, 3}
 	member := func(node int) (err error) {
-		k, err := card.Open(card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(node), Peers: peers, Attach: xdp.AttachGeneric, CPU: -1, Remote: remote})
+		k, err := card.Open(card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(node), Peers: peers,
+			Attach: xdp.AttachGeneric, CPU: -1, Remote: remote})
 		if err != nil {
 			return err
 		}
@@ -52,7 +53,10 @@ func TestOverAFXDP(t *testing.T) {
 			return nil
 		}
 		has := func(h rats.Handle, want rats.Status) error {
-			return until(fmt.Sprintf("status %d", want), func() bool { s, _, err := e.Status(h); return err == nil && s == want })
+			return until(fmt.Sprintf("status %d", want), func() bool {
+				s, _, err := e.Status(h)
+				return err == nil && s == want
+			})
 		}
 		base, rights := uint32(sourceBase), funi.Source
 		if node == 1 {

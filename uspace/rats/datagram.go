@@ -188,7 +188,8 @@ func (l *datagramLink) arrived(n *funi.Notification) {
 		end := at + int(w[0]&lengthMax)
 		l.held |= 1 << buffer
 		l.came++
-		l.of.queue = append(l.of.queue, Datagram{From: n.Source, Bytes: l.memory[at:end:end], link: l, buffer: uint8(buffer)})
+		l.of.queue = append(l.of.queue, Datagram{From: n.Source, Bytes: l.memory[at:end:end], link: l,
+			buffer: uint8(buffer)})
 		l.of.m.tell(&l.of.instance)
 		l.consider()
 	default:

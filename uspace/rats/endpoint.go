@@ -87,7 +87,9 @@ func (e *Endpoint) Expose(memory []byte) (Key, Handle, error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), err)
 	}
-	h, err := e.launch(func(s *funi.Slot, cookie uint32) { s.SetOpenKeySlot(uint64(k), address, uint32(len(memory)), cookie) })
+	h, err := e.launch(func(s *funi.Slot, cookie uint32) {
+		s.SetOpenKeySlot(uint64(k), address, uint32(len(memory)), cookie)
+	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), err)
 	}
@@ -226,7 +228,8 @@ func (e *Endpoint) hearLost() {
 // Returned notes a request that came back, and reports whether it was of remote memory: a write, or
 // of a key slot or an area.
 func (e *Endpoint) Returned(r funi.Returned) bool {
-	if op := r.Header.Operation(); !r.Header.Remote() || op != funi.RemotePut && (op < funi.OpenKeySlot || op > funi.ResetArea) {
+	if op := r.Header.Operation(); !r.Header.Remote() || op != funi.RemotePut &&
+		(op < funi.OpenKeySlot || op > funi.ResetArea) {
 		return false
 	}
 	if r.Word&ownerCookie != 0 {

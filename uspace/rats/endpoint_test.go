@@ -92,13 +92,14 @@ var remote4 = funi.RemoteSizes{KeySlots: 64, Areas: 256, Notifications: 512}
 // run runs a program on each node of a cluster.
 func run(t *testing.T, nodes int, net sim.EthernetConfig, program func(n *node) error) *sim.Cluster {
 	t.Helper()
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: nodes, Net: net}, func(p *sim.Process) error {
-		n, err := newNode(p)
-		if err != nil {
-			return err
-		}
-		return program(n)
-	})
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: nodes, Net: net},
+		func(p *sim.Process) error {
+			n, err := newNode(p)
+			if err != nil {
+				return err
+			}
+			return program(n)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func TestSendMsg(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if r.Words != 2 || r.Metadata[0] != uint32(i) || r.Metadata[1] != uint32(size) || r.Source != 0 || r.Area != area {
+				if r.Words != 2 || r.Metadata[0] != uint32(i) || r.Metadata[1] != uint32(size) || r.Source != 0 ||
+					r.Area != area {
 					return fmt.Errorf("record %+v of message %d", r, i)
 				}
 				for j, b := range n.keyed[100 : 100+size] {
@@ -209,7 +211,8 @@ func TestMessagesFail(t *testing.T) {
 			what string
 			tk   rats.Ticket
 			want arctic.Reason
-		}{{"another key", guess, arctic.ReasonKeySlot}, {"another area", other, arctic.ReasonArea}, {"beyond the end", far, arctic.ReasonRange}} {
+		}{{"another key", guess, arctic.ReasonKeySlot}, {"another area", other, arctic.ReasonArea},
+			{"beyond the end", far, arctic.ReasonRange}} {
 			if err := fails(c.what, c.tk, c.want); err != nil {
 				return err
 			}
@@ -295,63 +298,65 @@ func TestGroupOfSplitSeeds(t *testing.T) {
 	for seed := range uint64(5) {
 		var seeds [members + 1]rats.Seed
 		round := 0
-		run(t, members+1, sim.EthernetConfig{Seed: seed, Faults: sim.Faults{Loss: 0.02, Reorder: 0.1}}, func(n *node) error {
-			me := int(n.p.Context().Node())
-			if me == 0 {
-				k, _, err := n.Expose(n.keyed)
-				if err != nil {
-					return err
+		run(t, members+1, sim.EthernetConfig{Seed: seed, Faults: sim.Faults{Loss: 0.02, Reorder: 0.1}},
+			func(n *node) error {
+				me := int(n.p.Context().Node())
+				if me == 0 {
+					k, _, err := n.Expose(n.keyed)
+					if err != nil {
+						return err
+					}
+					area, h, err := n.Open(k, 1, false)
+					if err != nil {
+						return err
+					}
+					if _, err := n.status(h, rats.Sent); err != nil {
+						return err
+					}
+					whole := n.Seed(k, area, memorySize, 0)
+					for i := 1; i < members; i++ {
+						if seeds[i], err = whole.Split(uint32(200 * i)); err != nil {
+							return err
+						}
+					}
+					seeds[members] = whole
+					for round = 1; round <= rounds; round++ {
+						if _, err := n.record(); err != nil {
+							return fmt.Errorf("round %d: %w", round, err)
+						}
+						for i := 1; i <= members; i++ {
+							s := &seeds[i]
+							// The first bytes may be an earlier round's: a write that is not
+							// counted comes at any time.
+							if want := bytes.Repeat([]byte{byte(16*round + i)},
+								200*i); !bytes.Equal(n.keyed[s.Offset:][uncounted:200*i], want[uncounted:]) {
+								return fmt.Errorf("round %d: not all of member %d is there", round, i)
+							}
+						}
+					}
+					return nil
 				}
-				area, h, err := n.Open(k, 1, false)
-				if err != nil {
-					return err
-				}
-				if _, err := n.status(h, rats.Sent); err != nil {
-					return err
-				}
-				whole := n.Seed(k, area, memorySize, 0)
-				for i := 1; i < members; i++ {
-					if seeds[i], err = whole.Split(uint32(200 * i)); err != nil {
+				for r := 1; r <= rounds; r++ {
+					if err := n.until("the next round", func() bool { return round >= r }); err != nil {
+						return err
+					}
+					data := n.source[r*4000:][:200*me]
+					for i := range data {
+						data[i] = byte(16*r + me)
+					}
+					if _, err := n.Write(seeds[me].Ticket, 0, data[:uncounted]); err != nil {
+						return err
+					}
+					h, err := n.SendMsg(seeds[me].Ticket, data)
+					if err != nil {
+						return err
+					}
+					if _, err := n.status(h, rats.Sent); err != nil {
 						return err
 					}
 				}
-				seeds[members] = whole
-				for round = 1; round <= rounds; round++ {
-					if _, err := n.record(); err != nil {
-						return fmt.Errorf("round %d: %w", round, err)
-					}
-					for i := 1; i <= members; i++ {
-						s := &seeds[i]
-						// The first bytes may be an earlier round's: a write that is not counted
-						// comes at any time.
-						if want := bytes.Repeat([]byte{byte(16*round + i)}, 200*i); !bytes.Equal(n.keyed[s.Offset:][uncounted:200*i], want[uncounted:]) {
-							return fmt.Errorf("round %d: not all of member %d is there", round, i)
-						}
-					}
-				}
 				return nil
-			}
-			for r := 1; r <= rounds; r++ {
-				if err := n.until("the next round", func() bool { return round >= r }); err != nil {
-					return err
-				}
-				data := n.source[r*4000:][:200*me]
-				for i := range data {
-					data[i] = byte(16*r + me)
-				}
-				if _, err := n.Write(seeds[me].Ticket, 0, data[:uncounted]); err != nil {
-					return err
-				}
-				h, err := n.SendMsg(seeds[me].Ticket, data)
-				if err != nil {
-					return err
-				}
-				if _, err := n.status(h, rats.Sent); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+			})
 	}
 }
 

@@ -106,7 +106,9 @@ func forger(p *sim.Process, in []byte, goals *[]goal, seeds *[]rats.Seed, ready,
 			return done()
 		})
 	}
-	if err := drive("the victim's clients have said hello", func() bool { return *ready && count == clients }); err != nil {
+	if err := drive("the victim's clients have said hello", func() bool {
+		return *ready && count == clients
+	}); err != nil {
 		return fmt.Errorf("%w: heard %v", err, heard)
 	}
 	all := append(*goals, heard[:]...)
@@ -127,7 +129,10 @@ func forger(p *sim.Process, in []byte, goals *[]goal, seeds *[]rats.Seed, ready,
 	if err != nil {
 		return err
 	}
-	if err := drive("all is sent", func() bool { s, _, err := n.Status(h); return err != nil || s == rats.Sent }); err != nil {
+	if err := drive("all is sent", func() bool {
+		s, _, err := n.Status(h)
+		return err != nil || s == rats.Sent
+	}); err != nil {
 		return err
 	}
 	*sent = true
@@ -232,7 +237,8 @@ func (v *victim) use() {
 }
 
 func (v *victim) close() {
-	for _, i := range []interface{ Close() }{v.receiver, v.sender, v.port, v.target, v.reads, v.simple, v.server, v.to, v.client,
+	for _, i := range []interface{ Close() }{v.receiver, v.sender, v.port, v.target, v.reads, v.simple,
+		v.server, v.to, v.client,
 		v.writer, v.reader, v.inquiry, v.honest} {
 		i.Close()
 	}
@@ -296,63 +302,64 @@ func foreign(t *testing.T, in []byte) {
 	var bystander rats.Seed
 	var ready, sent, over bool
 	sizes := funi.RemoteSizes{KeySlots: 64, Areas: 256, Notifications: 1024}
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: sizes}, Nodes: 3}, func(p *sim.Process) error {
-		if p.Context().Node() == 1 {
-			return forger(p, in, &goals, &seeds, &ready, &sent, &over)
-		}
-		n, err := newManaged(p, 1<<16)
-		if err != nil {
-			return err
-		}
-		if p.Context().Node() == 2 {
-			if err := n.until("a seed", func() bool { return ready }); err != nil {
-				return err
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: sizes}, Nodes: 3},
+		func(p *sim.Process) error {
+			if p.Context().Node() == 1 {
+				return forger(p, in, &goals, &seeds, &ready, &sent, &over)
 			}
-			w, err := n.WriteTo(bystander)
+			n, err := newManaged(p, 1<<16)
 			if err != nil {
 				return err
 			}
-			for i := range uint32(tags) {
-				if e := n.until("a tag can be written", func() bool {
-					err = w.WriteTag(0, nil, i)
-					return !errors.Is(err, rats.ErrFull)
-				}); e != nil || err != nil {
-					return errors.Join(e, err)
+			if p.Context().Node() == 2 {
+				if err := n.until("a seed", func() bool { return ready }); err != nil {
+					return err
 				}
-			}
-			return n.until("the victim has closed", func() bool { return over })
-		}
-		v := &victim{managed: n}
-		if err := n.until("seeds", func() bool { return len(seeds) == clients }); err != nil {
-			return err
-		}
-		if goals, bystander, err = v.open(seeds); err != nil {
-			return err
-		}
-		ready = true
-		next := uint32(0)
-		if err := n.until("all tags have come", func() bool {
-			v.use()
-			for g, ok := v.honest.GetTag(); ok; g, ok = v.honest.GetTag() {
-				if g.Tag != next || g.From != 2 {
-					err = fmt.Errorf("tag %d of node %d came instead of %d", g.Tag, g.From, next)
+				w, err := n.WriteTo(bystander)
+				if err != nil {
+					return err
 				}
-				next++
+				for i := range uint32(tags) {
+					if e := n.until("a tag can be written", func() bool {
+						err = w.WriteTag(0, nil, i)
+						return !errors.Is(err, rats.ErrFull)
+					}); e != nil || err != nil {
+						return errors.Join(e, err)
+					}
+				}
+				return n.until("the victim has closed", func() bool { return over })
 			}
-			return err != nil || sent && next == tags
-		}); err != nil {
-			return fmt.Errorf("%w: %d have; sent %v", err, next, sent)
-		}
-		if err != nil {
-			return err
-		}
-		v.close()
-		err = n.until("nothing is in use", func() bool { v.probe(); return n.InUse() == [5]int{} })
-		if over = true; err != nil {
-			return fmt.Errorf("%w: bytes, areas, credit, key slots, instances: %d", err, n.InUse())
-		}
-		return nil
-	})
+			v := &victim{managed: n}
+			if err := n.until("seeds", func() bool { return len(seeds) == clients }); err != nil {
+				return err
+			}
+			if goals, bystander, err = v.open(seeds); err != nil {
+				return err
+			}
+			ready = true
+			next := uint32(0)
+			if err := n.until("all tags have come", func() bool {
+				v.use()
+				for g, ok := v.honest.GetTag(); ok; g, ok = v.honest.GetTag() {
+					if g.Tag != next || g.From != 2 {
+						err = fmt.Errorf("tag %d of node %d came instead of %d", g.Tag, g.From, next)
+					}
+					next++
+				}
+				return err != nil || sent && next == tags
+			}); err != nil {
+				return fmt.Errorf("%w: %d have; sent %v", err, next, sent)
+			}
+			if err != nil {
+				return err
+			}
+			v.close()
+			err = n.until("nothing is in use", func() bool { v.probe(); return n.InUse() == [5]int{} })
+			if over = true; err != nil {
+				return fmt.Errorf("%w: bytes, areas, credit, key slots, instances: %d", err, n.InUse())
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,8 +87,10 @@ type answer struct {
 // Serve opens the server of a process. It must be the first that the process opens, or it returns
 // ErrFull.
 func (m *Manager) Serve(k Key) (*Server, error) {
-	if n, _ := m.keySlots.next(); n != 0 || m.keySlots.n != len(m.keys) || m.areas.n != len(m.owners) || !m.room(Entries, Entries*EntryCredit) {
-		return nil, fmt.Errorf("opening a server when something else was opened, or without room for %d areas: %w", Entries, ErrFull)
+	if n, _ := m.keySlots.next(); n != 0 || m.keySlots.n != len(m.keys) || m.areas.n != len(m.owners) ||
+		!m.room(Entries, Entries*EntryCredit) {
+		return nil, fmt.Errorf("opening a server when something else was opened, or without room for %d areas: %w",
+			Entries, ErrFull)
 	}
 	s := &Server{}
 	if err := m.add(&s.instance, s); err != nil {
@@ -127,7 +129,8 @@ func (s *Server) Recv() (Request, bool) {
 // SendReply answers a request with up to MaxAnswerWords words. It returns false if the send queue
 // is full.
 func (s *Server) SendReply(r *Request, words ...uint32) bool {
-	a := answer{key: r.inquiry.Key, number: r.number, words: append([]uint32{kindAnswer<<kindShift | r.number}, words...), to: r.inquiry}
+	a := answer{key: r.inquiry.Key, number: r.number,
+		words: append([]uint32{kindAnswer<<kindShift | r.number}, words...), to: r.inquiry}
 	if !s.send(a.to, 0, nil, a.words, true) {
 		return false
 	}
@@ -232,7 +235,8 @@ func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error
 	}
 	m.asked++
 	q.peer = Ticket{Node: node, Key: uint64(server), Area: m.node % Entries}
-	q.words = append([]uint32{kindRequest<<kindShift | m.asked&(1<<kindShift-1), uint32(q.key), uint32(q.key >> 32), uint32(q.areas[0])}, words...)
+	q.words = append([]uint32{kindRequest<<kindShift | m.asked&(1<<kindShift-1), uint32(q.key), uint32(q.key >> 32),
+		uint32(q.areas[0])}, words...)
 	m.await(&q.instance)
 	return q, nil
 }

@@ -27,7 +27,8 @@ func TestInitialRequests(t *testing.T) {
 		slow := int64(rapid.IntRange(0, 20000).Draw(r, "slow"))
 		cfg := sim.EthernetConfig{Seed: rapid.Uint64().Draw(r, "seed")}
 		if rapid.Bool().Draw(r, "faults") {
-			cfg.Faults = sim.Faults{Loss: .05, Duplicate: .05, Reorder: .1, Corrupt: .01, HoldBack: 100 * time.Microsecond}
+			cfg.Faults = sim.Faults{Loss: .05, Duplicate: .05, Reorder: .1, Corrupt: .01,
+				HoldBack: 100 * time.Microsecond}
 		}
 		secret := sha256.Sum256([]byte("a token"))
 		k := rats.KeyOf(secret[:])
@@ -41,7 +42,9 @@ func TestInitialRequests(t *testing.T) {
 				shown := 0
 				if err := n.until("all requests", func() bool {
 					for q, ok := s.Recv(); ok; q, ok = s.Recv() {
-						if q.From != 0 || !slices.ContainsFunc(words, func(w []uint32) bool { return slices.Equal(w, q.Words) }) {
+						if q.From != 0 || !slices.ContainsFunc(words, func(w []uint32) bool {
+							return slices.Equal(w, q.Words)
+						}) {
 							err = fmt.Errorf("request %+v", q)
 						}
 						shown++
@@ -146,73 +149,74 @@ func TestManyInitialRequestsAtOnce(t *testing.T) {
 	k := rats.KeyOf(secret[:])
 	closes := func(i int) bool { return i >= first && i%3 == 0 }
 	done := false
-	manageWith(t, funi.RemoteSizes{KeySlots: 512, Areas: 512, Notifications: 1024}, 1<<17, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
-		if n.p.Context().Node() == 1 {
-			s, err := n.Serve(k)
-			if err != nil {
-				return err
-			}
-			shown := 0
-			if err := n.until("the end", func() bool {
-				if q, ok := s.Recv(); ok {
-					shown++
-					for !s.SendReply(&q, q.Words...) {
-						n.Poll()
-						n.p.Drive()
-					}
-					n.p.Pause(n.p.Now() + 100_000)
+	manageWith(t, funi.RemoteSizes{KeySlots: 512, Areas: 512, Notifications: 1024}, 1<<17, sim.EthernetConfig{Seed: 1},
+		func(n *managed) error {
+			if n.p.Context().Node() == 1 {
+				s, err := n.Serve(k)
+				if err != nil {
+					return err
 				}
-				return done
+				shown := 0
+				if err := n.until("the end", func() bool {
+					if q, ok := s.Recv(); ok {
+						shown++
+						for !s.SendReply(&q, q.Words...) {
+							n.Poll()
+							n.p.Drive()
+						}
+						n.p.Pause(n.p.Now() + 100_000)
+					}
+					return done
+				}); err != nil {
+					return err
+				}
+				if want := requests - (requests-first)/3; shown != want {
+					return fmt.Errorf("%d requests were shown, want %d", shown, want)
+				}
+				return nil
+			}
+			var asked []*rats.Inquiry
+			for i := range requests {
+				var q *rats.Inquiry
+				var err error
+				if e := n.until("room", func() bool { q, err = n.Ask(1, k, uint32(i)); return err == nil }); e != nil {
+					return errors.Join(e, err)
+				}
+				if closes(i) {
+					q.Close()
+				} else {
+					asked = append(asked, q)
+				}
+				if i == requests/2 {
+					n.Poll()
+					n.p.Pause(n.p.Now() + 5_000_000) // whatever comes back meanwhile is not read
+					n.p.Drive()
+				}
+			}
+			answered := 0
+			if err := n.until("all answers", func() bool {
+				for i, q := range asked {
+					if q == nil {
+						continue
+					}
+					words, ok, _, err := q.RecvReply(n.p.Now())
+					if err != nil || ok && (len(words) != 1 || closes(int(words[0]))) {
+						t.Errorf("request %d was answered with %d, %v", i, words, err)
+					}
+					if ok || err != nil {
+						q.Close()
+						asked[i] = nil
+						answered++
+					}
+				}
+				return answered == len(asked)
 			}); err != nil {
 				return err
 			}
-			if want := requests - (requests-first)/3; shown != want {
-				return fmt.Errorf("%d requests were shown, want %d", shown, want)
+			done = true
+			if lost := n.p.Interface().ReturnsLost(); lost != 0 {
+				return fmt.Errorf("%d came back that the card could not tell of", lost)
 			}
-			return nil
-		}
-		var asked []*rats.Inquiry
-		for i := range requests {
-			var q *rats.Inquiry
-			var err error
-			if e := n.until("room", func() bool { q, err = n.Ask(1, k, uint32(i)); return err == nil }); e != nil {
-				return errors.Join(e, err)
-			}
-			if closes(i) {
-				q.Close()
-			} else {
-				asked = append(asked, q)
-			}
-			if i == requests/2 {
-				n.Poll()
-				n.p.Pause(n.p.Now() + 5_000_000) // whatever comes back meanwhile is not read
-				n.p.Drive()
-			}
-		}
-		answered := 0
-		if err := n.until("all answers", func() bool {
-			for i, q := range asked {
-				if q == nil {
-					continue
-				}
-				words, ok, _, err := q.RecvReply(n.p.Now())
-				if err != nil || ok && (len(words) != 1 || closes(int(words[0]))) {
-					t.Errorf("request %d was answered with %d, %v", i, words, err)
-				}
-				if ok || err != nil {
-					q.Close()
-					asked[i] = nil
-					answered++
-				}
-			}
-			return answered == len(asked)
-		}); err != nil {
-			return err
-		}
-		done = true
-		if lost := n.p.Interface().ReturnsLost(); lost != 0 {
-			return fmt.Errorf("%d came back that the card could not tell of", lost)
-		}
-		return n.unused()
-	})
+			return n.unused()
+		})
 }

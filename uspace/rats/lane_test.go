@@ -32,100 +32,107 @@ func streamsTakeTurns(t *testing.T, streams, ahead int) {
 	begin, end := streams*message*42, streams*message*128 // bytes of all
 	var seeds []string
 	over := false
-	manageWith(t, funi.RemoteSizes{KeySlots: 128, Areas: 1024, Notifications: 4096}, 128<<20, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
-		if n.p.Context().Node() == 0 {
-			var all []*rats.Sender
-			for range streams {
-				var s *rats.Sender
-				var err error
-				if err := n.until("room for a sender", func() bool { s, err = n.NewSender(); return !errors.Is(err, rats.ErrFull) }); err != nil {
+	manageWith(t, funi.RemoteSizes{KeySlots: 128, Areas: 1024, Notifications: 4096}, 128<<20,
+		sim.EthernetConfig{Seed: 1}, func(n *managed) error {
+			if n.p.Context().Node() == 0 {
+				var all []*rats.Sender
+				for range streams {
+					var s *rats.Sender
+					var err error
+					if err := n.until("room for a sender", func() bool {
+						s, err = n.NewSender()
+						return !errors.Is(err, rats.ErrFull)
+					}); err != nil {
+						return err
+					}
+					if err != nil {
+						return err
+					}
+					all = append(all, s)
+					seed := s.Seed()
+					seeds = append(seeds, seed.String())
+				}
+				b := make([]byte, 2*message)
+				for i, s := range all {
+					if k, err := s.WriteBytes(b[:i*ahead]); err != nil || k != i*ahead {
+						return fmt.Errorf("writing the first %d bytes: %d, %w", i*ahead, k, err)
+					}
+				}
+				if err := n.until("the end", func() bool {
+					for _, s := range all { // the first takes what it can get before the others
+						for {
+							if k, err := s.WriteBytes(b); err != nil || k == 0 {
+								break
+							}
+						}
+					}
+					// four messages, and what is said about credit and the longer rings
+					if got := n.Unsent(); got > 4+2*streams {
+						t.Errorf("%d requests wait in the send queue", got)
+					}
+					return over
+				}); err != nil {
+					return err
+				}
+				for _, s := range all {
+					s.Close()
+				}
+				return n.unused()
+			}
+			if err := n.until("seeds", func() bool { return len(seeds) == streams }); err != nil {
+				return err
+			}
+			var all []*rats.Receiver
+			for i, text := range seeds {
+				seed, err := rats.ParseSeed(text)
+				if err != nil {
+					return err
+				}
+				var r *rats.Receiver
+				if err := n.until("room for a receiver", func() bool {
+					r, err = n.ReceiveFrom(seed, 16<<10<<(i%3), 1<<20)
+					return !errors.Is(err, rats.ErrFull)
+				}); err != nil {
 					return err
 				}
 				if err != nil {
 					return err
 				}
-				all = append(all, s)
-				seed := s.Seed()
-				seeds = append(seeds, seed.String())
+				all = append(all, r)
 			}
-			b := make([]byte, 2*message)
-			for i, s := range all {
-				if k, err := s.WriteBytes(b[:i*ahead]); err != nil || k != i*ahead {
-					return fmt.Errorf("writing the first %d bytes: %d, %w", i*ahead, k, err)
-				}
-			}
-			if err := n.until("the end", func() bool {
-				for _, s := range all { // the first takes what it can get before the others
+			counts, before := make([]int, streams), []int(nil)
+			b := make([]byte, message)
+			if err := n.until("enough", func() bool {
+				total := 0
+				for i, r := range all {
 					for {
-						if k, err := s.WriteBytes(b); err != nil || k == 0 {
+						k, err := r.Read(b)
+						if k == 0 || err != nil {
 							break
 						}
+						counts[i] += k
 					}
+					total += counts[i]
 				}
-				// four messages, and what is said about credit and the longer rings
-				if got := n.Unsent(); got > 4+2*streams {
-					t.Errorf("%d requests wait in the send queue", got)
+				if total >= begin && before == nil {
+					before = slices.Clone(counts)
 				}
-				return over
+				return total >= end
 			}); err != nil {
 				return err
 			}
-			for _, s := range all {
-				s.Close()
+			for i := range counts {
+				counts[i] -= before[i]
+			}
+			if most, least := slices.Max(counts), slices.Min(counts); most-least > 4*message {
+				t.Errorf("shares are from %d to %d bytes: %v", least, most, counts)
+			}
+			over = true
+			for _, r := range all {
+				r.Close()
 			}
 			return n.unused()
-		}
-		if err := n.until("seeds", func() bool { return len(seeds) == streams }); err != nil {
-			return err
-		}
-		var all []*rats.Receiver
-		for i, text := range seeds {
-			seed, err := rats.ParseSeed(text)
-			if err != nil {
-				return err
-			}
-			var r *rats.Receiver
-			if err := n.until("room for a receiver", func() bool { r, err = n.ReceiveFrom(seed, 16<<10<<(i%3), 1<<20); return !errors.Is(err, rats.ErrFull) }); err != nil {
-				return err
-			}
-			if err != nil {
-				return err
-			}
-			all = append(all, r)
-		}
-		counts, before := make([]int, streams), []int(nil)
-		b := make([]byte, message)
-		if err := n.until("enough", func() bool {
-			total := 0
-			for i, r := range all {
-				for {
-					k, err := r.Read(b)
-					if k == 0 || err != nil {
-						break
-					}
-					counts[i] += k
-				}
-				total += counts[i]
-			}
-			if total >= begin && before == nil {
-				before = slices.Clone(counts)
-			}
-			return total >= end
-		}); err != nil {
-			return err
-		}
-		for i := range counts {
-			counts[i] -= before[i]
-		}
-		if most, least := slices.Max(counts), slices.Min(counts); most-least > 4*message {
-			t.Errorf("shares are from %d to %d bytes: %v", least, most, counts)
-		}
-		over = true
-		for _, r := range all {
-			r.Close()
-		}
-		return n.unused()
-	})
+		})
 }
 
 // Rule: instances have seven long messages on their way to a node at most, so a node that is silent

@@ -101,7 +101,8 @@ func (e *end) helloFrom(n *funi.Notification) bool {
 
 // sayHello tells the server who its client is; false: the send queue is full.
 func (e *end) sayHello() bool {
-	return e.send(e.peer, 0, nil, []uint32{kindHello << kindShift, uint32(e.key), uint32(e.key >> 32), uint32(e.areas[0])}, true)
+	return e.send(e.peer, 0, nil, []uint32{kindHello << kindShift, uint32(e.key), uint32(e.key >> 32),
+		uint32(e.areas[0])}, true)
 }
 
 // client opens the end of a client for a seed: an area for what the server says, of a key to the

@@ -99,13 +99,14 @@ func TestLostReturnsBesideALongWrite(t *testing.T) {
 // lostReturns runs a program on nodes whose send queues hold more than the return ring.
 func lostReturns(t *testing.T, nodes int, program func(n *node, me int) error) {
 	t.Helper()
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: nodes, Slots: 256}, func(p *sim.Process) error {
-		n, err := newNode(p)
-		if err != nil {
-			return err
-		}
-		return program(n, int(p.Context().Node()))
-	})
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: nodes, Slots: 256},
+		func(p *sim.Process) error {
+			n, err := newNode(p)
+			if err != nil {
+				return err
+			}
+			return program(n, int(p.Context().Node()))
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,40 +146,41 @@ func TestOthersBlocksThatCameBack(t *testing.T) {
 // Rule (Simple.Send): an instance fails if a message of it may have come back, also one before the
 // last, to another node.
 func TestLostReturnsOfASimple(t *testing.T) {
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 3, Slots: 256}, func(p *sim.Process) error {
-		n, err := newManaged(p, 1<<16)
-		if err != nil || p.Context().Node() != 0 {
-			return err
-		}
-		s, err := n.NewSimple(must(n.Alloc(256)))
-		if err != nil {
-			return err
-		}
-		closed := s.Seed() // which nodes 1 and 2 do not know
-		for node := uint16(1); node <= 2; node++ {
-			closed.Node = node
-			for range funi.ReturnSlots {
-				if _, err := n.Write(closed.Ticket, 0, nil); err != nil {
-					return err
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 3, Slots: 256},
+		func(p *sim.Process) error {
+			n, err := newManaged(p, 1<<16)
+			if err != nil || p.Context().Node() != 0 {
+				return err
+			}
+			s, err := n.NewSimple(must(n.Alloc(256)))
+			if err != nil {
+				return err
+			}
+			closed := s.Seed() // which nodes 1 and 2 do not know
+			for node := uint16(1); node <= 2; node++ {
+				closed.Node = node
+				for range funi.ReturnSlots {
+					if _, err := n.Write(closed.Ticket, 0, nil); err != nil {
+						return err
+					}
 				}
-			}
-			if ok, err := s.Send(closed, nil, rats.Metadata{}); !ok || err != nil {
-				return fmt.Errorf("sending to node %d: %v, %w", node, ok, err)
-			}
-			for end := p.Now() + 1e9; node == 1 && p.Interface().ReturnsLost() == 0; p.Drive() {
-				if p.Now() > end {
-					return errors.New("the return ring had room for all")
+				if ok, err := s.Send(closed, nil, rats.Metadata{}); !ok || err != nil {
+					return fmt.Errorf("sending to node %d: %v, %w", node, ok, err)
 				}
+				for end := p.Now() + 1e9; node == 1 && p.Interface().ReturnsLost() == 0; p.Drive() {
+					if p.Now() > end {
+						return errors.New("the return ring had room for all")
+					}
+				}
+				closed.Node = 2
 			}
-			closed.Node = 2
-		}
-		n.Poll()
-		var f *rats.Failure
-		if !errors.As(s.Err(), &f) || *f != (rats.Failure{Node: 1}) {
-			return fmt.Errorf("the instance whose first message was lost: %w", s.Err())
-		}
-		return nil
-	})
+			n.Poll()
+			var f *rats.Failure
+			if !errors.As(s.Err(), &f) || *f != (rats.Failure{Node: 1}) {
+				return fmt.Errorf("the instance whose first message was lost: %w", s.Err())
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,8 @@ func (m *Manager) Free(b []byte) { m.heap.release(b) }
 // use, in this order.
 func (m *Manager) InUse() [5]int {
 	whole := len(m.heap.order)*leastBlock - leastBlock // but for what nobody writes to
-	return [5]int{whole - m.heap.unused, len(m.owners) - m.areas.n, m.credit, len(m.keys) - m.keySlots.n, len(m.places) - len(m.vacant)}
+	return [5]int{whole - m.heap.unused, len(m.owners) - m.areas.n, m.credit, len(m.keys) - m.keySlots.n,
+		len(m.places) - len(m.vacant)}
 }
 
 // Room is how many requests the send queue has room for.
@@ -320,7 +321,9 @@ func (i *instance) open(k Key, credit int, returns bool) (uint16, error) {
 	if !ok || i.m.credit+credit > i.m.iface.Remote().Notifications {
 		return 0, fmt.Errorf("opening an area: %w", ErrFull)
 	}
-	if _, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetOpenArea(area, uint64(k), credit, returns, cookie) }); !ok {
+	if _, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) {
+		s.SetOpenArea(area, uint64(k), credit, returns, cookie)
+	}); !ok {
 		return 0, fmt.Errorf("opening an area: %w", ErrFull)
 	}
 	i.m.areas.take()

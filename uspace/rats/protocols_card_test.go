@@ -34,7 +34,8 @@ func TestProtocolsOverAFXDP(t *testing.T) {
 	seeds, ended := make(chan [4]rats.Seed, 1), make(chan error)
 	over := make(chan struct{})
 	member := func(node int) (err error) {
-		k, err := card.Open(card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(node), Peers: peers, Attach: xdp.AttachGeneric, CPU: -1, Remote: remote})
+		k, err := card.Open(card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(node), Peers: peers,
+			Attach: xdp.AttachGeneric, CPU: -1, Remote: remote})
 		if err != nil {
 			return err
 		}
@@ -75,11 +76,18 @@ func TestProtocolsOverAFXDP(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return until("a message is sent", func() bool { s, _, err := m.Status(h); return err == nil && s == rats.Sent })
+			return until("a message is sent", func() bool {
+				s, _, err := m.Status(h)
+				return err == nil && s == rats.Sent
+			})
 		}
 		hear := func(i int) error {
 			var failed error
-			if err := until("a message", func() bool { ok, err := simple.Recv(&g); failed = err; return ok || err != nil }); err != nil || failed != nil {
+			if err := until("a message", func() bool {
+				ok, err := simple.Recv(&g)
+				failed = err
+				return ok || err != nil
+			}); err != nil || failed != nil {
 				return errors.Join(err, failed)
 			}
 			for j, b := range simple.Memory() {
@@ -120,7 +128,8 @@ func TestProtocolsOverAFXDP(t *testing.T) {
 			if err := until("tags and datagrams", func() bool {
 				if tag, ok := target.GetTag(); ok {
 					at := int(tag.Tag) * rats.MaxTagged
-					if !bytes.Equal(target.Memory()[at:at+rats.MaxTagged], bytes.Repeat([]byte{byte(tag.Tag)}, rats.MaxTagged)) {
+					if !bytes.Equal(target.Memory()[at:at+rats.MaxTagged],
+						bytes.Repeat([]byte{byte(tag.Tag)}, rats.MaxTagged)) {
 						wrong = fmt.Errorf("tag %d came before its data", tag.Tag)
 					}
 					tags++
@@ -188,7 +197,8 @@ func TestProtocolsOverAFXDP(t *testing.T) {
 		for i := range messages {
 			var failed error
 			if err := until("a tag is written", func() bool {
-				failed = writer.WriteTag(uint32(i*rats.MaxTagged), bytes.Repeat([]byte{byte(i)}, rats.MaxTagged), uint32(i))
+				failed = writer.WriteTag(uint32(i*rats.MaxTagged),
+					bytes.Repeat([]byte{byte(i)}, rats.MaxTagged), uint32(i))
 				return !errors.Is(failed, rats.ErrFull)
 			}); err != nil || failed != nil {
 				return errors.Join(err, failed)

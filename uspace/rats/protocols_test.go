@@ -24,13 +24,14 @@ func nodes(t interface {
 	Fatal(...any)
 }, n, memory int, net sim.EthernetConfig, program func(n *managed, me int) error) *sim.Cluster {
 	t.Helper()
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: n, Net: net}, func(p *sim.Process) error {
-		n, err := newManaged(p, memory)
-		if err != nil {
-			return err
-		}
-		return program(n, int(p.Context().Node()))
-	})
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: n, Net: net},
+		func(p *sim.Process) error {
+			n, err := newManaged(p, memory)
+			if err != nil {
+				return err
+			}
+			return program(n, int(p.Context().Node()))
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func TestTaggedWrites(t *testing.T) {
 			for k := range writers * writes {
 				var g rats.Tag
 				if err := n.until(fmt.Sprintf("tag %d of %d", k, writers*writes), func() (ok bool) {
-					if specific && writes > 0 && !got[1<<16|uint32(writes-1)] && len(got) == writes*(writers-1) && writers > 1 {
+					if specific && writes > 0 && !got[1<<16|uint32(writes-1)] && len(got) ==
+						writes*(writers-1) && writers > 1 {
 						g, ok = target.GetSpecificTag(1<<16 | uint32(writes-1))
 					}
 					if !ok {
@@ -122,7 +124,8 @@ func TestTaggedWrites(t *testing.T) {
 				}
 				got[g.Tag] = true
 				at := from*part - part + i*rats.MaxTagged
-				if want := bytes.Repeat([]byte{byte(i + from)}, 1+(i*7)%rats.MaxTagged); !bytes.Equal(memory[at:at+len(want)], want) {
+				if want := bytes.Repeat([]byte{byte(i + from)},
+					1+(i*7)%rats.MaxTagged); !bytes.Equal(memory[at:at+len(want)], want) {
 					return fmt.Errorf("tag %#x came before its data", g.Tag)
 				}
 			}
@@ -150,7 +153,10 @@ func TestGetSpecificTag(t *testing.T) {
 				return err
 			}
 			for i := range uint32(4) {
-				if err := n.until("a write", func() bool { err = w.WriteTag(0, nil, i); return !errors.Is(err, rats.ErrFull) }); err != nil {
+				if err := n.until("a write", func() bool {
+					err = w.WriteTag(0, nil, i)
+					return !errors.Is(err, rats.ErrFull)
+				}); err != nil {
 					return err
 				}
 				n.p.Sleep(1e6)
@@ -158,7 +164,8 @@ func TestGetSpecificTag(t *testing.T) {
 			long := w.WriteTag(0, make([]byte, rats.MaxTagged+1), 0)
 			far := w.WriteTag(1000, []byte{1}, 0)
 			_, nowhere := w.Write(0, make([]byte, 500))
-			if !errors.Is(long, rats.ErrTooLong) || !errors.Is(far, rats.ErrTooLong) || !errors.Is(nowhere, rats.ErrMemory) {
+			if !errors.Is(long, rats.ErrTooLong) || !errors.Is(far, rats.ErrTooLong) ||
+				!errors.Is(nowhere, rats.ErrMemory) {
 				return fmt.Errorf("too long: %v; beyond the end: %v; from anywhere: %v", long, far, nowhere)
 			}
 			var f error
@@ -215,68 +222,75 @@ func TestGetSpecificTag(t *testing.T) {
 func TestRemoteWrites(t *testing.T) {
 	var seed rats.Seed
 	done := 0
-	nodes(t, 3, 1<<18, sim.EthernetConfig{Seed: 1, Faults: sim.Faults{Loss: .02, Reorder: .2}}, func(n *managed, me int) error {
-		const each = 40000
-		if me > 0 {
-			if err := n.until("a seed", func() bool { return seed.Key != 0 }); err != nil {
-				return err
+	nodes(t, 3, 1<<18, sim.EthernetConfig{Seed: 1, Faults: sim.Faults{Loss: .02, Reorder: .2}},
+		func(n *managed, me int) error {
+			const each = 40000
+			if me > 0 {
+				if err := n.until("a seed", func() bool { return seed.Key != 0 }); err != nil {
+					return err
+				}
+				w, err := n.WriteTo(seed)
+				if err != nil {
+					return err
+				}
+				b, err := n.Alloc(each)
+				if err != nil {
+					return err
+				}
+				for i := range b {
+					b[i] = byte(me * i)
+				}
+				base := uint32(each * (me - 1))
+				if _, err := w.Write(base, b[:17]); err != nil {
+					return err
+				}
+				h, err := w.WriteParts(rats.Part{Offset: base + 17, Data: b[17:20000]},
+					rats.Part{Offset: base + 30000, Data: b[30000:]},
+					rats.Part{Offset: base + 20000, Data: b[20000:30000]})
+				if err != nil {
+					return err
+				}
+				if err := n.until("it is sent", func() bool {
+					s, _, err := n.Status(h)
+					return err == nil && s == rats.Sent
+				}); err != nil {
+					return err
+				}
+				if _, err := w.WriteParts(rats.Part{Data: b}, rats.Part{Offset: 2 * each, Data: b[:1]}); !errors.Is(err,
+					rats.ErrTooLong) {
+					return fmt.Errorf("a part beyond the end: %v", err)
+				}
+				n.p.Sleep(1e8)
+				done++
+				w.Close()
+				n.Free(b)
+				return n.unused()
 			}
-			w, err := n.WriteTo(seed)
+			memory, err := n.Alloc(2 * each)
 			if err != nil {
 				return err
 			}
-			b, err := n.Alloc(each)
+			target, err := n.NewTarget(memory, 8)
 			if err != nil {
 				return err
 			}
-			for i := range b {
-				b[i] = byte(me * i)
-			}
-			base := uint32(each * (me - 1))
-			if _, err := w.Write(base, b[:17]); err != nil {
+			if seed, err = target.Seed(); err != nil {
 				return err
 			}
-			h, err := w.WriteParts(rats.Part{Offset: base + 17, Data: b[17:20000]}, rats.Part{Offset: base + 30000, Data: b[30000:]}, rats.Part{Offset: base + 20000, Data: b[20000:30000]})
-			if err != nil {
+			if err := n.until("all is written", func() bool { return done == 2 }); err != nil {
 				return err
 			}
-			if err := n.until("it is sent", func() bool { s, _, err := n.Status(h); return err == nil && s == rats.Sent }); err != nil {
-				return err
+			for i, b := range memory {
+				if b != byte((1+i/each)*(i%each)) {
+					return fmt.Errorf("byte %d is %d", i, b)
+				}
 			}
-			if _, err := w.WriteParts(rats.Part{Data: b}, rats.Part{Offset: 2 * each, Data: b[:1]}); !errors.Is(err, rats.ErrTooLong) {
-				return fmt.Errorf("a part beyond the end: %v", err)
+			if _, ok := target.GetTag(); ok {
+				return errors.New("a tag")
 			}
-			n.p.Sleep(1e8)
-			done++
-			w.Close()
-			n.Free(b)
+			target.Close()
 			return n.unused()
-		}
-		memory, err := n.Alloc(2 * each)
-		if err != nil {
-			return err
-		}
-		target, err := n.NewTarget(memory, 8)
-		if err != nil {
-			return err
-		}
-		if seed, err = target.Seed(); err != nil {
-			return err
-		}
-		if err := n.until("all is written", func() bool { return done == 2 }); err != nil {
-			return err
-		}
-		for i, b := range memory {
-			if b != byte((1+i/each)*(i%each)) {
-				return fmt.Errorf("byte %d is %d", i, b)
-			}
-		}
-		if _, ok := target.GetTag(); ok {
-			return errors.New("a tag")
-		}
-		target.Close()
-		return n.unused()
-	})
+		})
 }
 
 // Rule (3.2, datagram): each datagram comes once and whole, from its client, however slowly and in
@@ -304,7 +318,10 @@ func TestDatagrams(t *testing.T) {
 					b := bytes.Repeat([]byte{byte(i)}, 1+(i*37)%size)
 					b[0] = byte(i)
 					var ok bool
-					if e := n.until(fmt.Sprintf("datagram %d can be sent", i), func() bool { ok, err = c.Send(b); return ok || err != nil }); e != nil || err != nil {
+					if e := n.until(fmt.Sprintf("datagram %d can be sent", i), func() bool {
+						ok, err = c.Send(b)
+						return ok || err != nil
+					}); e != nil || err != nil {
 						return errors.Join(e, err)
 					}
 				}
@@ -375,52 +392,59 @@ func TestStalledPortIsNotOverrun(t *testing.T) {
 	var seeds []rats.Seed
 	sent := 0
 	net := sim.EthernetConfig{Seed: 4}
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote4}, Nodes: senders + 1, Net: net}, func(p *sim.Process) error {
-		n, err := newManaged(p, 1<<20)
-		if err != nil {
-			return err
-		}
-		if me := int(p.Context().Node()); me > 0 {
-			if err := n.until("a seed", func() bool { return len(seeds) == senders }); err != nil {
-				return err
-			}
-			c, err := n.SendDatagrams(seeds[me-1])
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote4}, Nodes: senders + 1, Net: net},
+		func(p *sim.Process) error {
+			n, err := newManaged(p, 1<<20)
 			if err != nil {
 				return err
 			}
-			for range each {
-				var ok bool
-				if e := n.until("a datagram can be sent", func() bool { ok, err = c.Send(make([]byte, 1000)); return ok || err != nil }); e != nil || err != nil {
-					return errors.Join(e, err)
+			if me := int(p.Context().Node()); me > 0 {
+				if err := n.until("a seed", func() bool { return len(seeds) == senders }); err != nil {
+					return err
 				}
-				sent++
+				c, err := n.SendDatagrams(seeds[me-1])
+				if err != nil {
+					return err
+				}
+				for range each {
+					var ok bool
+					if e := n.until("a datagram can be sent", func() bool {
+						ok, err = c.Send(make([]byte, 1000))
+						return ok || err != nil
+					}); e != nil || err != nil {
+						return errors.Join(e, err)
+					}
+					sent++
+				}
+				return n.until("all is released", c.Idle)
 			}
-			return n.until("all is released", c.Idle)
-		}
-		port, err := n.NewPort(1000, 4)
-		if err != nil {
-			return err
-		}
-		for range senders {
-			var s rats.Seed
-			if e := n.until("a seed can be made", func() bool { s, err = port.Seed(); return err == nil }); e != nil {
-				return errors.Join(e, err)
-			}
-			seeds = append(seeds, s)
-		}
-		if err := n.until("clients are known and stopped", func() bool { return sent == 4*senders }); err != nil {
-			return err
-		}
-		n.p.Sleep(int64(100 * time.Millisecond))
-		for range senders * each {
-			var d rats.Datagram
-			if err := n.until("a datagram", func() (ok bool) { d, ok = port.Recv(); return ok }); err != nil {
+			port, err := n.NewPort(1000, 4)
+			if err != nil {
 				return err
 			}
-			port.Release(d)
-		}
-		return n.until("all credit is sent", n.Settled)
-	})
+			for range senders {
+				var s rats.Seed
+				if e := n.until("a seed can be made", func() bool {
+					s, err = port.Seed()
+					return err == nil
+				}); e != nil {
+					return errors.Join(e, err)
+				}
+				seeds = append(seeds, s)
+			}
+			if err := n.until("clients are known and stopped", func() bool { return sent == 4*senders }); err != nil {
+				return err
+			}
+			n.p.Sleep(int64(100 * time.Millisecond))
+			for range senders * each {
+				var d rats.Datagram
+				if err := n.until("a datagram", func() (ok bool) { d, ok = port.Recv(); return ok }); err != nil {
+					return err
+				}
+				port.Release(d)
+			}
+			return n.until("all credit is sent", n.Settled)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,14 +491,16 @@ func TestSimplePingPong(t *testing.T) {
 				var g rats.Message
 				if me == 1 || i > 0 {
 					var ok bool
-					if e := n.until("a message", func() bool { ok, err = s.Recv(&g); return ok || err != nil }); e != nil || err != nil {
+					if e := n.until("a message", func() bool { ok, err = s.Recv(&g); return ok || err != nil }); e !=
+						nil || err != nil {
 						return errors.Join(e, err)
 					}
 					want := uint32(i)
 					if me == 0 {
 						want--
 					}
-					if g.Words != 2 || g.Own[0] != want || !g.HasReply || int(g.Own[1]) != g.Length || g.From != uint16(1-me) {
+					if g.Words != 2 || g.Own[0] != want || !g.HasReply || int(g.Own[1]) != g.Length ||
+						g.From != uint16(1-me) {
 						return fmt.Errorf("node %d, round %d: %+v", me, i, g)
 					}
 					for j, b := range s.Memory()[:g.Length] {
@@ -492,7 +518,10 @@ func TestSimplePingPong(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := n.until("it is sent", func() bool { st, _, err := n.Status(h); return err == nil && st == rats.Sent }); err != nil {
+				if err := n.until("it is sent", func() bool {
+					st, _, err := n.Status(h)
+					return err == nil && st == rats.Sent
+				}); err != nil {
 					return err
 				}
 			}
@@ -554,7 +583,10 @@ func TestSimpleGroups(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						if err := n.until("it is sent", func() bool { st, _, err := n.Status(h); return err == nil && st == rats.Sent }); err != nil {
+						if err := n.until("it is sent", func() bool {
+							st, _, err := n.Status(h)
+							return err == nil && st == rats.Sent
+						}); err != nil {
 							return err
 						}
 					}
@@ -576,7 +608,8 @@ func TestSimpleGroups(t *testing.T) {
 				parts[0], round = s.Seed(), k
 				var g rats.Message
 				var ok bool
-				if e := n.until("the group", func() bool { ok, err = s.Recv(&g); return ok || err != nil }); e != nil || err != nil {
+				if e := n.until("the group", func() bool { ok, err = s.Recv(&g); return ok || err != nil }); e !=
+					nil || err != nil {
 					return errors.Join(e, err)
 				}
 				if g.Own[0] != uint32(k) {
@@ -615,10 +648,11 @@ func TestSimpleRefused(t *testing.T) {
 			"5 beside a reply": {second(seed.Send(m, nil, s.MetadataForSelf(1, 2, 3, 4, 5))), rats.ErrTooLong},
 			"1001 bytes":       {second(seed.Send(m, make([]byte, 1001), rats.Metadata{})), rats.ErrTooLong},
 			"another protocol": {second(other.Send(m, nil, rats.Metadata{})), rats.ErrSeed},
-			"memory anywhere":  {func() error { _, err := n.NewSimple(make([]byte, 10)); return err }(), rats.ErrMemory},
-			"a writer":         {func() error { _, err := n.WriteTo(seed); return err }(), rats.ErrSeed},
-			"a client":         {func() error { _, err := n.SendDatagrams(seed); return err }(), rats.ErrSeed},
-			"a reader":         {func() error { _, err := n.ReadFrom(seed, 10); return err }(), rats.ErrSeed},
+			"memory anywhere": {func() error { _, err := n.NewSimple(make([]byte, 10)); return err }(),
+				rats.ErrMemory},
+			"a writer": {func() error { _, err := n.WriteTo(seed); return err }(), rats.ErrSeed},
+			"a client": {func() error { _, err := n.SendDatagrams(seed); return err }(), rats.ErrSeed},
+			"a reader": {func() error { _, err := n.ReadFrom(seed, 10); return err }(), rats.ErrSeed},
 		} {
 			if !errors.Is(c.err, c.want) {
 				return fmt.Errorf("%s: %v, want %v", what, c.err, c.want)
@@ -632,7 +666,10 @@ func TestSimpleRefused(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := n.until("it comes back", func() bool { st, why, _ := n.Status(h); return st == rats.Failed && why == arctic.ReasonKeySlot }); err != nil {
+		if err := n.until("it comes back", func() bool {
+			st, why, _ := n.Status(h)
+			return st == rats.Failed && why == arctic.ReasonKeySlot
+		}); err != nil {
 			return err
 		}
 		seed = s.Seed()
@@ -641,7 +678,8 @@ func TestSimpleRefused(t *testing.T) {
 				return err
 			}
 		}
-		if err := n.until("it has failed", func() bool { return s.Err() != nil }); err != nil || !errors.Is(s.Err(), rats.ErrProtocol) {
+		if err := n.until("it has failed", func() bool { return s.Err() != nil }); err != nil ||
+			!errors.Is(s.Err(), rats.ErrProtocol) {
 			return errors.Join(err, s.Err())
 		}
 		s.Close()
@@ -695,7 +733,8 @@ func TestRemoteRead(t *testing.T) {
 					if err := c.AsyncRemoteRead(uint32(size), 1); err != nil {
 						return err
 					}
-					if e := n.until("it is refused", func() bool { _, _, err = c.Ready(); return err != nil }); e != nil || !errors.Is(err, rats.ErrRange) {
+					if e := n.until("it is refused", func() bool { _, _, err = c.Ready(); return err != nil }); e !=
+						nil || !errors.Is(err, rats.ErrRange) {
 						return errors.Join(e, err)
 					}
 				}
@@ -960,7 +999,10 @@ func TestSlowAnswer(t *testing.T) {
 			return err
 		}
 		var words []uint32
-		if e := n.until("an answer", func() (ok bool) { words, ok, _, err = q.RecvReply(n.p.Now()); return ok || err != nil }); e != nil || err != nil {
+		if e := n.until("an answer", func() (ok bool) {
+			words, ok, _, err = q.RecvReply(n.p.Now())
+			return ok || err != nil
+		}); e != nil || err != nil {
 			return errors.Join(e, err)
 		}
 		if len(words) != 1 || words[0] != 42 {

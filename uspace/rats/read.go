@@ -244,7 +244,8 @@ func (r *Reader) AsyncRemoteRead(offset uint32, length int) error {
 	}
 	r.number++
 	r.asked, r.length, r.why = true, length, nil
-	r.unsent = append(r.unsent[:0], kindRead<<kindShift|r.number&numberMask, uint32(r.key), uint32(r.key>>32), uint32(r.areas[0]), offset, uint32(length))
+	r.unsent = append(r.unsent[:0], kindRead<<kindShift|r.number&numberMask, uint32(r.key), uint32(r.key>>32),
+		uint32(r.areas[0]), offset, uint32(length))
 	if !r.request() {
 		r.m.await(&r.instance)
 	}

@@ -256,7 +256,8 @@ func (r *Receiver) take(head, low uint32, long bool) {
 		r.lies("place", low)
 		return
 	}
-	r.early = append(r.early, piece{at: at, length: int(head & lengthMax), record: head&recordBit != 0, end: head&endBit != 0, long: long})
+	r.early = append(r.early, piece{at: at, length: int(head & lengthMax), record: head&recordBit != 0,
+		end: head&endBit != 0, long: long})
 	r.absorb()
 	r.consider()
 }
@@ -326,7 +327,8 @@ func (r *Receiver) consider() {
 			r.say |= sayCredit | sayAnswer
 		}
 	}
-	if uint32(r.released)-r.told.bytes >= uint32(len(r.ring)/4) || r.seen.shorts-r.told.shorts >= shortCredit/2 || r.seen.longs-r.told.longs >= longAreas/2 {
+	if uint32(r.released)-r.told.bytes >= uint32(len(r.ring)/4) || r.seen.shorts-r.told.shorts >= shortCredit/2 ||
+		r.seen.longs-r.told.longs >= longAreas/2 {
 		r.say |= sayCredit
 	}
 	if r.say != 0 && !r.tell() {

@@ -66,12 +66,15 @@ func seedSum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.C
 // DecodeSeed returns the seed that the bytes are, or ErrSeed. Whether its receiver has such a key
 // only the receiver's card knows.
 func DecodeSeed(b []byte) (Seed, error) {
-	if len(b) != SeedSize || b[0] != seedVersion || b[6]|b[7] != 0 || binary.LittleEndian.Uint32(b[28:]) != seedSum(b[:28]) {
+	if len(b) != SeedSize || b[0] != seedVersion || b[6]|b[7] != 0 ||
+		binary.LittleEndian.Uint32(b[28:]) != seedSum(b[:28]) {
 		return Seed{}, ErrSeed
 	}
 	s := Seed{Protocol: b[1], Ticket: Ticket{
-		Node: binary.LittleEndian.Uint16(b[2:]), Area: binary.LittleEndian.Uint16(b[4:]), Key: binary.LittleEndian.Uint64(b[8:]),
-		Offset: binary.LittleEndian.Uint32(b[16:]), Size: binary.LittleEndian.Uint32(b[20:]), Count: binary.LittleEndian.Uint32(b[24:]),
+		Node: binary.LittleEndian.Uint16(b[2:]), Area: binary.LittleEndian.Uint16(b[4:]),
+		Key:    binary.LittleEndian.Uint64(b[8:]),
+		Offset: binary.LittleEndian.Uint32(b[16:]), Size: binary.LittleEndian.Uint32(b[20:]),
+		Count: binary.LittleEndian.Uint32(b[24:]),
 	}}
 	if uint64(s.Offset)+uint64(s.Size) > 1<<32 {
 		return Seed{}, ErrSeed

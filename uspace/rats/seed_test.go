@@ -118,7 +118,8 @@ func TestSplitShares(t *testing.T) {
 // Rule: a part has at least a byte and leaves one, and a share that is too small is not split
 // (ErrSplit); then nothing changes.
 func TestSplitIsRefused(t *testing.T) {
-	for _, c := range []struct{ size, count, bytes uint32 }{{10, 0, 0}, {10, 0, 10}, {10, 0, 11}, {1, 0, 1}, {0, 0, 0}, {10, 5, 5}, {1000, 19, 500}} {
+	for _, c := range []struct{ size, count, bytes uint32 }{{10, 0, 0}, {10, 0, 10}, {10, 0, 11}, {1, 0, 1}, {0, 0, 0},
+		{10, 5, 5}, {1000, 19, 500}} {
 		s := rats.Seed{Ticket: rats.Ticket{Size: c.size, Count: c.count}}
 		was := s
 		if n, err := s.Split(c.bytes); !errors.Is(err, rats.ErrSplit) || s != was {

@@ -166,7 +166,8 @@ func (e *Endpoint) source(t *Ticket, offset uint32, data []byte, metadata int) (
 // put makes the request of a message, whose source is that of Endpoint.source. It keeps the slices
 // in what it returns and nowhere else, so a caller's need not be on the heap.
 func (t *Ticket) put(offset, source uint32, data []byte, metadata []uint32, counted bool) funi.Put {
-	p := funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata}
+	p := funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count,
+		Metadata: metadata}
 	if source != 0 {
 		p.Source, p.Length = source, len(data)
 	} else {

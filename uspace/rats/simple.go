@@ -229,7 +229,8 @@ func (with *Metadata) words(to *metadataWords, s *Seed, bytes int) ([]uint32, er
 		most = MaxOwnWordsWithSeed
 	}
 	if len(with.Own) > most || bytes > lengthMax {
-		return nil, fmt.Errorf("sending a simple datagram of %d bytes and %d words: %w", bytes, len(with.Own), ErrTooLong)
+		return nil, fmt.Errorf("sending a simple datagram of %d bytes and %d words: %w", bytes,
+			len(with.Own), ErrTooLong)
 	}
 	w := to[:1]
 	w[0] = uint32(kindSimple<<kindShift | len(with.Own)<<24 | bytes)
@@ -253,7 +254,8 @@ func (g *Message) parse(w []uint32) bool {
 		if len(w) < seedWords || w[0]|w[1] == 0 || uint64(w[3])+uint64(w[4]) > 1<<32 {
 			return false
 		}
-		g.Reply = Seed{Protocol: protocolSimple, Ticket: Ticket{Key: uint64(w[0]) | uint64(w[1])<<32, Node: uint16(w[2] >> 16), Area: uint16(w[2]), Offset: w[3], Size: w[4], Count: w[5]}}
+		g.Reply = Seed{Protocol: protocolSimple, Ticket: Ticket{Key: uint64(w[0]) | uint64(w[1])<<32,
+			Node: uint16(w[2] >> 16), Area: uint16(w[2]), Offset: w[3], Size: w[4], Count: w[5]}}
 		w = w[seedWords:]
 	}
 	if len(w) != g.Words {

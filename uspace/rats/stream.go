@@ -101,7 +101,8 @@ type Failure struct {
 
 func (f *Failure) Error() string {
 	if f.Reason == NoReason {
-		return fmt.Sprintf("rats: messages to node %d were not delivered, more than the card had room to tell of", f.Node)
+		return fmt.Sprintf("rats: messages to node %d were not delivered, more than the card had room to tell of",
+			f.Node)
 	}
 	return fmt.Sprintf("rats: a message to node %d was not delivered: %v", f.Node, f.Reason)
 }

@@ -79,13 +79,14 @@ func manageWith(t interface {
 	Cleanup(func())
 }, sizes funi.RemoteSizes, memory int, net sim.EthernetConfig, program func(n *managed) error) {
 	t.Helper()
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: sizes}, Nodes: 2, Net: net}, func(p *sim.Process) error {
-		n, err := newManaged(p, memory)
-		if err != nil {
-			return err
-		}
-		return program(n)
-	})
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: sizes}, Nodes: 2, Net: net},
+		func(p *sim.Process) error {
+			n, err := newManaged(p, memory)
+			if err != nil {
+				return err
+			}
+			return program(n)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,8 @@ func TestStream(t *testing.T) {
 			record bool
 		}
 		writes := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) write {
-			return write{rapid.OneOf(rapid.IntRange(1, 130), rapid.IntRange(1, 5000), rapid.IntRange(1, 150000)).Draw(r, "size"), rapid.Bool().Draw(r, "record")}
+			return write{rapid.OneOf(rapid.IntRange(1, 130), rapid.IntRange(1, 5000), rapid.IntRange(1, 150000)).Draw(r,
+				"size"), rapid.Bool().Draw(r, "record")}
 		}), 0, 40).Draw(r, "writes")
 		receiverFirst := rapid.Bool().Draw(r, "receiver first")
 		copies := rapid.Bool().Draw(r, "copies")
@@ -113,7 +115,8 @@ func TestStream(t *testing.T) {
 		memory := rapid.SampledFrom([]int{2*bytes + 4096, 1 << 20}).Draw(r, "memory")
 		cfg := sim.EthernetConfig{Seed: rapid.Uint64().Draw(r, "seed")}
 		if rapid.Bool().Draw(r, "faults") {
-			cfg.Faults = sim.Faults{Loss: .02, Duplicate: .02, Reorder: .1, Corrupt: .01, HoldBack: 100 * time.Microsecond}
+			cfg.Faults = sim.Faults{Loss: .02, Duplicate: .02, Reorder: .1, Corrupt: .01,
+				HoldBack: 100 * time.Microsecond}
 		}
 		var ends []int
 		total := 0
@@ -174,7 +177,8 @@ func TestStream(t *testing.T) {
 				if _, err := s.WriteBytes([]byte{1}); !errors.Is(err, rats.ErrClosed) {
 					return fmt.Errorf("a write behind the end: %v", err)
 				}
-				if err := n.until("the end is there", func() bool { return s.Done() || s.Err() != nil }); err != nil || s.Err() != nil {
+				if err := n.until("the end is there", func() bool { return s.Done() || s.Err() != nil }); err != nil ||
+					s.Err() != nil {
 					return errors.Join(err, s.Err())
 				}
 				s.Close()
@@ -419,14 +423,20 @@ func TestStreamPeerGone(t *testing.T) {
 			return err
 		}
 		if r != nil {
-			if err := n.until("the sender is there", func() bool { _, err := r.Read(make([]byte, 10)); return err != nil || r.Heard() }); err != nil {
+			if err := n.until("the sender is there", func() bool {
+				_, err := r.Read(make([]byte, 10))
+				return err != nil || r.Heard()
+			}); err != nil {
 				return err
 			}
 			h, err := n.Revoke(rats.Key(r.Seed().Key)) // as its card does when a process ends
 			if err != nil {
 				return err
 			}
-			err = n.until("the key is revoked", func() bool { s, _, err := n.Status(h); return err == nil && s == rats.Sent })
+			err = n.until("the key is revoked", func() bool {
+				s, _, err := n.Status(h)
+				return err == nil && s == rats.Sent
+			})
 			gone = true
 			return err
 		}

@@ -260,7 +260,8 @@ func (s *Sender) put(b []byte, area uint16, offset uint64, record, long bool) (n
 // askForMore asks for a longer ring, once in a ring's bytes. Nothing is sent then until the answer
 // comes.
 func (s *Sender) askForMore() {
-	if s.size >= MostRing || s.wants || s.sent-s.asked < s.size && s.asked > 0 || s.shorts-s.seen.shorts >= shortCredit {
+	if s.size >= MostRing || s.wants || s.sent-s.asked < s.size && s.asked > 0 ||
+		s.shorts-s.seen.shorts >= shortCredit {
 		return
 	}
 	if s.send(s.peer, 0, nil, []uint32{kindWant << kindShift, uint32(s.sent)}, true) {
@@ -341,7 +342,8 @@ func (s *Sender) arrived(n *funi.Notification) {
 // ring takes the receiver's first ring, or a longer one.
 func (s *Sender) ring(w []uint32) {
 	size := uint64(w[1])
-	if size < LeastRing || size > MostRing || size&(size-1) != 0 || s.size > 0 && (!s.wants || size <= s.size) || w[7] != uint32(s.sent) {
+	if size < LeastRing || size > MostRing || size&(size-1) != 0 || s.size > 0 && (!s.wants || size <= s.size) ||
+		w[7] != uint32(s.sent) {
 		s.lies("ring size", w[1])
 		return
 	}

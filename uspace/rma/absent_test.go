@@ -107,11 +107,13 @@ func (p *windowProcess) open() (err error) {
 		if err != nil {
 			return err
 		}
-		if p.carrier, err = attach.Open(attach.Config{Socket: p.Socket, GID: p.GID, Node: p.Node, Token: token, Remote: sizes}); err != nil {
+		if p.carrier, err = attach.Open(attach.Config{Socket: p.Socket, GID: p.GID, Node: p.Node, Token: token,
+			Remote: sizes}); err != nil {
 			return err
 		}
 	} else {
-		c := card.Config{Interfaces: []string{"fu0"}, GID: p.GID, Node: p.Node, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy, CPU: -1, Remote: sizes,
+		c := card.Config{Interfaces: []string{"fu0"}, GID: p.GID, Node: p.Node, Attach: xdp.AttachGeneric,
+			Bind: xdp.BindCopy, CPU: -1, Remote: sizes,
 			Tune: func(c *engine.Config) { c.ConnectTimeout = p.Patience }}
 		for node, mac := range p.MACs {
 			c.Peers = append(c.Peers, card.Peer{Node: uint16(node), MAC: mac})
@@ -122,7 +124,10 @@ func (p *windowProcess) open() (err error) {
 		}
 		p.carrier = k
 	}
-	if p.end, err = rma.New(p.carrier.Interface(), rand.Reader, func() error { p.carrier.Drive(); return p.carrier.Err() }); err != nil {
+	if p.end, err = rma.New(p.carrier.Interface(), rand.Reader, func() error {
+		p.carrier.Drive()
+		return p.carrier.Err()
+	}); err != nil {
 		return err
 	}
 	s := funi.Segment{Base: 0x10000, Rights: funi.Keyed | funi.Source}
@@ -343,8 +348,10 @@ func TestAbsentWindowsOfProcesses(t *testing.T) {
 	t.Run("through daemons", func(t *testing.T) {
 		l := up(t)
 		var all []*windowed
-		for host, n := range daemons.Start(t, l, daemons.Build(t, "../.."), gid, fmt.Sprintf("connect_timeout: %v\n", patience)) {
-			all = append(all, startWindowed(t, l, host, windowPlace{GID: gid, Node: n.Node, Socket: n.Socket, Token: n.Token.Text()}))
+		for host, n := range daemons.Start(t, l, daemons.Build(t, "../.."), gid,
+			fmt.Sprintf("connect_timeout: %v\n", patience)) {
+			all = append(all, startWindowed(t, l, host,
+				windowPlace{GID: gid, Node: n.Node, Socket: n.Socket, Token: n.Token.Text()}))
 		}
 		absentWindows(t, patience, all[0], all[1], all[2])
 	})

@@ -40,10 +40,12 @@ var (
 	// memberships is what each member says of the chains.
 	memberships = [][]funi.Chain{
 		nil,
-		{{Number: lineChain, First: true, Next: []funi.Next{{Node: 2, Members: 2}}}, {Number: starChain, First: true, Next: []funi.Next{{Node: 2, Members: 1}, {Node: 3, Members: 1}}},
+		{{Number: lineChain, First: true, Next: []funi.Next{{Node: 2, Members: 2}}},
+			{Number: starChain, First: true, Next: []funi.Next{{Node: 2, Members: 1}, {Node: 3, Members: 1}}},
 			{Number: pairChain, Parent: 3}},
 		{{Number: lineChain, Parent: 1, Next: []funi.Next{{Node: 3, Members: 1}}}, {Number: starChain, Parent: 1}},
-		{{Number: lineChain, Parent: 2}, {Number: starChain, Parent: 1}, {Number: pairChain, First: true, Next: []funi.Next{{Node: 1, Members: 1}}}},
+		{{Number: lineChain, Parent: 2}, {Number: starChain, Parent: 1},
+			{Number: pairChain, First: true, Next: []funi.Next{{Node: 1, Members: 1}}}},
 	}
 )
 
@@ -206,12 +208,16 @@ func killMember(t *testing.T, all []*chainProcess, within time.Duration, meanwhi
 			t.Errorf("along chain %d: %v, %+v; want %+v and one of %v", c.chain, d.Reason, d.Told, c.told, reasons)
 		}
 		if took > within {
-			t.Errorf("along chain %d: the origin has heard of the killed member after %v, which is more than %v", c.chain, took, within)
+			t.Errorf("along chain %d: the origin has heard of the killed member after %v, which is more than %v",
+				c.chain, took, within)
 		}
-		t.Logf("along chain %d: told after %v that node 2 has failed: %v, with %d rounds delivered before", c.chain, took, d.Reason, d.Rounds)
+		t.Logf("along chain %d: told after %v that node 2 has failed: %v, with %d rounds delivered before", c.chain,
+			took, d.Reason, d.Rounds)
 	}
 	said := len(origin.early)
-	origin.early = slices.DeleteFunc(origin.early, func(line string) bool { return strings.HasPrefix(line, "progress") })
+	origin.early = slices.DeleteFunc(origin.early, func(line string) bool {
+		return strings.HasPrefix(line, "progress")
+	})
 	if n := (said - len(origin.early)) * progressRounds; n < meanwhile {
 		t.Errorf("%d rounds were delivered beside the chains that waited, at least %d should have been", n, meanwhile)
 	}
@@ -231,7 +237,8 @@ func killMember(t *testing.T, all []*chainProcess, within time.Duration, meanwhi
 	all[3].says("joined")
 	before := []int{all[1].counts().Messages, all[3].counts().Messages}
 	origin.sends(100, alongChain{lineChain, 1, 2})
-	if now := []int{all[1].counts().Messages, all[3].counts().Messages}; now[0] != before[0]+100 || now[1] != before[1]+100 {
+	if now := []int{all[1].counts().Messages, all[3].counts().Messages}; now[0] != before[0]+100 ||
+		now[1] != before[1]+100 {
 		t.Errorf("along the chain made anew: they had %v messages, and have %v", before, now)
 	}
 }
@@ -303,7 +310,8 @@ func TestChainsOfProcesses(t *testing.T) {
 			}
 			for _, to := range []string{"0", "1", "2", "3"} {
 				if got := now.Copies[to] - was.Copies[to]; got != c.copies[i][to]*2*rounds {
-					t.Errorf("chain %d: node %d has sent %d copies of %d multicasts to node %s", c.along.Chain, i, got, 2*rounds, to)
+					t.Errorf("chain %d: node %d has sent %d copies of %d multicasts to node %s", c.along.Chain, i,
+						got, 2*rounds, to)
 				}
 			}
 			if got := now.Reports - was.Reports; got != c.reports[i]*2*rounds {
@@ -339,7 +347,8 @@ func TestChainsThroughDaemons(t *testing.T) {
 	nodes := daemons.Run(t, l, gid)
 	var all []*chainProcess
 	for node, n := range nodes {
-		all = append(all, startMember(t, l, node, memberPlace{GID: gid, Node: n.Node, Socket: n.Socket, Token: n.Token.Text(), Membership: memberships[node]}))
+		all = append(all, startMember(t, l, node, memberPlace{GID: gid, Node: n.Node, Socket: n.Socket,
+			Token: n.Token.Text(), Membership: memberships[node]}))
 	}
 	for _, p := range all {
 		p.says("ready")
@@ -358,7 +367,8 @@ func TestChainsThroughDaemons(t *testing.T) {
 			t.Fatalf("the status of daemon %d: %v", i, err)
 		}
 		if n := s.Counters; n.Multicasts != want.delivered*2*rounds || n.SentOn != want.sentOn*2*rounds {
-			t.Errorf("card %d has delivered %d and sent on %d, of %d multicasts along each chain", i, n.Multicasts, n.SentOn, 2*rounds)
+			t.Errorf("card %d has delivered %d and sent on %d, of %d multicasts along each chain", i, n.Multicasts,
+				n.SentOn, 2*rounds)
 		}
 		if i > 0 {
 			if n := all[i].counts().Messages; n != int(want.delivered)*rounds {

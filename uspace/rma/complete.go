@@ -87,7 +87,8 @@ func (e *Endpoint) Poll() {
 			if q := &e.inbox; q.first > 0 && len(q.list) == cap(q.list) {
 				q.list, q.first = q.list[:copy(q.list, q.list[q.first:])], 0
 			}
-			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag, Address: n.Address, Absent: n.Kind == funi.NoteFault})
+			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag,
+				Address: n.Address, Absent: n.Kind == funi.NoteFault})
 		}
 	}
 	if settled && !e.full() {

@@ -119,7 +119,8 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 			o.Rights |= funi.RightNotify
 		}
 	}
-	if o.Address > arctic.MaxAddress-uint64(len(memory))+1 || o.Notifications < 0 || o.Notifications > 0 && o.Rights&funi.RightNotify == 0 {
+	if o.Address > arctic.MaxAddress-uint64(len(memory))+1 || o.Notifications < 0 ||
+		o.Notifications > 0 && o.Rights&funi.RightNotify == 0 {
 		return nil, ErrWindow
 	}
 	key, err := e.draw(o.Key)
@@ -130,7 +131,8 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 		return nil, ErrFull // one entry at least is left for operations
 	}
 	e.slots[uint16(key)] = uint64(key) // also if nobody knows whether it was opened
-	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights, Credit: uint32(o.Notifications), Absent: o.Absent}
+	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights,
+		Credit: uint32(o.Notifications), Absent: o.Absent}
 	reason, err := e.command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
 	switch {
 	case err != nil:
@@ -170,7 +172,9 @@ func (e *Endpoint) draw(fixed Key) (Key, error) {
 // Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are
 // ErrWindow, ErrUntold, and those of drive.
 func (e *Endpoint) Revoke(w *Window) error {
-	if err := e.change("revoking", w, func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(w.Key), cookie) }); err != nil {
+	if err := e.change("revoking", w, func(s *funi.Slot, cookie uint32) {
+		s.SetCloseKeySlot(uint64(w.Key), cookie)
+	}); err != nil {
 		return err
 	}
 	e.slots[uint16(w.Key)] = 0

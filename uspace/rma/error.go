@@ -94,7 +94,8 @@ func (e *Error) Is(target error) bool {
 		return e.Reason == arctic.ReasonLocked
 	case ErrUnreachable:
 		switch e.Reason {
-		case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute, arctic.ReasonNoContext:
+		case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute,
+			arctic.ReasonNoContext:
 			return true
 		}
 	}
@@ -104,7 +105,8 @@ func (e *Error) Is(target error) bool {
 // Doubtful reports whether the operation may have been carried out all the same.
 func (e *Error) Doubtful() bool {
 	switch e.Reason {
-	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised, arctic.ReasonGivenUp, arctic.ReasonWindow:
+	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised,
+		arctic.ReasonGivenUp, arctic.ReasonWindow:
 		return true
 	}
 	return false

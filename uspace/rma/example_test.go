@@ -18,44 +18,45 @@ import (
 func Example() {
 	var target rma.Target
 	known, over := false, false
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 2}, func(p *sim.Process) error {
-		n, err := newNode(p)
-		if err != nil {
-			return err
-		}
-		if n.number == 1 {
-			w, err := n.Expose(n.memory[:4096], rma.Options{})
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 2},
+		func(p *sim.Process) error {
+			n, err := newNode(p)
 			if err != nil {
 				return err
 			}
-			target, known = w.Target(1), true
-			if err := n.until("the other is done", func() bool { return over }); err != nil {
+			if n.number == 1 {
+				w, err := n.Expose(n.memory[:4096], rma.Options{})
+				if err != nil {
+					return err
+				}
+				target, known = w.Target(1), true
+				if err := n.until("the other is done", func() bool { return over }); err != nil {
+					return err
+				}
+				fmt.Printf("%d, %s\n", w.Memory[0], w.Memory[64:69])
+				return n.Revoke(w)
+			}
+			if err := n.until("the target", func() bool { return known }); err != nil {
 				return err
 			}
-			fmt.Printf("%d, %s\n", w.Memory[0], w.Memory[64:69])
-			return n.Revoke(w)
-		}
-		if err := n.until("the target", func() bool { return known }); err != nil {
+			for range 3 {
+				id, err := n.Add(target, 5)
+				if err != nil {
+					return err
+				}
+				r, err := n.Wait(id)
+				if err != nil {
+					return err
+				}
+				fmt.Println("it was", r.Uint64())
+			}
+			if _, err := n.Put(target.At(64), []byte("hello"), rma.With{}); err != nil {
+				return err
+			}
+			err = n.Quiet()
+			over = true
 			return err
-		}
-		for range 3 {
-			id, err := n.Add(target, 5)
-			if err != nil {
-				return err
-			}
-			r, err := n.Wait(id)
-			if err != nil {
-				return err
-			}
-			fmt.Println("it was", r.Uint64())
-		}
-		if _, err := n.Put(target.At(64), []byte("hello"), rma.With{}); err != nil {
-			return err
-		}
-		err = n.Quiet()
-		over = true
-		return err
-	})
+		})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -76,32 +77,33 @@ func Example() {
 func ExampleEndpoint_Until() {
 	targets := make([]rma.Target, 2) // real nodes send them to each other
 	exposed := 0
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 2}, func(p *sim.Process) error {
-		n, err := newNode(p)
-		if err != nil {
-			return err
-		}
-		w, err := n.Expose(n.memory[:8], rma.Options{})
-		if err != nil {
-			return err
-		}
-		targets[n.number] = w.Target(n.number)
-		exposed++
-		if err := n.until("the other's window", func() bool { return exposed == 2 }); err != nil {
-			return err
-		}
-		word := (*atomic.Uint64)(unsafe.Pointer(&w.Memory[0]))
-		for number := uint64(n.number); number <= 6; number += 2 {
-			if err := n.Until(func() bool { return word.Load() == number }); err != nil {
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 2},
+		func(p *sim.Process) error {
+			n, err := newNode(p)
+			if err != nil {
 				return err
 			}
-			fmt.Println("node", n.number, "has", number)
-			if _, err := n.Swap(targets[1-n.number], number+1); err != nil {
+			w, err := n.Expose(n.memory[:8], rma.Options{})
+			if err != nil {
 				return err
 			}
-		}
-		return n.Quiet()
-	})
+			targets[n.number] = w.Target(n.number)
+			exposed++
+			if err := n.until("the other's window", func() bool { return exposed == 2 }); err != nil {
+				return err
+			}
+			word := (*atomic.Uint64)(unsafe.Pointer(&w.Memory[0]))
+			for number := uint64(n.number); number <= 6; number += 2 {
+				if err := n.Until(func() bool { return word.Load() == number }); err != nil {
+					return err
+				}
+				fmt.Println("node", n.number, "has", number)
+				if _, err := n.Swap(targets[1-n.number], number+1); err != nil {
+					return err
+				}
+			}
+			return n.Quiet()
+		})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -50,7 +50,8 @@ func (e *Endpoint) Unlock(t Target) error {
 }
 
 func (e *Endpoint) lock(t Target, op arctic.Operation) error {
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Key: uint64(t.Key), Operands: e.life[:], Ack: true}}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Key: uint64(t.Key),
+		Operands: e.life[:], Ack: true}}
 	id, err := e.issue("locking", t, &o, With{}, false)
 	if err != nil {
 		return err

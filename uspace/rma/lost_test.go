@@ -21,7 +21,8 @@ func manySlots(t *testing.T, program func(n *node, w rma.Target) error) {
 	t.Helper()
 	var w *rma.Window
 	over := false
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 1024}}, Nodes: 2, Slots: 512}, func(p *sim.Process) error {
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: funi.RemoteSizes{KeySlots: 8, Areas: 1,
+		Notifications: 1024}}, Nodes: 2, Slots: 512}, func(p *sim.Process) error {
 		n, err := newNode(p)
 		switch {
 		case err != nil:
@@ -77,7 +78,8 @@ func TestLostReturnsOfMulticasts(t *testing.T) {
 				continue
 			}
 			var why *rma.Error
-			if !errors.As(r.Err, &why) || why.Node != 1 || why.Operation != arctic.RemoteMulticast || why.Reason == arctic.ReasonNone && why.Doubtful() {
+			if !errors.As(r.Err, &why) || why.Node != 1 || why.Operation != arctic.RemoteMulticast ||
+				why.Reason == arctic.ReasonNone && why.Doubtful() {
 				return fmt.Errorf("multicast %d: %w", r.ID, r.Err)
 			}
 			told[r.ID]++
@@ -88,7 +90,8 @@ func TestLostReturnsOfMulticasts(t *testing.T) {
 				return fmt.Errorf("multicast %d of %d was told %d times", id, len(told), times)
 			}
 		}
-		if reasons[arctic.ReasonNoBuffer] != funi.ReturnSlots || reasons[arctic.ReasonNone] != casts-taken-funi.ReturnSlots {
+		if reasons[arctic.ReasonNoBuffer] != funi.ReturnSlots ||
+			reasons[arctic.ReasonNone] != casts-taken-funi.ReturnSlots {
 			return fmt.Errorf("multicasts have come to %v", reasons)
 		}
 		if err := n.Quiet(); err != nil {
@@ -121,7 +124,8 @@ func TestLostReturnsOfPuts(t *testing.T) {
 			}
 		}
 		var why *rma.Error
-		if r, err := n.Wait(last); r.ID != last || !errors.As(err, &why) || *why != (rma.Error{Operation: arctic.RemotePut, Node: 1}) {
+		if r, err := n.Wait(last); r.ID != last || !errors.As(err, &why) ||
+			*why != (rma.Error{Operation: arctic.RemotePut, Node: 1}) {
 			return fmt.Errorf("the put after those that the ring has room for: %w", err)
 		}
 		if err := n.Quiet(); !errors.As(err, &why) || *why != (rma.Error{Operation: arctic.RemotePut, Node: 1}) {

@@ -144,7 +144,8 @@ type chainDone struct {
 }
 
 func beMember(text string) (err error) {
-	m := &memberState{commands: make(chan string), rounds: map[uint16]uint32{}, seen: map[[2]uint32]bool{}, left: map[leftCard]bool{}}
+	m := &memberState{commands: make(chan string), rounds: map[uint16]uint32{}, seen: map[[2]uint32]bool{},
+		left: map[leftCard]bool{}}
 	m.counts.Copies = map[string]int{}
 	if err := json.Unmarshal([]byte(text), &m.memberPlace); err != nil {
 		return err
@@ -177,11 +178,13 @@ func (m *memberState) open() (err error) {
 		if err != nil {
 			return err
 		}
-		if m.carrier, err = attach.Open(attach.Config{Socket: m.Socket, GID: m.GID, Node: m.Node, Token: token, Remote: sizes}); err != nil {
+		if m.carrier, err = attach.Open(attach.Config{Socket: m.Socket, GID: m.GID, Node: m.Node, Token: token,
+			Remote: sizes}); err != nil {
 			return err
 		}
 	} else {
-		c := card.Config{Interfaces: []string{"fu0"}, GID: m.GID, Node: m.Node, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy, CPU: -1, Remote: sizes,
+		c := card.Config{Interfaces: []string{"fu0"}, GID: m.GID, Node: m.Node, Attach: xdp.AttachGeneric,
+			Bind: xdp.BindCopy, CPU: -1, Remote: sizes,
 			Tune: func(c *engine.Config) { c.PeerTimeout, c.ConnectTimeout = m.Silence, m.Silence }}
 		for node, mac := range m.MACs {
 			c.Peers = append(c.Peers, card.Peer{Node: uint16(node), MAC: mac})
@@ -258,7 +261,8 @@ func (m *memberState) take() error {
 		put, words := round(number, chain)
 		at := m.memory[place(number, chain):][:roundBytes]
 		switch h := s.Header(); {
-		case h.Type() != roundType || s.Source() != 0 || h.Length() != len(words) || !equalWords(s[funi.PayloadWord:], words):
+		case h.Type() != roundType || s.Source() != 0 || h.Length() != len(words) ||
+			!equalWords(s[funi.PayloadWord:], words):
 			return fmt.Errorf("node %d has a message that nobody has sent: %x", m.Node, s[:])
 		case m.seen[[2]uint32{number, chain}]:
 			return fmt.Errorf("node %d has round %d of chain %d twice", m.Node, number, chain)
@@ -327,7 +331,8 @@ func (m *memberState) obey(line string) error {
 			return err
 		}
 		for _, a := range o.Along {
-			m.sending = append(m.sending, &sending{alongChain: a, left: o.Rounds, under: map[rma.ID]*roundSent{}, done: chainDone{Chain: a.Chain}})
+			m.sending = append(m.sending, &sending{alongChain: a, left: o.Rounds, under: map[rma.ID]*roundSent{},
+				done: chainDone{Chain: a.Chain}})
 		}
 	case "stop":
 		for _, s := range m.sending {

@@ -43,7 +43,8 @@ const (
 	steps
 )
 
-var elements = []arctic.Element{arctic.Uint8, arctic.Uint16, arctic.Uint32, arctic.Uint64, arctic.Int8, arctic.Int16, arctic.Int32, arctic.Int64, arctic.Float32, arctic.Float64}
+var elements = []arctic.Element{arctic.Uint8, arctic.Uint16, arctic.Uint32, arctic.Uint64, arctic.Int8, arctic.Int16,
+	arctic.Int32, arctic.Int64, arctic.Float32, arctic.Float64}
 
 func float(e arctic.Element) bool { return e == arctic.Float32 || e == arctic.Float64 }
 
@@ -61,7 +62,8 @@ func drawStep(t *rapid.T) step {
 		}
 	case stepApply:
 		s.element = rapid.SampledFrom(elements).Draw(t, "element")
-		ops := []arctic.Operation{arctic.RemoteWrite, arctic.RemoteRead, arctic.RemoteAdd, arctic.RemoteMin, arctic.RemoteMax, arctic.RemoteProd, arctic.RemoteSwap, arctic.RemoteCompareSwap,
+		ops := []arctic.Operation{arctic.RemoteWrite, arctic.RemoteRead, arctic.RemoteAdd, arctic.RemoteMin,
+			arctic.RemoteMax, arctic.RemoteProd, arctic.RemoteSwap, arctic.RemoteCompareSwap,
 			arctic.RemoteAnd, arctic.RemoteOr, arctic.RemoteXor, arctic.RemoteMaskedSwap}
 		if float(s.element) {
 			ops = ops[:8]
@@ -80,7 +82,8 @@ func drawStep(t *rapid.T) step {
 		} else if s.op == arctic.RemoteCompareSwap || s.op == arctic.RemoteMaskedSwap {
 			n *= 2
 		}
-		s.data = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 0x3f, 0x40, 0x7f, 0x80, 0xff}), n, n).Draw(t, "operands")
+		s.data = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 0x3f, 0x40, 0x7f, 0x80, 0xff}), n,
+			n).Draw(t, "operands")
 	}
 	return s
 }
@@ -326,58 +329,64 @@ func (m *model) play(n *node, w rma.Target, s *step, other func() error) error {
 // memory are those of the model.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rights := funi.WindowRights(rapid.IntRange(1, 7).Draw(rt, "rights")) | funi.WindowRights(rapid.SampledFrom([]int{0, 7}).Draw(rt, "all"))
+		rights := funi.WindowRights(rapid.IntRange(1, 7).Draw(rt,
+			"rights")) | funi.WindowRights(rapid.SampledFrom([]int{0, 7}).Draw(rt, "all"))
 		list := rapid.SliceOfN(rapid.Custom(drawStep), 1, 40).Draw(rt, "steps")
-		net := sim.EthernetConfig{Seed: rapid.Uint64().Draw(rt, "seed"), Faults: sim.Faults{Loss: rapid.SampledFrom([]float64{0, 0.05}).Draw(rt, "loss")}}
+		net := sim.EthernetConfig{Seed: rapid.Uint64().Draw(rt, "seed"),
+			Faults: sim.Faults{Loss: rapid.SampledFrom([]float64{0, 0.05}).Draw(rt, "loss")}}
 		m := &model{memory: make([]byte, modelSize), rights: rights, lock: -1}
 		var w *rma.Window
 		asked, told, over := 0, 0, false
-		k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 3, Net: net}, func(p *sim.Process) error {
-			n, err := newNode(p)
-			if err != nil {
-				return err
-			}
-			switch n.number {
-			case 0:
-				if err := n.until("the window", func() bool { return w != nil }); err != nil {
+		k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 3, Net: net},
+			func(p *sim.Process) error {
+				n, err := newNode(p)
+				if err != nil {
 					return err
 				}
-				n.there = w.Memory
-				defer func() { over = true }()
-				for i := range list {
-					other := func() error { asked++; return n.until("node 2", func() bool { return told == asked }) }
-					if err := m.play(n, w.Target(1), &list[i], other); err != nil {
-						return fmt.Errorf("step %d, %+v, lock %d: %w", i, list[i], m.lock, err)
+				switch n.number {
+				case 0:
+					if err := n.until("the window", func() bool { return w != nil }); err != nil {
+						return err
 					}
-					if !bytes.Equal(w.Memory, m.memory) {
-						return fmt.Errorf("step %d, %+v: the memory is not the model's", i, list[i])
+					n.there = w.Memory
+					defer func() { over = true }()
+					for i := range list {
+						other := func() error {
+							asked++
+							return n.until("node 2", func() bool { return told == asked })
+						}
+						if err := m.play(n, w.Target(1), &list[i], other); err != nil {
+							return fmt.Errorf("step %d, %+v, lock %d: %w", i, list[i], m.lock, err)
+						}
+						if !bytes.Equal(w.Memory, m.memory) {
+							return fmt.Errorf("step %d, %+v: the memory is not the model's", i, list[i])
+						}
+					}
+					return nil
+				case 1:
+					if w, err = n.Expose(n.memory[:modelSize], rma.Options{Address: at, Rights: rights}); err != nil {
+						return err
+					}
+					return n.until("node 0", func() bool { return over })
+				}
+				for locked := false; ; told++ {
+					if err := n.until("a request", func() bool { return over || told < asked }); err != nil || over {
+						return err
+					}
+					to := w.Target(1)
+					if locked {
+						err = n.Unlock(to)
+					} else {
+						var had bool
+						if had, err = n.TryLock(to); err == nil && !had {
+							err = errors.New("it is locked")
+						}
+					}
+					if locked = !locked; err != nil {
+						return fmt.Errorf("node 2: %w", err)
 					}
 				}
-				return nil
-			case 1:
-				if w, err = n.Expose(n.memory[:modelSize], rma.Options{Address: at, Rights: rights}); err != nil {
-					return err
-				}
-				return n.until("node 0", func() bool { return over })
-			}
-			for locked := false; ; told++ {
-				if err := n.until("a request", func() bool { return over || told < asked }); err != nil || over {
-					return err
-				}
-				to := w.Target(1)
-				if locked {
-					err = n.Unlock(to)
-				} else {
-					var had bool
-					if had, err = n.TryLock(to); err == nil && !had {
-						err = errors.New("it is locked")
-					}
-				}
-				if locked = !locked; err != nil {
-					return fmt.Errorf("node 2: %w", err)
-				}
-			}
-		})
+			})
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -151,7 +151,8 @@ func (r *Result) Uint32() uint32 { return binary.LittleEndian.Uint32(r.Answer[:]
 // complete. Without With.Ack the ID is 0. Errors are ErrMemory, ErrTooLong for more than 64 MiB,
 // and those of drive; what the card there finds comes with the completion.
 func (e *Endpoint) Put(t Target, data []byte, with With) (ID, error) {
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: uint64(t.Key), Address: t.Address, Trailer: with.trailer(), Ack: true}}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: uint64(t.Key), Address: t.Address,
+		Trailer: with.trailer(), Ack: true}}
 	if len(data)+o.Trailer.Words()*arctic.WordSize <= arctic.MaxRemoteBytes {
 		o.Operands, o.Bytes = data, len(data)
 	} else {
@@ -177,7 +178,8 @@ func (e *Endpoint) PutNow(t Target, data []byte, with With) (ID, error) {
 // operation is complete they are there. Errors are ErrMemory, ErrTooLong, and those of drive; with
 // With.Silent the get's failure is Quiet's.
 func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: uint64(t.Key), Address: t.Address}, Length: len(into)}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: uint64(t.Key),
+		Address: t.Address}, Length: len(into)}
 	if len(into) > 0 {
 		address, ok := e.segments.Address(into, funi.Keyed)
 		if !ok {
@@ -195,9 +197,12 @@ func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 // has bytes, how many are read, instead of operands. Several elements, at most 4, can only be read,
 // written, added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong,
 // ErrSilent, and those of drive.
-func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, operands []byte, bytes int, with With) (ID, error) {
-	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key), Address: t.Address, Operands: operands,
-		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent, Ack: op == arctic.RemoteWrite || with.Silent}}
+func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, operands []byte, bytes int,
+	with With) (ID, error) {
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key),
+		Address: t.Address, Operands: operands,
+		Fetch: op != arctic.RemoteRead && op != arctic.RemoteWrite && !with.Silent,
+		Ack:   op == arctic.RemoteWrite || with.Silent}}
 	switch op {
 	case arctic.RemoteRead:
 		if o.Bytes = bytes; with.Silent {
@@ -280,7 +285,8 @@ func (e *Endpoint) commit(id ID, op arctic.Operation) {
 
 // record waits until there is room for an operation and all that was lost is settled, and returns a
 // slot for it, its ID, 0 if it is silent, and its cookie.
-func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
+func (e *Endpoint) record(what string, node uint16, ordered,
+	silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
 	e.Poll()
 	for ordered && e.owed(node) || e.open() >= n.limit || n.unsettled > 0 || !silent && n.free.n == 0 && !n.forget() {

@@ -41,7 +41,8 @@ func (e *Endpoint) Ready(t Target, now func() int64) error {
 // 0 and an error, it cannot be found out.
 func Absence(err error, n int) (again time.Duration, _ error) {
 	switch {
-	case err == nil, errors.Is(err, ErrRights), errors.Is(err, ErrRange), errors.Is(err, ErrLocked), errors.Is(err, ErrAbsent):
+	case err == nil, errors.Is(err, ErrRights), errors.Is(err, ErrRange), errors.Is(err, ErrLocked),
+		errors.Is(err, ErrAbsent):
 		return 0, nil
 	case errors.Is(err, ErrKey):
 		return min(firstPause<<min(n, 10), lastPause), nil

@@ -71,13 +71,14 @@ func (n *node) until(what string, done func() bool) error {
 // run runs a program on each node of a cluster.
 func run(t *testing.T, nodes int, net sim.EthernetConfig, program func(n *node) error) *sim.Cluster {
 	t.Helper()
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: nodes, Net: net}, func(p *sim.Process) error {
-		n, err := newNode(p)
-		if err != nil {
-			return err
-		}
-		return program(n)
-	})
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: nodes, Net: net},
+		func(p *sim.Process) error {
+			n, err := newNode(p)
+			if err != nil {
+				return err
+			}
+			return program(n)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,8 @@ func TestFailures(t *testing.T) {
 		if _, err := n.Wait(id); !errors.Is(err, rma.ErrRights) {
 			return fmt.Errorf("adding where only writing is permitted: %w", err)
 		}
-		if _, err := n.Put(rma.Target{Node: 1, Address: arctic.MaxAddress + 1}, nil, rma.With{}); !errors.Is(err, rma.ErrTooLong) {
+		if _, err := n.Put(rma.Target{Node: 1, Address: arctic.MaxAddress + 1}, nil, rma.With{}); !errors.Is(err,
+			rma.ErrTooLong) {
 			return fmt.Errorf("an address of 49 bits: %w", err)
 		}
 		if _, err := n.PutNow(w, n.memory[:65], rma.With{}); !errors.Is(err, rma.ErrTooLong) {
@@ -229,12 +231,14 @@ func TestWindows(t *testing.T) {
 			o      rma.Options
 			want   error
 		}{
-			"foreign memory":              {make([]byte, 8), rma.Options{}, rma.ErrMemory},
-			"no memory":                   {nil, rma.Options{}, rma.ErrMemory},
-			"49 bits":                     {n.memory, rma.Options{Address: arctic.MaxAddress - memorySize + 2}, rma.ErrWindow},
-			"notifications without right": {n.memory, rma.Options{Rights: funi.RightRead, Notifications: 1}, rma.ErrWindow},
-			"all of the ring":             {n.memory, rma.Options{Notifications: 64}, rma.ErrFull},
-			"a key beyond the table":      {n.memory, rma.Options{Key: 1<<20 | 8}, rma.ErrFull},
+			"foreign memory": {make([]byte, 8), rma.Options{}, rma.ErrMemory},
+			"no memory":      {nil, rma.Options{}, rma.ErrMemory},
+			"49 bits": {n.memory, rma.Options{Address: arctic.MaxAddress - memorySize + 2},
+				rma.ErrWindow},
+			"notifications without right": {n.memory, rma.Options{Rights: funi.RightRead, Notifications: 1},
+				rma.ErrWindow},
+			"all of the ring":        {n.memory, rma.Options{Notifications: 64}, rma.ErrFull},
+			"a key beyond the table": {n.memory, rma.Options{Key: 1<<20 | 8}, rma.ErrFull},
 		} {
 			if _, err := n.Expose(c.memory, c.o); !errors.Is(err, c.want) {
 				return fmt.Errorf("%s: %w, want %w", what, err, c.want)
@@ -378,8 +382,10 @@ func TestNotificationsAndSignals(t *testing.T) {
 				}
 				i := m.Tag
 				at := int(m.Node)*8192 + int(i%4)*2048
-				if i != next[m.Node] || n.memory[at] != byte(i) || n.memory[at+1999] != byte(i) || m.Window != uint16(w.Key) {
-					return fmt.Errorf("notification %+v, want %d; bytes %d and %d", m, next[m.Node], n.memory[at], n.memory[at+1999])
+				if i != next[m.Node] || n.memory[at] != byte(i) || n.memory[at+1999] != byte(i) ||
+					m.Window != uint16(w.Key) {
+					return fmt.Errorf("notification %+v, want %d; bytes %d and %d", m, next[m.Node], n.memory[at],
+						n.memory[at+1999])
 				}
 				next[m.Node]++
 			}
@@ -391,7 +397,8 @@ func TestNotificationsAndSignals(t *testing.T) {
 		for i := range uint64(puts) {
 			data := n.memory[i%4*2048:][:2000]
 			data[0], data[1999] = byte(i), byte(i)
-			with := rma.With{Ordered: true, Ack: true, Notify: true, Tag: i, Signal: &rma.Signal{Target: w.Target(0), Add: true, Value: 1}}
+			with := rma.With{Ordered: true, Ack: true, Notify: true, Tag: i,
+				Signal: &rma.Signal{Target: w.Target(0), Add: true, Value: 1}}
 			id, err := n.Put(w.Target(0).At(uint64(n.number)*8192+i%4*2048), data, with)
 			if err != nil {
 				return err
@@ -608,7 +615,8 @@ func TestUntil(t *testing.T) {
 	const naps = time.Second // of a process that looks in vain
 	var w *rma.Window
 	var wrote, saw int64
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote, IdleTime: naps}, Nodes: 2, Net: sim.EthernetConfig{Seed: 1}}, func(p *sim.Process) error {
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote, IdleTime: naps}, Nodes: 2,
+		Net: sim.EthernetConfig{Seed: 1}}, func(p *sim.Process) error {
 		n, err := newNode(p)
 		if err != nil {
 			return err
@@ -677,7 +685,8 @@ func TestSilent(t *testing.T) {
 		}
 		for _, get := range []struct{ to, from, bytes int }{{0, 8, 8}, {100, 100, 2900}, {8192, 0, 0}} {
 			clear(n.memory[get.to : get.to+get.bytes])
-			if id, err := n.Get(w.At(uint64(get.from)), n.memory[get.to:get.to+get.bytes], silent); err != nil || id != 0 {
+			if id, err := n.Get(w.At(uint64(get.from)), n.memory[get.to:get.to+get.bytes], silent); err !=
+				nil || id != 0 {
 				return fmt.Errorf("a get of %d bytes has ID %d: %w", get.bytes, id, err)
 			}
 		}
@@ -728,7 +737,8 @@ func TestFenceOfOneNode(t *testing.T) {
 			held, over := false, false
 			run(t, 3, sim.EthernetConfig{Seed: 1}, func(n *node) (err error) {
 				if n.number > 0 {
-					if windows[n.number], err = n.Expose(n.memory[:4096], rma.Options{Absent: n.number == 2}); err != nil {
+					if windows[n.number], err = n.Expose(n.memory[:4096],
+						rma.Options{Absent: n.number == 2}); err != nil {
 						return err
 					}
 					if n.number == 1 {
@@ -746,7 +756,9 @@ func TestFenceOfOneNode(t *testing.T) {
 					return n.until("the end", func() bool { return over })
 				}
 				defer func() { over = true }()
-				if err := n.until("windows", func() bool { return windows[1] != nil && windows[2] != nil }); err != nil {
+				if err := n.until("windows", func() bool {
+					return windows[1] != nil && windows[2] != nil
+				}); err != nil {
 					return err
 				}
 				begin := n.p.Now()

@@ -89,7 +89,8 @@ func TestWaysAndLatency(t *testing.T) {
 		}
 		for i := range a.out {
 			if a.out[i].free != 3 {
-				t.Errorf("%s: output section %d counts %d free buffers on an idle network, want 3", name, i, a.out[i].free)
+				t.Errorf("%s: output section %d counts %d free buffers on an idle network, want 3", name,
+					i, a.out[i].free)
 			}
 		}
 	}
@@ -134,14 +135,15 @@ func TestReservedBuffer(t *testing.T) {
 func TestEngineOnArctic(t *testing.T) {
 	for name, top := range networks(t) {
 		n := min(top.Terminals(), 16)
-		k, err := NewCluster(ClusterOptions{Topology: top, Nodes: n, Tune: func(c *engine.Config) { c.Train = 1 }}, func(p *Process) error {
-			e, err := p.Endpoint(n)
-			if err != nil {
+		k, err := NewCluster(ClusterOptions{Topology: top, Nodes: n, Tune: func(c *engine.Config) { c.Train = 1 }},
+			func(p *Process) error {
+				e, err := p.Endpoint(n)
+				if err != nil {
+					return err
+				}
+				_, err = apps.PingPong(e, p.Now, apps.PingPongOptions{Exchanges: 50})
 				return err
-			}
-			_, err = apps.PingPong(e, p.Now, apps.PingPongOptions{Exchanges: 50})
-			return err
-		})
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -152,6 +152,7 @@ func TestDeadlockOfSection210(t *testing.T) {
 	}
 	sent, answered, jammed, w = scenario210(t, false)
 	if answered != sent || sent != 7*2000 || jammed {
-		t.Errorf("with two levels: %d packets sent and %d answered at %d ns, A and B jammed: %v; want all 14000", sent, answered, w.Now(), jammed)
+		t.Errorf("with two levels: %d packets sent and %d answered at %d ns, A and B jammed: %v; want all 14000", sent,
+			answered, w.Now(), jammed)
 	}
 }

@@ -151,7 +151,8 @@ func TestDamageIsFound(t *testing.T) {
 	}
 	silence(w)
 	k := c.Engine().Counters()
-	found := k.DroppedShort + k.DroppedVersion + k.DroppedLength + k.DroppedChecksum + k.DroppedMisrouted + k.DroppedStranger + k.DroppedForged
+	found :=
+		k.DroppedShort + k.DroppedVersion + k.DroppedLength + k.DroppedChecksum + k.DroppedMisrouted + k.DroppedStranger + k.DroppedForged
 	if k.FramesReceived != n || found != n || k.DroppedChecksum < n/2 {
 		t.Errorf("%d of %d frames were found to be damaged: %+v", found, n, k)
 	}
@@ -207,19 +208,20 @@ func TestNobodyThere(t *testing.T) {
 
 // A cluster that has found its way does not allocate (design: nothing on the data path).
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 4, Net: sim.EthernetConfig{Bandwidth: 10e9}}, func(p *sim.Process) error {
-		i := p.Interface()
-		for {
-			if s := i.Reserve(funi.Request); s != nil {
-				s.SetHeader(funi.NewHeader((p.Context().Node()+1)%4, 1, 4))
-				i.Commit(funi.Request)
+	k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 4, Net: sim.EthernetConfig{Bandwidth: 10e9}},
+		func(p *sim.Process) error {
+			i := p.Interface()
+			for {
+				if s := i.Reserve(funi.Request); s != nil {
+					s.SetHeader(funi.NewHeader((p.Context().Node()+1)%4, 1, 4))
+					i.Commit(funi.Request)
+				}
+				for i.Receive(funi.Request) != nil {
+					i.Release(funi.Request)
+				}
+				p.Drive()
 			}
-			for i.Receive(funi.Request) != nil {
-				i.Release(funi.Request)
-			}
-			p.Drive()
-		}
-	})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

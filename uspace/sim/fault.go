@@ -29,7 +29,8 @@ type thresholds struct {
 // SetFaults changes the faults for frames that reach the switch from now on.
 func (e *Ethernet) SetFaults(f Faults) {
 	t := func(p float64) uint32 { return uint32(min(max(p, 0), 1) * math.MaxUint32) }
-	e.faults = thresholds{loss: t(f.Loss), duplicate: t(f.Duplicate), reorder: t(f.Reorder), corrupt: t(f.Corrupt), holdBack: int64(f.HoldBack)}
+	e.faults = thresholds{loss: t(f.Loss), duplicate: t(f.Duplicate), reorder: t(f.Reorder), corrupt: t(f.Corrupt),
+		holdBack: int64(f.HoldBack)}
 	e.faults.any = e.faults.loss|e.faults.duplicate|e.faults.reorder|e.faults.corrupt != 0
 }
 

@@ -33,11 +33,13 @@ type move struct {
 // has ended. It stops meanwhile. It reports whether the move has begun: it does not of a process
 // that is stopped.
 func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(moved bool, sign *engine.Context)) bool {
-	if p.ended || p.stopped || p.card != c || to == c || c.engine == nil || to.engine == nil || !slices.Contains(c.processes, p) {
+	if p.ended || p.stopped || p.card != c || to == c || c.engine == nil || to.engine == nil ||
+		!slices.Contains(c.processes, p) {
 		return false
 	}
 	p.stopped = true
-	m := &move{from: c, to: to, old: c.engine, new: to.engine, gid: p.context.GID(), node: p.context.Node(), tag: tag, stays: stays, over: over, process: p,
+	m := &move{from: c, to: to, old: c.engine, new: to.engine, gid: p.context.GID(), node: p.context.Node(), tag: tag,
+		stays: stays, over: over, process: p,
 		segments: p.context.Segments()}
 	p.move = m
 	m.look()

@@ -21,7 +21,8 @@ func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (
 }
 
 // NewPacedRemote is NewPacedCluster of processes with remote memory of the sizes.
-func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteSizes, program Program) (*Cluster, error) {
+func NewPacedRemote(p *hwprofiles.Profile, nodes, slots int, remote funi.RemoteSizes,
+	program Program) (*Cluster, error) {
 	m, err := machine.New(p)
 	if err != nil {
 		return nil, fmt.Errorf("simulating: %w", err)

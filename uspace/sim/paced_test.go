@@ -59,7 +59,8 @@ func TestPacedCMAM4(t *testing.T) {
 			return err
 		})
 		hashes[i] = k.Hash()
-		want := map[string]float64{"send_tp": 219.4, "send_ovhd": 113.2, "recv_tp": 348.2, "recv_ovhd": 221.3, "round_trip": 1160.8}
+		want := map[string]float64{"send_tp": 219.4, "send_ovhd": 113.2, "recv_tp": 348.2, "recv_ovhd": 221.3,
+			"round_trip": 1160.8}
 		for _, r := range rows {
 			if cycles := r.Nanoseconds / 25; r.Name == "cmam_4" && math.Abs(cycles/want[r.Measure]-1) > 0.06 {
 				t.Errorf("%s takes %.1f cycles, Table 6.1 says %.1f", r.Measure, cycles, want[r.Measure])
@@ -171,7 +172,8 @@ func TestPacedUnits(t *testing.T) {
 			}
 			if e.Node() == 1 {
 				for n := 1; n <= 2; n++ {
-					if err := errors.Join(e.Wait(func() bool { return got == n }), e.Post4(0, 0, 1, 2, 3, 4)); err != nil {
+					if err := errors.Join(e.Wait(func() bool { return got == n }),
+						e.Post4(0, 0, 1, 2, 3, 4)); err != nil {
 						return err
 					}
 				}

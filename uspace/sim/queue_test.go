@@ -23,7 +23,8 @@ func TestQueueOrder(t *testing.T) {
 		var model []entry
 		for n := range int64(rapid.IntRange(1, 300).Draw(t, "steps")) {
 			if len(model) == 0 || rapid.IntRange(0, 2).Draw(t, "push") > 0 {
-				at := now + rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(horizon-9, horizon+9), rapid.Int64Range(0, 3*horizon)).Draw(t, "at")
+				at := now + rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(horizon-9, horizon+9),
+					rapid.Int64Range(0, 3*horizon)).Draw(t, "at")
 				q.push(at, nobodyElse{}, uint64(n))
 				model = append(model, entry{at, n})
 				sort.SliceStable(model, func(i, j int) bool { return model[i].at < model[j].at })

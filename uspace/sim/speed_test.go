@@ -22,14 +22,15 @@ import (
 
 // BenchmarkPingPong is two nodes: an event is a turn, a step or a frame that moves on.
 func BenchmarkPingPong(b *testing.B) {
-	k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 2, Net: sim.EthernetConfig{Bandwidth: 10e9}}, func(p *sim.Process) error {
-		e, err := p.Endpoint(2)
-		if err != nil {
+	k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 2, Net: sim.EthernetConfig{Bandwidth: 10e9}},
+		func(p *sim.Process) error {
+			e, err := p.Endpoint(2)
+			if err != nil {
+				return err
+			}
+			_, err = apps.PingPong(e, p.Now, apps.PingPongOptions{Exchanges: b.N})
 			return err
-		}
-		_, err = apps.PingPong(e, p.Now, apps.PingPongOptions{Exchanges: b.N})
-		return err
-	})
+		})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -62,7 +62,8 @@ func (s *Switch) Open(port, host int, job Job, node uint16) error {
 	}
 	n := seat{job, node}
 	if other, ok := s.behind[n]; s.gates[port].open || ok && s.gates[other].open && s.gates[other].seat == n {
-		return fmt.Errorf("sim: opening port %d for node %d of GID %d: it is open, or the node has one", port, node, job.GID)
+		return fmt.Errorf("sim: opening port %d for node %d of GID %d: it is open, or the node has one",
+			port, node, job.GID)
 	}
 	s.gates[port] = gate{n, host, true}
 	s.behind[n], s.tables[host][n] = port, host

@@ -24,7 +24,8 @@ type switched struct {
 
 func newSwitched(t *testing.T) *switched {
 	w := sim.NewWorld(sim.Options{})
-	k := &switched{t: t, w: w, net: w.NewEthernet(sim.EthernetConfig{}), mine: sim.Job{Tag: 7, GID: 3}, other: sim.Job{Tag: 8, GID: 3}}
+	k := &switched{t: t, w: w, net: w.NewEthernet(sim.EthernetConfig{}), mine: sim.Job{Tag: 7, GID: 3},
+		other: sim.Job{Tag: 8, GID: 3}}
 	t.Cleanup(w.Close)
 	k.s = k.net.Switch(2)
 	for i := range 4 {

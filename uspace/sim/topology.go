@@ -65,9 +65,11 @@ func newTopology(radix, routers, terminals, hops int) (*Topology, error) {
 		return nil, fmt.Errorf("%w: routers of %d ports; Arctic routers have 4 or 8", ErrTopology, radix)
 	}
 	if need := hops * bits.Len(uint(radix-1)); need > routeBits {
-		return nil, fmt.Errorf("%w: the longest way takes %d route bits of %d; use fewer routers or routers of 8 ports", ErrTopology, need, routeBits)
+		return nil, fmt.Errorf("%w: the longest way takes %d route bits of %d; use fewer routers or routers of 8 ports",
+			ErrTopology, need, routeBits)
 	}
-	t := &Topology{radix: radix, terminals: terminals, peer: make([]int32, routers*radix), home: make([]int32, terminals)}
+	t := &Topology{radix: radix, terminals: terminals, peer: make([]int32, routers*radix),
+		home: make([]int32, terminals)}
 	for i := range t.peer {
 		t.peer[i] = unwired
 	}
@@ -92,7 +94,8 @@ func (t *Topology) wire(ra, pa, rb, pb int) {
 // terminals of a router together are at most its ports.
 func Hypercube(radix, dimensions, each int) (*Topology, error) {
 	if dimensions < 0 || each < 1 || dimensions+each > radix {
-		return nil, fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports", ErrTopology, dimensions, each, radix)
+		return nil,
+			fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports", ErrTopology, dimensions, each, radix)
 	}
 	n := 1 << dimensions
 	t, err := newTopology(radix, n, n*each, dimensions+1)

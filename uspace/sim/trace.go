@@ -60,7 +60,8 @@ func (t *tracer) event(ph string, at int64, card, track int, rest string) {
 	if t.first {
 		comma, t.first = "", false
 	}
-	fmt.Fprintf(t.w, "%s\n{\"ph\":%q,\"ts\":%d.%03d,\"pid\":%d,\"tid\":%d%s}", comma, ph, at/1000, at%1000, card, track, rest)
+	fmt.Fprintf(t.w, "%s\n{\"ph\":%q,\"ts\":%d.%03d,\"pid\":%d,\"tid\":%d%s}", comma, ph, at/1000, at%1000,
+		card, track, rest)
 }
 
 // name gives a card and its tracks their names, once.
@@ -90,7 +91,8 @@ func (t *tracer) step(c *Card) {
 		{"packets", now.PacketsDelivered - b.PacketsDelivered},
 	} {
 		if u.n > 0 {
-			t.event("X", c.world.now, c.number, i, fmt.Sprintf(`,"dur":%.3f,"name":"%d %s"`, float64(c.world.o.StepTime)*float64(c.slow)/1000, u.n, u.what))
+			t.event("X", c.world.now, c.number, i, fmt.Sprintf(`,"dur":%.3f,"name":"%d %s"`,
+				float64(c.world.o.StepTime)*float64(c.slow)/1000, u.n, u.what))
 		}
 	}
 	*b = now
@@ -110,7 +112,8 @@ func (t *tracer) turn(p *Process) {
 
 // received ends the arrow of a frame.
 func (t *tracer) received(c *Card, f *frame) {
-	t.event("f", c.world.now, c.number, trackPreprocess, fmt.Sprintf(`,"bp":"e","cat":"frame","name":"frame","id":%d`, f.flow))
+	t.event("f", c.world.now, c.number, trackPreprocess,
+		fmt.Sprintf(`,"bp":"e","cat":"frame","name":"frame","id":%d`, f.flow))
 }
 
 // sent notes that a card has sent a frame: in the hash, the trace and the capture.
@@ -124,7 +127,8 @@ func (w *World) sent(f *frame, c *Card) {
 	if t := w.trace; t != nil && c != nil {
 		t.flows++
 		f.flow = t.flows
-		t.event("s", w.now, c.number, trackTransmit, fmt.Sprintf(`,"cat":"frame","name":"frame","id":%d,"args":{"bytes":%d,"packets":%d}`, f.flow, f.n, packets))
+		t.event("s", w.now, c.number, trackTransmit,
+			fmt.Sprintf(`,"cat":"frame","name":"frame","id":%d,"args":{"bytes":%d,"packets":%d}`, f.flow, f.n, packets))
 	}
 	if w.capture != nil {
 		w.packet(f.bytes())

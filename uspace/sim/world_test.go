@@ -16,7 +16,8 @@ import (
 
 // bad is a network on which everything happens.
 func bad(seed uint64) sim.EthernetConfig {
-	return sim.EthernetConfig{Seed: seed, Bandwidth: 10e9, Faults: sim.Faults{Loss: .02, Duplicate: .02, Reorder: .05, Corrupt: .02, HoldBack: time.Millisecond}}
+	return sim.EthernetConfig{Seed: seed, Bandwidth: 10e9,
+		Faults: sim.Faults{Loss: .02, Duplicate: .02, Reorder: .05, Corrupt: .02, HoldBack: time.Millisecond}}
 }
 
 // crowd runs ping-pong and barriers on eight nodes and returns the world's hash and
@@ -83,17 +84,18 @@ func TestWorldsSideBySide(t *testing.T) {
 // On an idle network a round trip is twice the delay, and what the looks and steps cost.
 func TestRoundTrip(t *testing.T) {
 	var p50 int64
-	k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 2, Net: sim.EthernetConfig{Delay: 10 * time.Microsecond}}, func(p *sim.Process) error {
-		e, err := p.Endpoint(2)
-		if err != nil {
+	k, err := sim.NewCluster(sim.ClusterOptions{Nodes: 2, Net: sim.EthernetConfig{Delay: 10 * time.Microsecond}},
+		func(p *sim.Process) error {
+			e, err := p.Endpoint(2)
+			if err != nil {
+				return err
+			}
+			h, err := apps.PingPong(e, p.Now, apps.PingPongOptions{Exchanges: 100})
+			if h != nil {
+				p50 = h.ValueAtPercentile(50)
+			}
 			return err
-		}
-		h, err := apps.PingPong(e, p.Now, apps.PingPongOptions{Exchanges: 100})
-		if h != nil {
-			p50 = h.ValueAtPercentile(50)
-		}
-		return err
-	})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

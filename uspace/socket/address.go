@@ -39,7 +39,8 @@ func (s *Stack) parse(network, address string) (Addr, error) {
 	if node = strings.TrimSpace(node); node != "" {
 		n, err := strconv.ParseUint(node, 10, 16)
 		if err != nil || int(n) >= s.nodes {
-			return Addr{}, &net.AddrError{Err: fmt.Sprintf("no such node; the job has nodes 0 to %d", s.nodes-1), Addr: address}
+			return Addr{}, &net.AddrError{Err: fmt.Sprintf("no such node; the job has nodes 0 to %d", s.nodes-1),
+				Addr: address}
 		}
 		a.Node = uint16(n)
 	}

@@ -11,7 +11,8 @@ import (
 
 // inquire asks a node's server and waits for its answer, with the lock. It looks at over each time
 // that w has news or cancel is closed, and gives up with its error.
-func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over func() error, words ...uint32) ([]uint32, error) {
+func (s *Stack) inquire(node uint16, w *waiter, cancel <-chan struct{}, over func() error,
+	words ...uint32) ([]uint32, error) {
 	q, err := s.m.Ask(node, s.key(node), words...)
 	if err != nil {
 		return nil, err

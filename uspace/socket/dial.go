@@ -180,7 +180,8 @@ func (s *Stack) answer(q *rats.Request) uint32 {
 	if err != nil {
 		return busy
 	}
-	in, err := s.m.ReceiveFrom(rats.SenderSeed(q.From, uint16(w[3]), uint64(w[4])|uint64(w[5])<<32), firstRing, mostRing)
+	in, err := s.m.ReceiveFrom(rats.SenderSeed(q.From, uint16(w[3]), uint64(w[4])|uint64(w[5])<<32),
+		firstRing, mostRing)
 	if err != nil {
 		out.Close()
 		return busy

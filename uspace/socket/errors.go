@@ -70,7 +70,8 @@ func ofNode(err error) bool {
 		return false
 	}
 	switch f.Reason {
-	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute, arctic.ReasonNoContext, arctic.ReasonReplaced, arctic.ReasonJob:
+	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute,
+		arctic.ReasonNoContext, arctic.ReasonReplaced, arctic.ReasonJob:
 		return true
 	}
 	return false

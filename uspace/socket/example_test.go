@@ -31,7 +31,8 @@ func Example_http() {
 		}
 		log.Fatal(http.Serve(l, http.FileServer(http.Dir("."))))
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context,
+		_, address string) (net.Conn, error) {
 		return s.DialContext(ctx, "funet", address)
 	}}}
 	r, err := client.Get("http://1:80/")
@@ -58,7 +59,8 @@ func Example_gRPC() {
 		grpc_health_v1.RegisterHealthServer(g, health.NewServer())
 		log.Fatal(g.Serve(l))
 	}
-	c, err := grpc.NewClient("passthrough:///1:50051", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+	c, err := grpc.NewClient("passthrough:///1:50051", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return s.DialContext(ctx, "funet", address)
 		}))

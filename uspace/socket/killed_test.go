@@ -54,7 +54,9 @@ func victim(at string) error {
 	if err != nil {
 		return err
 	}
-	s, err := socket.Open(context.Background(), socket.Options{Options: funet.Options{Attach: &attach.Config{Socket: path, GID: gid, Node: node, Token: token}}})
+	s, err := socket.Open(context.Background(),
+		socket.Options{Options: funet.Options{Attach: &attach.Config{Socket: path, GID: gid, Node: node,
+			Token: token}}})
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,8 @@ func killPeer(t *testing.T, program string, middle bool) (ratio float64) {
 	}()
 	nodes := daemons.Start(t, l, program, gid)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), victimVariable+"="+fmt.Sprint(gid, " ", nodes[1].Node, " ", nodes[1].Token.Text(), " ", nodes[1].Socket))
+	cmd.Env = append(os.Environ(), victimVariable+"="+fmt.Sprint(gid, " ", nodes[1].Node, " ", nodes[1].Token.Text(),
+		" ", nodes[1].Socket))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
@@ -124,7 +127,8 @@ func killPeer(t *testing.T, program string, middle bool) (ratio float64) {
 	}
 	var stacks [3]*socket.Stack
 	for _, i := range []int{0, 2} {
-		if stacks[i], err = socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &nodes[i]}}); err != nil {
+		if stacks[i], err = socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &nodes[i]}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		defer func() {
@@ -226,7 +230,8 @@ func killPeer(t *testing.T, program string, middle bool) (ratio float64) {
 		t.Logf("the last of %d connections failed %v after the kill", conns, time.Since(killed))
 	}
 	var e *net.OpError
-	if _, err := stacks[0].Dial(socket.Network, "1:7"); !errors.As(err, &e) || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) {
+	if _, err := stacks[0].Dial(socket.Network, "1:7"); !errors.As(err, &e) ||
+		!errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("dialing a killed process: %v", err)
 	}
 	close(stop)

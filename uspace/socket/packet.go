@@ -83,7 +83,8 @@ func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{}, writers: map[*waiter]struct{}{}}
+	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{},
+		writers: map[*waiter]struct{}{}}
 	p.in.waiter = s.newWaiter()
 	if p.port, err = s.m.NewPort(portBytes+MaxPacket, packetBuffers); err != nil {
 		return nil, wrong("listen", nil, a, err)
@@ -171,7 +172,8 @@ func (p *PacketConn) over(passed <-chan struct{}) error {
 // *net.OpError with EMSGSIZE, ECONNREFUSED (nobody has that port), EHOSTUNREACH, ETIMEDOUT.
 func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 	if len(b) > MaxPacket {
-		return 0, wrong("write", p.address, address, fmt.Errorf("%w: a packet has up to %d bytes", syscall.EMSGSIZE, MaxPacket))
+		return 0, wrong("write", p.address, address,
+			fmt.Errorf("%w: a packet has up to %d bytes", syscall.EMSGSIZE, MaxPacket))
 	}
 	to, ok := address.(Addr)
 	if !ok {
@@ -253,7 +255,9 @@ func (p *PacketConn) connect(to Addr, w *waiter, passed <-chan struct{}) (err er
 	}()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		var words []uint32
-		words, err = p.s.inquire(to.Node, w, passed, func() error { return p.over(passed) }, uint32(to.Port)<<16|uint32(p.address.Port))
+		words, err = p.s.inquire(to.Node, w, passed, func() error {
+			return p.over(passed)
+		}, uint32(to.Port)<<16|uint32(p.address.Port))
 		var seed rats.Seed
 		if err == nil {
 			seed, err = seedOf(words)

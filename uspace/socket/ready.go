@@ -28,7 +28,9 @@ func (s *Stack) Ready(ctx context.Context, address string) error {
 	defer s.unlock()
 	w := s.newWaiter()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		words, err := s.inquire(remote.Node, &w, ctx.Done(), func() error { return timeoutOf(ctx) }, uint32(remote.Port)<<16, 0, 0)
+		words, err := s.inquire(remote.Node, &w, ctx.Done(), func() error {
+			return timeoutOf(ctx)
+		}, uint32(remote.Port)<<16, 0, 0)
 		if err == nil && words[0] != accepted {
 			err = fmt.Errorf("%w: nobody listens there yet", syscall.ECONNREFUSED)
 		}

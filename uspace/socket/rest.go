@@ -59,7 +59,8 @@ func newRest(fd int) (_ *rest, err error) {
 		return nil, errors.Join(fmt.Errorf("making an epoll instance: %w", err), unix.Close(r.timer), r.alarm.Close())
 	}
 	err = errors.Join(unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: oneShot, Fd: int32(fd)}),
-		unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, r.alarm.FD(), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(r.alarm.FD())}),
+		unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, r.alarm.FD(),
+			&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(r.alarm.FD())}),
 		unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, r.timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(r.timer)}))
 	if err == nil {
 		err = unix.SetNonblock(epoll, true) // so that os gives it to the runtime's poller
@@ -94,7 +95,8 @@ func (r *rest) sleep(most time.Duration) {
 	_ = r.conn.Read(func(fd uintptr) bool {
 		if !armed {
 			armed = true
-			if err := unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, r.card, &unix.EpollEvent{Events: oneShot, Fd: int32(r.card)}); err != nil {
+			if err := unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, r.card,
+				&unix.EpollEvent{Events: oneShot, Fd: int32(r.card)}); err != nil {
 				return true // and polls
 			}
 		}

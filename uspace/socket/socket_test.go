@@ -47,7 +47,8 @@ func openPair(t testing.TB, o socket.Options) ([2]*socket.Stack, *lab.Lab) {
 	var stacks [2]*socket.Stack
 	for node := range stacks {
 		o := o
-		o.Options = funet.Options{Card: &card.Config{Interfaces: []string{"fu0"}, GID: 9, Token: [32]byte{1}, Node: uint16(node), Peers: peers,
+		o.Options = funet.Options{Card: &card.Config{Interfaces: []string{"fu0"}, GID: 9, Token: [32]byte{1},
+			Node: uint16(node), Peers: peers,
 			Attach: xdp.AttachGeneric, CPU: -1, AnyThread: true}, Memory: o.Memory}
 		err := l.Do(node, func() (err error) {
 			stacks[node], err = socket.Open(context.Background(), o)
@@ -124,8 +125,10 @@ func TestConnection(t *testing.T) { connection(t, pair(t, socket.Options{})) }
 
 func connection(t *testing.T, stacks [2]*socket.Stack) {
 	c, a := connect(t, stacks)
-	if c.RemoteAddr().String() != a.LocalAddr().String() || c.LocalAddr().String() != a.RemoteAddr().String() || c.LocalAddr().Network() != "funet" {
-		t.Errorf("a connection from %v to %v, and from %v to %v", c.LocalAddr(), c.RemoteAddr(), a.RemoteAddr(), a.LocalAddr())
+	if c.RemoteAddr().String() != a.LocalAddr().String() || c.LocalAddr().String() != a.RemoteAddr().String() ||
+		c.LocalAddr().Network() != "funet" {
+		t.Errorf("a connection from %v to %v, and from %v to %v", c.LocalAddr(), c.RemoteAddr(),
+			a.RemoteAddr(), a.LocalAddr())
 	}
 	var all sync.WaitGroup
 	for _, one := range []struct{ from, to net.Conn }{{c, a}, {a, c}} {

@@ -101,11 +101,14 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 		return nil, fmt.Errorf("%d connections: %w", o.Connections, ErrConnections)
 	}
 	power := func(n, most int) int { return min(1<<bits.Len(uint(n-1)), most) }
-	o.Remote = funi.RemoteSizes{KeySlots: power(connKeySlots*o.Connections+1, funi.MaxRemote), Areas: power(connAreas*o.Connections+rats.Entries, funi.MaxRemote),
+	o.Remote = funi.RemoteSizes{KeySlots: power(connKeySlots*o.Connections+1, funi.MaxRemote),
+		Areas:         power(connAreas*o.Connections+rats.Entries, funi.MaxRemote),
 		Notifications: power(connCredit*o.Connections+rats.Entries*rats.EntryCredit, funi.MaxNotifications)}
 	until, end := context.WithCancelCause(context.Background())
 	undo := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{}, services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, ending: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
+	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{},
+		services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{},
+		nextPort: firstPort, conns: map[*Conn]struct{}{}, ending: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
 	if s.carrier, s.place, err = o.Carrier(until); err != nil {
 		end(err)
 		return nil, err
@@ -169,7 +172,8 @@ func (s *Stack) manage(memory int) error {
 // key returns the key of a node's server: who has the job's token knows it.
 func (s *Stack) key(node uint16) rats.Key {
 	h := hmac.New(sha256.New, s.place.Token[:])
-	h.Write(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16([]byte("funet sockets"), s.place.GID), node))
+	h.Write(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16([]byte("funet sockets"),
+		s.place.GID), node))
 	return rats.KeyOf(h.Sum(nil))
 }
 
@@ -251,7 +255,8 @@ func (s *Stack) Close(linger time.Duration) error {
 	case err != nil && !errors.Is(err, funi.ErrUndelivered):
 		return err
 	case lost > 0:
-		return fmt.Errorf("closing a place for sockets: what was written to %d connections: %w after %v", lost, funi.ErrUndelivered, linger)
+		return fmt.Errorf("closing a place for sockets: what was written to %d connections: %w after %v", lost,
+			funi.ErrUndelivered, linger)
 	}
 	return nil // what else is left tells peers that have gone of an end that they know of
 }

@@ -62,7 +62,8 @@ func TestAsUser(t *testing.T) {
 		}
 		cmd.Dir = filepath.Dir(program)
 		cmd.Env = append(os.Environ(), variable+"="+strings.TrimSpace(fmt.Sprintln(at...)))
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: user, Gid: user}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL,
+			Credential: &syscall.Credential{Uid: user, Gid: user}}
 		return cmd
 	}
 	server := start(otherUser, victimVariable, nodes[2:])
@@ -133,15 +134,18 @@ func asUser(t *testing.T, at string) {
 		if err != nil || os.Geteuid() != testUser || !bytes.Contains(status, []byte("CapEff:\t0000000000000000\n")) {
 			t.Errorf("user %d, %v: %s", os.Geteuid(), err, status)
 		}
-		c := card.Config{Interfaces: []string{"fu0"}, GID: gid, Token: token, Peers: []card.Peer{{MAC: [6]byte{2}}}, CPU: -1, AnyThread: true}
-		if s, err := socket.Open(t.Context(), socket.Options{Options: funet.Options{Card: &c}}); !errors.Is(err, os.ErrPermission) {
+		c := card.Config{Interfaces: []string{"fu0"}, GID: gid, Token: token, Peers: []card.Peer{{MAC: [6]byte{2}}},
+			CPU: -1, AnyThread: true}
+		if s, err := socket.Open(t.Context(), socket.Options{Options: funet.Options{Card: &c}}); !errors.Is(err,
+			os.ErrPermission) {
 			t.Errorf("a card of its own: %v, %v", s, err)
 		}
 	})
 	t.Run("no token", func(t *testing.T) {
 		for _, token := range []attach.Token{{}, {1}, attach.NewToken()} {
 			c := attach.Config{Socket: paths[0], GID: gid, Token: token}
-			if s, err := socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &c}}); !errors.Is(err, attach.ErrToken) {
+			if s, err := socket.Open(t.Context(), socket.Options{Options: funet.Options{Attach: &c}}); !errors.Is(err,
+				attach.ErrToken) {
 				t.Errorf("with another token: %v, %v", s, err)
 			}
 		}

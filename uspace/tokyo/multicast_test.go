@@ -69,7 +69,8 @@ func TestMulticastAlongAChain(t *testing.T) {
 		m.Data[0] = messages
 		d, err := n.Multicast(1, m)
 		var why *rma.Error
-		if !errors.As(err, &why) || why.Reason != arctic.ReasonChain || d.Delivered != 1 || d.Failed != 2 || d.Named != 1 || d.Broken[0].Node != 2 {
+		if !errors.As(err, &why) || why.Reason != arctic.ReasonChain || d.Delivered != 1 || d.Failed != 2 ||
+			d.Named != 1 || d.Broken[0].Node != 2 {
 			return fmt.Errorf("the second has left: %+v, %w", d, err)
 		}
 		return nil

@@ -40,7 +40,8 @@ type node struct {
 func run(t *testing.T, nodes int, net sim.EthernetConfig, tune func(*tokyo.Options), program func(n *node) error) {
 	t.Helper()
 	left := nodes
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: funi.RemoteSizes{KeySlots: 2, Areas: 1, Notifications: 64}}, Nodes: nodes, Net: net}, func(p *sim.Process) (err error) {
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: funi.RemoteSizes{KeySlots: 2, Areas: 1,
+		Notifications: 64}}, Nodes: nodes, Net: net}, func(p *sim.Process) (err error) {
 		n := &node{p: p, number: p.Context().Node()}
 		if n.memory, err = p.Segment(base, memorySize, funi.Keyed|funi.Source); err != nil {
 			return err
@@ -148,7 +149,8 @@ func TestAccess(t *testing.T) {
 			for i := range data {
 				data[i] = byte(size + i + int(n.number))
 			}
-			if err := errors.Join(n.Write(at, data), n.Quiet(), n.Read(at, into)); err != nil || !bytes.Equal(data, into) {
+			if err := errors.Join(n.Write(at, data), n.Quiet(), n.Read(at, into)); err != nil ||
+				!bytes.Equal(data, into) {
 				return fmt.Errorf("%d bytes: other bytes, or %w", size, err)
 			}
 		}
@@ -172,7 +174,9 @@ func TestAccess(t *testing.T) {
 			}
 		}
 		done++
-		return n.until("the owner has written", func() bool { return bytes.Equal(n.memory[100:114], []byte("from the owner")) })
+		return n.until("the owner has written", func() bool {
+			return bytes.Equal(n.memory[100:114], []byte("from the owner"))
+		})
 	})
 	if owner.memory[0] != 2*each&0xff || owner.memory[8] != 2*each&0xff || owner.memory[9] != 2*each>>8 {
 		t.Errorf("the words are % x, want twice %d", owner.memory[:16], 2*each)
@@ -198,7 +202,9 @@ func TestIntroducedAtOnce(t *testing.T) {
 // cannot be introduced to.
 func TestRefused(t *testing.T) {
 	asked := false
-	run(t, 2, sim.EthernetConfig{}, func(o *tokyo.Options) { o.Accept = func(node uint16) bool { return node != 1 } }, func(n *node) error {
+	run(t, 2, sim.EthernetConfig{}, func(o *tokyo.Options) {
+		o.Accept = func(node uint16) bool { return node != 1 }
+	}, func(n *node) error {
 		if n.number == 0 {
 			if err := n.until("the other has asked", func() bool { return asked }); err != nil {
 				return err
@@ -216,7 +222,8 @@ func TestRefused(t *testing.T) {
 			return fmt.Errorf("to a node that there is not: %w", err)
 		}
 		n.Met(0, 1<<20) // a guess
-		if err := errors.Join(n.Write(tokyo.NewAddress(0, virtual), []byte{1}), n.Quiet()); !errors.Is(err, rma.ErrKey) || n.Knows(0) {
+		if err := errors.Join(n.Write(tokyo.NewAddress(0, virtual), []byte{1}), n.Quiet()); !errors.Is(err,
+			rma.ErrKey) || n.Knows(0) {
 			return fmt.Errorf("with a guessed access ID: knows %v, %w", n.Knows(0), err)
 		}
 		return nil
@@ -287,7 +294,8 @@ func TestOptions(t *testing.T) {
 			"49 bits":             {Segment: segment, Virtual: tokyo.MaxVirtual - memorySize + 2},
 			"a type that is none": {Segment: segment, Virtual: virtual, Type: funi.MaxType + 1},
 		} {
-			if _, err := tokyo.Open(n.p.Interface(), rand.NewChaCha8([32]byte{}), nil, o); !errors.Is(err, tokyo.ErrOptions) {
+			if _, err := tokyo.Open(n.p.Interface(), rand.NewChaCha8([32]byte{}), nil, o); !errors.Is(err,
+				tokyo.ErrOptions) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}

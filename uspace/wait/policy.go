@@ -36,9 +36,12 @@ var (
 	// Modelled is that of such a card of a modelled machine.
 	Modelled = Policy{Looks: 16, Beside: 16, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
 	// Daemon is that of the card's thread of a daemon.
-	Daemon = Policy{Looks: 8, Beside: 1, Awake: int64(200 * time.Microsecond), FirstSleep: int64(time.Second), LongestSleep: int64(time.Second)}
+	Daemon = Policy{Looks: 8, Beside: 1, Awake: int64(200 * time.Microsecond), FirstSleep: int64(time.Second),
+		LongestSleep: int64(time.Second)}
 	// Client is that of a process with a context on a daemon's card.
-	Client = Policy{Looks: 32, Beside: 32, Awake: int64(50 * time.Microsecond), FirstSleep: int64(time.Millisecond), LongestSleep: int64(8 * time.Millisecond)}
+	Client = Policy{Looks: 32, Beside: 32, Awake: int64(50 * time.Microsecond), FirstSleep: int64(time.Millisecond),
+		LongestSleep: int64(8 * time.Millisecond)}
 	// C is that of such a process in C (funi.h).
-	C = Policy{Looks: 500, Beside: 500, Awake: int64(50 * time.Microsecond), FirstSleep: int64(200 * time.Millisecond), LongestSleep: int64(200 * time.Millisecond)}
+	C = Policy{Looks: 500, Beside: 500, Awake: int64(50 * time.Microsecond), FirstSleep: int64(200 * time.Millisecond),
+		LongestSleep: int64(200 * time.Millisecond)}
 )

@@ -20,7 +20,8 @@ const (
 	computes = wait.SomeoneComputes + 1
 )
 
-var policies = map[string]wait.Policy{"Embedded": wait.Embedded, "Modelled": wait.Modelled, "Daemon": wait.Daemon, "Client": wait.Client, "C": wait.C}
+var policies = map[string]wait.Policy{"Embedded": wait.Embedded, "Modelled": wait.Modelled, "Daemon": wait.Daemon,
+	"Client": wait.Client, "C": wait.C}
 
 // waiting is somebody who waits in virtual time.
 type waiting struct {
@@ -72,7 +73,8 @@ func TestAlone(t *testing.T) {
 			if did == wait.Yield {
 				continue
 			}
-			if slept := w.now - p.FirstSleep - began; p.Awake == 0 || slept <= p.Awake || slept > p.Awake+12*microsecond {
+			if slept := w.now - p.FirstSleep - began; p.Awake == 0 || slept <= p.Awake ||
+				slept > p.Awake+12*microsecond {
 				t.Fatalf("%s: it slept after %d ns in vain, want %d", name, slept, p.Awake)
 			}
 			break

@@ -106,13 +106,15 @@ static void multiply(const double *b, double *c, double *into)
 			list[panels++] = (struct panel){of, j, least(panel_columns, first(of + 1) - j)};
 		/* What others need of this block, which they have room for when they say so. */
 		for (int j = 0; j < own; j += panel_columns)
-			MPI_Isend(a + (size_t)j * size, least(panel_columns, own - j) * size, MPI_DOUBLE, to, j / panel_columns, MPI_COMM_WORLD, &out[sent++]);
+			MPI_Isend(a + (size_t)j * size, least(panel_columns, own - j) * size, MPI_DOUBLE, to, j / panel_columns,
+				MPI_COMM_WORLD, &out[sent++]);
 	}
 	for (int next = 0; next <= panels; next++) {
 		for (; asked < panels && asked < next + ahead; asked++) {
 			struct panel *p = &list[asked];
 
-			MPI_Irecv(into + asked % ahead * room, p->columns * size, MPI_DOUBLE, p->owner, (p->first - first(p->owner)) / panel_columns, MPI_COMM_WORLD, &arrived[asked % ahead]);
+			MPI_Irecv(into + asked % ahead * room, p->columns * size, MPI_DOUBLE, p->owner,
+				(p->first - first(p->owner)) / panel_columns, MPI_COMM_WORLD, &arrived[asked % ahead]);
 		}
 		if (next == 0)
 			for (int j = 0; j < own; j += panel_columns)

@@ -83,7 +83,8 @@ int main(int argc, char **argv)
 				if (n >= warmup)
 					took[n - warmup] = now() - start;
 				if (!strcmp(ops[i], "add") && n > 0 && was != added + 1) {
-					fprintf(stderr, "rma: addition %ld found %lu after %lu\n", n, (unsigned long)was, (unsigned long)added);
+					fprintf(stderr, "rma: addition %ld found %lu after %lu\n", n, (unsigned long)was,
+						(unsigned long)added);
 					MPI_Abort(MPI_COMM_WORLD, 3);
 				}
 				added = was;

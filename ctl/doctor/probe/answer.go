@@ -87,7 +87,8 @@ func (a *Answerer) answer(r *arrival) {
 	}
 	name, _ := os.Hostname()
 	m := message{kind: answer, long: r.long, nonce: r.nonce, mac: r.message.mac, addr: r.addr, port: r.port,
-		said: said{Host: Host{Name: name[:min(len(name), 64)], MTU: a.s.mtu(), FrameVersion: bpf.Version, Card: a.card()},
+		said: said{Host: Host{Name: name[:min(len(name), 64)], MTU: a.s.mtu(), FrameVersion: bpf.Version,
+			Card: a.card()},
 			Address: a.s.ifc.HardwareAddr.String(), Heard: h.by}}
 	b, err := m.encode(r.size)
 	if err != nil {

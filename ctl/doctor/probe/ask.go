@@ -192,7 +192,8 @@ func (a *asker) sayHello() {
 		return
 	}
 	for l := range Lengths {
-		m := hello.Message{Kind: hello.Question, Nonce: a.nonce&^1 ^ uint64(l), Arrived: hello.NoQueue, Said: hello.Said{Frames: arctic.Version}}
+		m := hello.Message{Kind: hello.Question, Nonce: a.nonce&^1 ^ uint64(l), Arrived: hello.NoQueue,
+			Said: hello.Said{Frames: arctic.Version}}
 		size := hello.Size
 		if l == Long {
 			size = ethernetSize + a.s.mtu()
@@ -231,7 +232,8 @@ func (a *asker) take(m *arrival) {
 		target = true
 	}
 	if !target {
-		if !slices.ContainsFunc(a.r.Others, func(o Host) bool { return bytes.Equal(o.MAC, h.MAC) }) && len(a.r.Others) < mostHosts {
+		if !slices.ContainsFunc(a.r.Others, func(o Host) bool { return bytes.Equal(o.MAC, h.MAC) }) &&
+			len(a.r.Others) < mostHosts {
 			a.r.Others = append(a.r.Others, h)
 		}
 		return

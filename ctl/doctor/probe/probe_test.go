@@ -26,7 +26,8 @@ func TestMessage(t *testing.T) {
 	for _, m := range []message{
 		{kind: request, nonce: 7, mac: [6]byte(mac), addr: netip.MustParseAddr("198.18.0.1"), port: 9},
 		{kind: request, long: true, nonce: 1<<64 - 1, addr: netip.MustParseAddr("fe80::1")},
-		{kind: answer, nonce: 3, said: said{Host: Host{Name: "a", MAC: mac, MTU: 1500, FrameVersion: 3, Card: &Card{2, 3, 4}},
+		{kind: answer, nonce: 3, said: said{Host: Host{Name: "a", MAC: mac, MTU: 1500, FrameVersion: 3,
+			Card: &Card{2, 3, 4}},
 			Address: mac.String(), Heard: [Carriers][Lengths]int{{1, 2}, {3, 4}}}},
 	} {
 		b, err := m.encode(900)
@@ -37,7 +38,8 @@ func TestMessage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(m, got, cmp.AllowUnexported(message{}, said{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(m, got, cmp.AllowUnexported(message{}, said{}),
+			cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -46,7 +48,8 @@ func TestMessage(t *testing.T) {
 // Rule (doc.go): any bytes are a message or none; what a name from the network has that could move
 // a terminal's cursor is not shown.
 func FuzzDecode(f *testing.F) {
-	m := message{kind: answer, nonce: 3, said: said{Host: Host{Name: "a\x1b[2J", MAC: make([]byte, 6)}, Address: "02:00:00:00:00:01"}}
+	m := message{kind: answer, nonce: 3, said: said{Host: Host{Name: "a\x1b[2J", MAC: make([]byte, 6)},
+		Address: "02:00:00:00:00:01"}}
 	b, err := m.encode(Size)
 	if err != nil {
 		f.Fatal(err)
@@ -57,7 +60,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decode(b)
-		if err == nil && (bytes.ContainsAny([]byte(m.said.Name), "\x1b\n\r") || m.kind == answer && len(m.said.MAC) != 6) {
+		if err == nil && (bytes.ContainsAny([]byte(m.said.Name), "\x1b\n\r") ||
+			m.kind == answer && len(m.said.MAC) != 6) {
 			t.Fatalf("%+v", m)
 		}
 	})
@@ -179,12 +183,14 @@ func TestAsk(t *testing.T) {
 		want  func(there, back *[Carriers][Lengths]Answer)
 	}{
 		{"all passes", func(*bench) {}, func(_, _ *[Carriers][Lengths]Answer) {}},
-		{"EtherType to the peer", func(b *bench) { b.drop(1, 12, etherType) }, func(there, _ *[Carriers][Lengths]Answer) {
-			there[Ethernet] = [Lengths]Answer{No, No}
-		}},
-		{"EtherType from the peer", func(b *bench) { b.drop(0, 12, etherType) }, func(_, back *[Carriers][Lengths]Answer) {
-			back[Ethernet] = [Lengths]Answer{No, No}
-		}},
+		{"EtherType to the peer", func(b *bench) { b.drop(1, 12, etherType) },
+			func(there, _ *[Carriers][Lengths]Answer) {
+				there[Ethernet] = [Lengths]Answer{No, No}
+			}},
+		{"EtherType from the peer", func(b *bench) { b.drop(0, 12, etherType) },
+			func(_, back *[Carriers][Lengths]Answer) {
+				back[Ethernet] = [Lengths]Answer{No, No}
+			}},
 		{"UDP to the peer", func(b *bench) { b.drop(1, 20, dontFragment) }, func(there, _ *[Carriers][Lengths]Answer) {
 			there[UDP] = [Lengths]Answer{No, No}
 		}},
@@ -239,7 +245,8 @@ func TestOthers(t *testing.T) {
 		macs = append(macs, o.MAC.String())
 	}
 	slices.Sort(macs)
-	if diff := cmp.Diff([]string{b.Hosts()[1].Interfaces[0].MAC.String(), b.Hosts()[2].Interfaces[0].MAC.String()}, macs); diff != "" {
+	if diff := cmp.Diff([]string{b.Hosts()[1].Interfaces[0].MAC.String(), b.Hosts()[2].Interfaces[0].MAC.String()},
+		macs); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -82,7 +82,8 @@ func openFrames(index int) (*os.File, error) {
 		{Code: unix.BPF_RET | unix.BPF_K, K: 1<<18 - 1},
 		{Code: unix.BPF_RET | unix.BPF_K},
 	}
-	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 	if err == nil {
 		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(bpf.EtherType), Ifindex: index})
 	}

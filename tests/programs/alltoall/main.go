@@ -70,7 +70,8 @@ func run(ctx context.Context) (err error) {
 	if p.Most < 1 || p.Rounds < 1 {
 		return fmt.Errorf("%d rounds of %d bytes: use at least one of each", p.Rounds, p.Most)
 	}
-	if p.Endpoint, err = funet.Open(ctx, funet.Options{Peers: *peers, Interfaces: []string{*iface}, Node: *node}); err != nil {
+	if p.Endpoint, err = funet.Open(ctx, funet.Options{Peers: *peers, Interfaces: []string{*iface},
+		Node: *node}); err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, p.Close(ctx)) }()
@@ -79,7 +80,9 @@ func run(ctx context.Context) (err error) {
 	if err := errors.Join(
 		p.Serve(askOptions, func(*funet.Message) ([]byte, error) { return json.Marshal(p.options) }),
 		p.Serve(takeBlock, p.takeBlock),
-		p.Serve(takeTotal, func(m *funet.Message) ([]byte, error) { return nil, json.Unmarshal(m.Bytes, &p.totals[m.Source]) }),
+		p.Serve(takeTotal, func(m *funet.Message) ([]byte, error) {
+			return nil, json.Unmarshal(m.Bytes, &p.totals[m.Source])
+		}),
 		p.Barrier(ctx)); err != nil {
 		return err
 	}
@@ -155,7 +158,8 @@ func (p *program) report(ctx context.Context) error {
 		sum = total{sum.Blocks + t.Blocks, sum.Bytes + t.Bytes, max(sum.Ns, t.Ns)}
 		fmt.Printf("node %d: %d blocks, %d bytes, all as they were sent\n", n, t.Blocks, t.Bytes)
 	}
-	_, err = fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", p.Nodes(), p.Rounds, sum.Blocks, sum.Bytes,
+	_, err = fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", p.Nodes(), p.Rounds,
+		sum.Blocks, sum.Bytes,
 		float64(sum.Ns)/1e9, float64(sum.Bytes)/float64(sum.Ns)*1e3)
 	return err
 }

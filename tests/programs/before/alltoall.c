@@ -160,7 +160,8 @@ static int take_block(uint32_t node, const struct funi_notice *n)
 {
 	uint32_t round = peers[node].arrived, length = n->argument, sum, *s;
 	uint8_t *block = in + (size_t)node * place;
-	if (length != length_of(round, node, card.node) || n->address != RECEIVE_BASE + node * place || n->words != whole(length) / 4)
+	if (length != length_of(round, node, card.node) || n->address != RECEIVE_BASE + node * place ||
+		n->words != whole(length) / 4)
 		return fail("a block of another length or place than expected", node);
 	fill(want, length, round, node, card.node);
 	if (memcmp(block, want, length) != 0)
@@ -275,7 +276,8 @@ static int play(uint32_t round)
 		peers[node].checked = 0;
 		if ((s = request_slot()) == NULL)
 			return -1;
-		funi_transfer(s, (uint16_t)node, BLOCK, SEND_BASE + node * place, RECEIVE_BASE + card.node * place, length, whole(length) / 4);
+		funi_transfer(s, (uint16_t)node, BLOCK, SEND_BASE + node * place, RECEIVE_BASE + card.node * place, length,
+			whole(length) / 4);
 		funi_send_commit(&card, FUNI_REQUEST);
 	}
 	for (uint32_t i = 1; i < card.nodes; i++) {
@@ -300,9 +302,11 @@ static int report(void)
 		sum.bytes += peers[i].total.bytes;
 		if (peers[i].total.nanoseconds > sum.nanoseconds)
 			sum.nanoseconds = peers[i].total.nanoseconds;
-		printf("node %u: %" PRIu64 " blocks, %" PRIu64 " bytes, all as they were sent\n", i, peers[i].total.blocks, peers[i].total.bytes);
+		printf("node %u: %" PRIu64 " blocks, %" PRIu64 " bytes, all as they were sent\n", i, peers[i].total.blocks,
+			peers[i].total.bytes);
 	}
-	printf("%u nodes, %u rounds: %" PRIu64 " blocks, %" PRIu64 " bytes in %.6f s, %.1f MB/s\n", card.nodes, rounds, sum.blocks,
+	printf("%u nodes, %u rounds: %" PRIu64 " blocks, %" PRIu64 " bytes in %.6f s, %.1f MB/s\n", card.nodes, rounds,
+		sum.blocks,
 	       sum.bytes, (double)sum.nanoseconds / 1e9, (double)sum.bytes / (double)sum.nanoseconds * 1e3);
 	return 0;
 }

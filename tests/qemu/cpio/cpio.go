@@ -74,7 +74,8 @@ func (w *Writer) write(name string, mode uint32, data []byte, major, minor uint3
 	switch {
 	case w.err != nil:
 		return w.err
-	case name == "" || name == "." || name == trailer || path.Clean("/"+name) != "/"+name || strings.ContainsRune(name, 0) || len(name) >= unix.PathMax:
+	case name == "" || name == "." || name == trailer || path.Clean("/"+name) != "/"+name ||
+		strings.ContainsRune(name, 0) || len(name) >= unix.PathMax:
 		return fmt.Errorf("%q: %w; use a path below the root, such as bin/sh", name, ErrName)
 	case uint64(len(data)) > math.MaxUint32:
 		return fmt.Errorf("%s: %w: %d bytes; the format has room for 4 GiB", name, fs.ErrInvalid, len(data))

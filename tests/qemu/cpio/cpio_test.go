@@ -107,7 +107,8 @@ func TestRoundTrip(t *testing.T) {
 func TestNamesRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
-	for _, name := range []string{"", ".", "/bin/sh", "bin//sh", "bin/", "../bin", "bin/../../x", "a\x00b", trailer, strings.Repeat("a", unix.PathMax)} {
+	for _, name := range []string{"", ".", "/bin/sh", "bin//sh", "bin/", "../bin", "bin/../../x", "a\x00b", trailer,
+		strings.Repeat("a", unix.PathMax)} {
 		if err := w.File(name, 0o644, nil); !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", name, err)
 		}

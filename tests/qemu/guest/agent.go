@@ -48,7 +48,8 @@ func openAgent() (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := unix.Termios{Cflag: unix.CS8 | unix.CREAD | unix.CLOCAL | unix.B115200, Ispeed: unix.B115200, Ospeed: unix.B115200}
+	raw := unix.Termios{Cflag: unix.CS8 | unix.CREAD | unix.CLOCAL | unix.B115200, Ispeed: unix.B115200,
+		Ospeed: unix.B115200}
 	raw.Cc[unix.VMIN] = 1
 	if err := unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, &raw); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", agentPort, err)

@@ -53,7 +53,8 @@ func boot() (h Hello, err error) {
 	if err := os.Setenv("PATH", searchPath); err != nil {
 		return h, err
 	}
-	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"}, {"tmpfs", "/dev/shm"}, {"devpts", "/dev/pts"}, {"bpf", "/sys/fs/bpf"}} {
+	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"tmpfs", "/run"},
+		{"tmpfs", "/tmp"}, {"tmpfs", "/dev/shm"}, {"devpts", "/dev/pts"}, {"bpf", "/sys/fs/bpf"}} {
 		if err := os.MkdirAll(m.at, 0o755); err != nil {
 			return h, err
 		}
@@ -61,7 +62,8 @@ func boot() (h Hello, err error) {
 			return h, fmt.Errorf("mounting %s: %w", m.at, err)
 		}
 	}
-	for _, link := range [][2]string{{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"}} {
+	for _, link := range [][2]string{{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"},
+		{"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"}} {
 		if err := os.Symlink(link[0], link[1]); err != nil && !errors.Is(err, os.ErrExist) {
 			return h, err
 		}
@@ -152,7 +154,9 @@ func bringUp(host int) (name string, err error) {
 		if err != nil {
 			return "", err
 		}
-		i := slices.IndexFunc(links, func(l netlink.Link) bool { return bytes.Equal(l.Attrs().HardwareAddr, MAC(host)) })
+		i := slices.IndexFunc(links, func(l netlink.Link) bool {
+			return bytes.Equal(l.Attrs().HardwareAddr, MAC(host))
+		})
 		switch {
 		case i >= 0:
 			nic = links[i]

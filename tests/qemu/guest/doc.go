@@ -74,7 +74,8 @@ func Main() {
 	case "unpass":
 		err = unpass(os.Args[2:])
 	default:
-		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass or unpass", os.Args[1])
+		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass or unpass",
+			os.Args[1])
 	}
 	if result != nil {
 		_ = json.NewEncoder(os.Stdout).Encode(result) // the rig misses it

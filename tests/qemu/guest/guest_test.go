@@ -72,16 +72,19 @@ func TestOrders(t *testing.T) {
 	script := func(id int, timeout time.Duration, text string) Order {
 		return Order{ID: id, Start: &StartOrder{Args: []string{"sh", "-c", text}, Timeout: timeout}}
 	}
-	if e := ask(script(1, patience, "echo out; echo err >&2; exit 3")); e.Code != 3 || e.Stdout != "out\n" || e.Stderr != "err\n" || e.Error != "" {
+	if e := ask(script(1, patience, "echo out; echo err >&2; exit 3")); e.Code != 3 || e.Stdout != "out\n" ||
+		e.Stderr != "err\n" || e.Error != "" {
 		t.Errorf("%+v", e)
 	}
 	if e := ask(script(2, patience, "kill -TERM $$")); e.Code != 128+15 {
 		t.Errorf("%+v", e)
 	}
-	if e := ask(script(3, 50*time.Millisecond, "sleep 1000 & wait")); e.Code != 128+9 || !strings.Contains(e.Error, "did not end within 50ms") {
+	if e := ask(script(3, 50*time.Millisecond, "sleep 1000 & wait")); e.Code != 128+9 ||
+		!strings.Contains(e.Error, "did not end within 50ms") {
 		t.Errorf("%+v", e)
 	}
-	if e := ask(Order{ID: 4, Start: &StartOrder{Args: []string{"/nowhere"}, Timeout: patience}}); e.Code != 127 || e.Error == "" {
+	if e := ask(Order{ID: 4, Start: &StartOrder{Args: []string{"/nowhere"}, Timeout: patience}}); e.Code != 127 ||
+		e.Error == "" {
 		t.Errorf("%+v", e)
 	}
 	// A signal reaches the process that it names. The process says through a FIFO that it is ready.

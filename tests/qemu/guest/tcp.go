@@ -97,7 +97,8 @@ func send(address string, long time.Duration) (*TCP, error) {
 	if _, err := io.ReadFull(c, count[:]); err != nil {
 		return nil, fmt.Errorf("waiting for the receiver's count: %w", err)
 	}
-	t := &TCP{Bytes: int64(binary.LittleEndian.Uint64(count[:])), Seconds: time.Duration(binary.LittleEndian.Uint64(count[8:])).Seconds()}
+	t := &TCP{Bytes: int64(binary.LittleEndian.Uint64(count[:])),
+		Seconds: time.Duration(binary.LittleEndian.Uint64(count[8:])).Seconds()}
 	t.Rate = float64(t.Bytes) / 1e6 / max(t.Seconds, 1e-9)
 	return t, nil
 }

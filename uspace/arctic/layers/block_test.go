@@ -36,7 +36,8 @@ func TestSerializeBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(f) != len(b) || !bytes.Equal(f.Block(), want.Block) || int(want.Length) != len(b)-arctic.EthernetSize {
-		t.Fatalf("block % x of a frame of %d bytes, length %d; want % x and %d", f.Block(), len(f), want.Length, want.Block, len(b))
+		t.Fatalf("block % x of a frame of %d bytes, length %d; want % x and %d", f.Block(), len(f), want.Length,
+			want.Block, len(b))
 	}
 }
 

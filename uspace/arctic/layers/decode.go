@@ -77,24 +77,29 @@ func decodeFUNet(data []byte, p gopacket.PacketBuilder) error {
 func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < headerBytes {
 		df.SetTruncated()
-		return fmt.Errorf("decode FUNet frame: %d bytes after the EtherType, a header has %d: %w", len(data), headerBytes, arctic.ErrShort)
+		return fmt.Errorf("decode FUNet frame: %d bytes after the EtherType, a header has %d: %w", len(data),
+			headerBytes, arctic.ErrShort)
 	}
 	flags := f.decodeHeader(data)
 	if f.Version != arctic.Version && f.Version != arctic.VersionDirect {
-		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows versions %d and %d: %w", f.Version, arctic.Version, arctic.VersionDirect, arctic.ErrVersion)
+		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows versions %d and %d: %w", f.Version,
+			arctic.Version, arctic.VersionDirect, arctic.ErrVersion)
 	}
 	size := int(f.Length)
 	if size > len(data) {
 		df.SetTruncated()
 	}
 	if size < headerBytes || size > len(data) {
-		return fmt.Errorf("decode FUNet frame: length %d, want %d to the %d bytes there are: %w", size, headerBytes, len(data), arctic.ErrLength)
+		return fmt.Errorf("decode FUNet frame: length %d, want %d to the %d bytes there are: %w", size, headerBytes,
+			len(data), arctic.ErrLength)
 	}
 	if sum := frameChecksum(data[:size]); sum != f.Checksum && !f.Sealed {
-		return fmt.Errorf("decode FUNet frame: checksum %#08x, its bytes have %#08x: %w", f.Checksum, sum, arctic.ErrChecksum)
+		return fmt.Errorf("decode FUNet frame: checksum %#08x, its bytes have %#08x: %w", f.Checksum, sum,
+			arctic.ErrChecksum)
 	}
 	if flags&^bitsAll != 0 || f.Readable && !f.Sealed || f.GID >= 1<<11 || f.Route >= 1<<30 {
-		return fmt.Errorf("decode FUNet frame: flags %#02x, GID %d, route %#x: a reserved bit is set: %w", flags, f.GID, f.Route, arctic.ErrFlags)
+		return fmt.Errorf("decode FUNet frame: flags %#02x, GID %d, route %#x: a reserved bit is set: %w", flags, f.GID,
+			f.Route, arctic.ErrFlags)
 	}
 	f.Contents, f.Payload = data[:size:size], nil
 	f.Counter, f.MAC, f.Ciphertext = 0, nil, nil
@@ -103,7 +108,8 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	case f.Hello:
 		return f.decodeGreeting(body, flags)
 	case f.Sealed && len(body) < sealBytes:
-		return fmt.Errorf("decode FUNet frame: %d bytes behind the header of a sealed frame, want at least %d: %w", len(body), sealBytes, arctic.ErrLength)
+		return fmt.Errorf("decode FUNet frame: %d bytes behind the header of a sealed frame, want at least %d: %w",
+			len(body), sealBytes, arctic.ErrLength)
 	case f.Sealed:
 		end := cursor{body[len(body)-sealBytes:]}
 		body = body[:len(body)-sealBytes]
@@ -124,20 +130,23 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 func (f *FUNet) decodeGreeting(b []byte, flags uint8) error {
 	f.Rejects, f.Packets, f.Block = f.Rejects[:0], f.Packets[:0], nil
 	if f.PacketCount != 0 || f.RejectCount != 0 {
-		return fmt.Errorf("decode FUNet frame: hello with %d packets and %d rejects, it carries none: %w", f.PacketCount, f.RejectCount, arctic.ErrTrain)
+		return fmt.Errorf("decode FUNet frame: hello with %d packets and %d rejects, it carries none: %w",
+			f.PacketCount, f.RejectCount, arctic.ErrTrain)
 	}
 	if flags&(bitBlock|bitSealed) != 0 || f.Tag != 0 && f.Version == arctic.Version {
 		return fmt.Errorf("decode FUNet frame: hello with flags %#02x and tag %#x: %w", flags, f.Tag, arctic.ErrFlags)
 	}
 	if len(b) != greetingBytes {
-		return fmt.Errorf("decode FUNet frame: greeting of %d bytes, want %d: %w", len(b), greetingBytes, arctic.ErrLength)
+		return fmt.Errorf("decode FUNet frame: greeting of %d bytes, want %d: %w", len(b), greetingBytes,
+			arctic.ErrLength)
 	}
 	c := cursor{b}
 	g := &f.Greeting
 	g.Nonce, g.Echo, g.Number = c.u64(), c.u64(), c.u64()
 	g.Incarnation, g.Longest, g.Flags, g.Key = c.u32(), c.u32(), arctic.GreetingFlags(c.u32()), c.u32()
 	if g.Nonce == 0 || g.Incarnation == 0 {
-		return fmt.Errorf("decode FUNet frame: greeting with nonce %#x and incarnation %#x: %w", g.Nonce, g.Incarnation, arctic.ErrFlags)
+		return fmt.Errorf("decode FUNet frame: greeting with nonce %#x and incarnation %#x: %w", g.Nonce, g.Incarnation,
+			arctic.ErrFlags)
 	}
 	f.MAC = c.bytes(macBytes)
 	return nil
@@ -187,7 +196,8 @@ func frameChecksum(b []byte) uint32 {
 func (f *FUNet) decodeBody(b []byte, block bool) error {
 	f.Rejects, f.Packets, f.Block = f.Rejects[:0], f.Packets[:0], nil
 	if f.PacketCount > mostPackets || f.RejectCount > mostRejects {
-		return fmt.Errorf("decode FUNet frame: %d packets and %d rejects, at most %d and %d: %w", f.PacketCount, f.RejectCount, mostPackets, mostRejects, arctic.ErrTrain)
+		return fmt.Errorf("decode FUNet frame: %d packets and %d rejects, at most %d and %d: %w", f.PacketCount,
+			f.RejectCount, mostPackets, mostRejects, arctic.ErrTrain)
 	}
 	c := cursor{b}
 	if len(c.b) < int(f.RejectCount)*rejectBytes {
@@ -207,7 +217,8 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 		return f.decodeBlock(&c)
 	}
 	if len(c.b) != 0 {
-		return fmt.Errorf("decode FUNet frame: %d bytes behind the last of %d packets: %w", len(c.b), f.PacketCount, arctic.ErrLength)
+		return fmt.Errorf("decode FUNet frame: %d bytes behind the last of %d packets: %w", len(c.b), f.PacketCount,
+			arctic.ErrLength)
 	}
 	if f.PacketCount == 0 && f.Tag != 0 && f.Version == arctic.Version {
 		return fmt.Errorf("decode FUNet frame: tag %#x without packets: %w", f.Tag, arctic.ErrFlags)
@@ -228,7 +239,8 @@ func (f *FUNet) decodeBlock(c *cursor) error {
 		return fmt.Errorf("decode FUNet frame: a block of %d bytes behind %d packets, of which none says where it goes: %w", len(c.b), len(f.Packets), arctic.ErrBlock)
 	}
 	if len(c.b) == 0 || len(c.b)%blockAlign != 0 {
-		return fmt.Errorf("decode FUNet frame: a block of %d bytes, want a positive multiple of %d: %w", len(c.b), blockAlign, arctic.ErrLength)
+		return fmt.Errorf("decode FUNet frame: a block of %d bytes, want a positive multiple of %d: %w", len(c.b),
+			blockAlign, arctic.ErrLength)
 	}
 	f.Block = c.bytes(len(c.b))
 	return nil
@@ -237,9 +249,11 @@ func (f *FUNet) decodeBlock(c *cursor) error {
 func (f *FUNet) decodeReject(i int, c *cursor) error {
 	sequence, level, reason, zero, bits := c.u32(), c.u8(), c.u8(), c.u16(), c.u64()
 	if level > 1 || reason == 0 || reason >= firstLocalReason || zero != 0 {
-		return fmt.Errorf("decode FUNet frame: reject %d has level %d, reason %d and reserved bytes %#04x: %w", i, level, reason, zero, arctic.ErrFlags)
+		return fmt.Errorf("decode FUNet frame: reject %d has level %d, reason %d and reserved bytes %#04x: %w", i,
+			level, reason, zero, arctic.ErrFlags)
 	}
-	f.Rejects = append(f.Rejects, arctic.Reject{Sequence: sequence, Level: arctic.Level(level), Reason: arctic.Reason(reason), Bits: bits})
+	f.Rejects = append(f.Rejects, arctic.Reject{Sequence: sequence, Level: arctic.Level(level),
+		Reason: arctic.Reason(reason), Bits: bits})
 	return nil
 }
 
@@ -247,7 +261,8 @@ func (f *FUNet) decodeReject(i int, c *cursor) error {
 // and go between the nodes of the packets before it.
 func (f *FUNet) decodePacket(i int, c *cursor) error {
 	if len(c.b) < packetHeaderBytes {
-		return fmt.Errorf("decode FUNet frame: packet %d of %d has %d bytes, its header %d: %w", i, f.PacketCount, len(c.b), packetHeaderBytes, arctic.ErrPacket)
+		return fmt.Errorf("decode FUNet frame: packet %d of %d has %d bytes, its header %d: %w", i, f.PacketCount,
+			len(c.b), packetHeaderBytes, arctic.ErrPacket)
 	}
 	word0, word1, word2 := c.u32(), c.u32(), c.u32()
 	h := arctic.PacketHeader{
@@ -264,10 +279,12 @@ func (f *FUNet) decodePacket(i int, c *cursor) error {
 		return fmt.Errorf("decode FUNet frame: packet %d is of level %d, GID %d, route %#x, its frame of %d, %d, %#x: %w", i, h.Level, h.GID, h.Route, f.Level, f.GID, f.Route, arctic.ErrTrain)
 	}
 	if i > 0 && (h.Source != f.Packets[0].Source || h.Destination != f.Packets[0].Destination) {
-		return fmt.Errorf("decode FUNet frame: packet %d goes from node %d to %d, the first from %d to %d: %w", i, h.Source, h.Destination, f.Packets[0].Source, f.Packets[0].Destination, arctic.ErrTrain)
+		return fmt.Errorf("decode FUNet frame: packet %d goes from node %d to %d, the first from %d to %d: %w", i,
+			h.Source, h.Destination, f.Packets[0].Source, f.Packets[0].Destination, arctic.ErrTrain)
 	}
 	if h.Length > mostPayloadWords || len(c.b) < int(h.Length)*4 {
-		return fmt.Errorf("decode FUNet frame: packet %d has %d payload words, at most %d and %d bytes are left: %w", i, h.Length, mostPayloadWords, len(c.b), arctic.ErrPacket)
+		return fmt.Errorf("decode FUNet frame: packet %d has %d payload words, at most %d and %d bytes are left: %w", i,
+			h.Length, mostPayloadWords, len(c.b), arctic.ErrPacket)
 	}
 	f.Packets = append(f.Packets, Packet{PacketHeader: h, Payload: c.bytes(int(h.Length) * 4)})
 	return nil

@@ -18,12 +18,14 @@ import (
 // wireFrame is a frame of one reject and two packets, from arctic's encoders.
 func wireFrame() []byte {
 	b := make([]byte, 256)
-	h := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, Level: arctic.Reply, GID: 7, Route: 9, Sequence: 100, Tag: 1 << 40}
+	h := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, Level: arctic.Reply, GID: 7,
+		Route: 9, Sequence: 100, Tag: 1 << 40}
 	h.Encode(b)
 	n := arctic.PutReject(b, arctic.HeaderSize, arctic.Reject{Sequence: 8, Reason: arctic.ReasonNoContext, Bits: 3})
 	for i := range 2 {
 		p := make([]byte, arctic.PacketHeaderSize+i*arctic.WordSize)
-		ph := arctic.PacketHeader{Level: arctic.Reply, Route: 9, GID: 7, Length: uint8(i), Type: 5, Destination: 3, Source: 2}
+		ph := arctic.PacketHeader{Level: arctic.Reply, Route: 9, GID: 7, Length: uint8(i), Type: 5,
+			Destination: 3, Source: 2}
 		ph.Encode(p)
 		copy(p[arctic.PacketHeaderSize:], "abcd")
 		n = arctic.PutPacket(b, n, p)
@@ -48,11 +50,14 @@ func TestNewPacketDecodes(t *testing.T) {
 		t.Fatalf("second layer is %T", p.Layers()[1])
 	}
 	if len(f.LayerContents()) != len(wire)-arctic.EthernetSize || len(f.LayerPayload()) != 0 {
-		t.Fatalf("layer of %d bytes with %d of payload, want %d and 0", len(f.LayerContents()), len(f.LayerPayload()), len(wire)-arctic.EthernetSize)
+		t.Fatalf("layer of %d bytes with %d of payload, want %d and 0", len(f.LayerContents()), len(f.LayerPayload()),
+			len(wire)-arctic.EthernetSize)
 	}
 	want := []layers.Packet{
-		{PacketHeader: arctic.PacketHeader{Level: arctic.Reply, Route: 9, GID: 7, Type: 5, Destination: 3, Source: 2}, Payload: []byte{}},
-		{PacketHeader: arctic.PacketHeader{Level: arctic.Reply, Route: 9, GID: 7, Length: 1, Type: 5, Destination: 3, Source: 2}, Payload: []byte("abcd")},
+		{PacketHeader: arctic.PacketHeader{Level: arctic.Reply, Route: 9, GID: 7, Type: 5, Destination: 3, Source: 2},
+			Payload: []byte{}},
+		{PacketHeader: arctic.PacketHeader{Level: arctic.Reply, Route: 9, GID: 7, Length: 1, Type: 5, Destination: 3,
+			Source: 2}, Payload: []byte("abcd")},
 	}
 	if diff := cmp.Diff(want, f.Packets); diff != "" {
 		t.Fatalf("packets (-want +got):\n%s", diff)

@@ -30,7 +30,8 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	size += len(f.Block) + len(f.Ciphertext) + len(f.MAC)
 	switch {
 	case f.MAC != nil && len(f.MAC) != macBytes || f.Sealed && f.MAC == nil || !f.Sealed && f.Ciphertext != nil:
-		return fmt.Errorf("compose FUNet frame: a MAC of %d bytes, sealed %v, %d bytes of ciphertext: %w", len(f.MAC), f.Sealed, len(f.Ciphertext), ErrUnwritable)
+		return fmt.Errorf("compose FUNet frame: a MAC of %d bytes, sealed %v, %d bytes of ciphertext: %w", len(f.MAC),
+			f.Sealed, len(f.Ciphertext), ErrUnwritable)
 	case f.Sealed:
 		size += sealBytes - macBytes
 	case f.MAC != nil:
@@ -79,7 +80,8 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 // and payload bytes. size is that of the frame.
 func (f *FUNet) fixLengths(size int) error {
 	if len(f.Packets) > 0xff || len(f.Rejects) > 0xff || size > 0xffff {
-		return fmt.Errorf("compose FUNet frame: %d packets, %d rejects, %d bytes: %w", len(f.Packets), len(f.Rejects), size, ErrUnwritable)
+		return fmt.Errorf("compose FUNet frame: %d packets, %d rejects, %d bytes: %w", len(f.Packets), len(f.Rejects),
+			size, ErrUnwritable)
 	}
 	for i := range f.Packets {
 		p := &f.Packets[i]
@@ -98,7 +100,8 @@ func (f *FUNet) fixLengths(size int) error {
 // checkRoom finds fields that would spill into their neighbours or be cut.
 func (f *FUNet) checkRoom() error {
 	if f.Level > 1 || f.GID >= 1<<11 || f.Route >= 1<<30 {
-		return fmt.Errorf("compose FUNet frame: level %d, GID %d, route %#x, want at most 1, 11 and 30 bits: %w", f.Level, f.GID, f.Route, ErrUnwritable)
+		return fmt.Errorf("compose FUNet frame: level %d, GID %d, route %#x, want at most 1, 11 and 30 bits: %w",
+			f.Level, f.GID, f.Route, ErrUnwritable)
 	}
 	for i := range f.Packets {
 		h := &f.Packets[i].PacketHeader

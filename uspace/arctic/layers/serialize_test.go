@@ -58,7 +58,8 @@ func TestSerializeFixes(t *testing.T) {
 		if err := again.DecodeFromBytes(b[arctic.EthernetSize:], gopacket.NilDecodeFeedback); err != nil {
 			t.Fatalf("decode: %v", err)
 		}
-		if f.Length != again.Length || f.PacketCount != 2 || f.RejectCount != 1 || f.Checksum != again.Checksum || f.Packets[0].Length != 1 {
+		if f.Length != again.Length || f.PacketCount != 2 || f.RejectCount != 1 || f.Checksum != again.Checksum ||
+			f.Packets[0].Length != 1 {
 			t.Fatalf("the layer was left as %+v, the wire has %+v", f, again)
 		}
 	})
@@ -78,13 +79,16 @@ func TestSerializeWritesFieldsAsTheyStand(t *testing.T) {
 		{"version", func(f *layers.FUNet) { f.Version = 1 }, arctic.ErrVersion},
 		{"length too long", func(f *layers.FUNet) { f.Length += 4 }, arctic.ErrLength},
 		{"length too short", func(f *layers.FUNet) { f.Length = 65 }, arctic.ErrLength},
-		{"length without the last packet", func(f *layers.FUNet) { f.Length -= arctic.PacketHeaderSize }, arctic.ErrPacket},
+		{"length without the last packet", func(f *layers.FUNet) {
+			f.Length -= arctic.PacketHeaderSize
+		}, arctic.ErrPacket},
 		{"packet count", func(f *layers.FUNet) { f.PacketCount-- }, arctic.ErrLength},
 		{"reject count", func(f *layers.FUNet) { f.RejectCount = 33 }, arctic.ErrTrain},
 		{"packet length", func(f *layers.FUNet) { f.Packets[1].Length = 1 }, arctic.ErrPacket},
 		{"other group", func(f *layers.FUNet) { f.Packets[1].GID = 8 }, arctic.ErrTrain},
 		{"reason", func(f *layers.FUNet) { f.Rejects[0].Reason = 0 }, arctic.ErrFlags},
-		{"tag without packets", func(f *layers.FUNet) { f.Packets, f.PacketCount, f.Length = nil, 0, f.Length-28 }, arctic.ErrFlags},
+		{"tag without packets", func(f *layers.FUNet) { f.Packets, f.PacketCount, f.Length = nil, 0, f.Length-28 },
+			arctic.ErrFlags},
 		{"hello", func(f *layers.FUNet) { f.Hello = true }, arctic.ErrTrain},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,7 +154,8 @@ func TestSerializeRefusesWhatHasNoRoom(t *testing.T) {
 	}
 	f := sample()
 	f.Packets[1].Length = 32
-	if err := f.SerializeTo(gopacket.NewSerializeBuffer(), gopacket.SerializeOptions{}); !errors.Is(err, layers.ErrUnwritable) {
+	if err := f.SerializeTo(gopacket.NewSerializeBuffer(), gopacket.SerializeOptions{}); !errors.Is(err,
+		layers.ErrUnwritable) {
 		t.Fatalf("packet length 32 as it stands: error %v, want %v", err, layers.ErrUnwritable)
 	}
 }
@@ -184,6 +189,7 @@ func TestSerializeWritesHighestValues(t *testing.T) {
 	}
 	write(t, f, fix)
 	if f.PacketCount != 255 || f.RejectCount != 255 || f.Packets[254].Length != 31 {
-		t.Fatalf("%d packets, %d rejects, length %d, want 255, 255 and 31", f.PacketCount, f.RejectCount, f.Packets[254].Length)
+		t.Fatalf("%d packets, %d rejects, length %d, want 255, 255 and 31", f.PacketCount, f.RejectCount,
+			f.Packets[254].Length)
 	}
 }

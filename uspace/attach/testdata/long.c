@@ -13,7 +13,8 @@ static struct funet f;
 static uint64_t checked;
 static uint32_t taken, wrong;
 
-static const size_t lengths[] = { 0, 1, 71, 72, 73, 80, 81, 95, 96, 97, 1000, 2044, 2047, 2048, 2049, 4096, 65536, 524287, 524288, 524289, 1048576, 1048577, 3000001 };
+static const size_t lengths[] = { 0, 1, 71, 72, 73, 80, 81, 95, 96, 97, 1000, 2044, 2047, 2048, 2049, 4096, 65536,
+	524287, 524288, 524289, 1048576, 1048577, 3000001 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static uint8_t byte(uint32_t salt, size_t i) { return (uint8_t)(salt * 37 + i * 7 + (i >> 8) * 11 + (i >> 16) * 3); }
@@ -56,7 +57,8 @@ static int echo(struct funet_message *m) { return funet_reply(m, ECHOED, m->byte
 
 static int is_echoed(struct funet_message *m)
 {
-	wrong += m->level != FUNI_REPLY || !same(m->bytes, m->length, f.card.node + (uint32_t)m->length) || funet_reply(m, TAKEN, NULL, 0) != -EDEADLK;
+	wrong += m->level != FUNI_REPLY || !same(m->bytes, m->length, f.card.node + (uint32_t)m->length) ||
+		funet_reply(m, TAKEN, NULL, 0) != -EDEADLK;
 	taken++;
 	return 0;
 }
@@ -71,7 +73,8 @@ static int messages(void)
 	int code;
 	/* memory of the heap, of the card, of the program's own that the card gets */
 	for (int owned = 0; owned < 3; owned++) {
-		uint8_t *b = (uint8_t *)(owned == 1 ? funet_alloc(&f, 3000001) : owned == 0 ? malloc(3000001) : aligned_alloc(4096, 3002368));
+		uint8_t *b = (uint8_t *)(owned == 1 ? funet_alloc(&f,
+			3000001) : owned == 0 ? malloc(3000001) : aligned_alloc(4096, 3002368));
 		if (b == NULL || (owned == 2 && (code = funet_adopt(&f, b, 3002368)) != 0))
 			return fail("memory", owned);
 		for (size_t k = 0; k < LENGTHS; k++) {
@@ -135,7 +138,8 @@ static int tags(void)
 	}
 	struct funet_received what;
 	for (uint32_t k = 1; k < 5; k += 2) /* any tag is any of those that have come, or come first */
-		if ((code = funet_receive(&f, 1, FUNET_ANY_TAG, b, sizeof b, &what, 60000)) != 0 || what.node != 1 || what.tag != 1 ||
+		if ((code = funet_receive(&f, 1, FUNET_ANY_TAG, b, sizeof b, &what, 60000)) != 0 || what.node != 1 ||
+			what.tag != 1 ||
 		    what.length != k * 5 % FUNET_TAGGED_SHORT || !same(b, what.length, 1 + k))
 			return fail("receiving any tag", code);
 	for (uint32_t n = f.card.nodes - 1; n > 0; n--)
@@ -155,9 +159,11 @@ static int refusals(void)
 	int code, other = (int)(f.card.node ^ 1);
 	if ((code = funet_send(&f, (uint32_t)other, 99, b, 3000)) != -ENOSYS)
 		return fail("a long message without a handler", code);
-	if ((code = funet_post(&f, (uint32_t)other, 99, b, 3000, NULL)) != 0 || (code = funet_flush(&f, 60000)) != -ENOSYS || (code = funet_flush(&f, 0)) != 0)
+	if ((code = funet_post(&f, (uint32_t)other, 99, b, 3000, NULL)) != 0 ||
+		(code = funet_flush(&f, 60000)) != -ENOSYS || (code = funet_flush(&f, 0)) != 0)
 		return fail("a posted message without a handler", code);
-	if ((code = funet_send(&f, 0, TAKE, b, FUNET_MAX_BYTES + 1)) != -EMSGSIZE || (code = funet_send_tag(&f, 0, 1u << 31, b, 1)) != -EINVAL ||
+	if ((code = funet_send(&f, 0, TAKE, b, FUNET_MAX_BYTES + 1)) != -EMSGSIZE ||
+		(code = funet_send_tag(&f, 0, 1u << 31, b, 1)) != -EINVAL ||
 	    (code = funet_recv(&f, 77, 1, b, 1, NULL, NULL, 0)) != -EINVAL)
 		return fail("what cannot be sent", code);
 	for (int n = 10; n < 4000; n *= 20) { /* too long for the receiver, which has a part */
@@ -165,7 +171,8 @@ static int refusals(void)
 			code = funet_send_tag(&f, (uint32_t)other, 5, b, (size_t)n);
 			if (code != 0)
 				return fail("sending too much", code);
-		} else if ((code = funet_recv(&f, (uint32_t)other, 5, b, 9, &length, NULL, 60000)) != -EMSGSIZE || length != (size_t)n) {
+		} else if ((code = funet_recv(&f, (uint32_t)other, 5, b, 9, &length, NULL, 60000)) != -EMSGSIZE ||
+			length != (size_t)n) {
 			return fail("receiving too much", code);
 		}
 	}
@@ -186,7 +193,8 @@ static int refusals(void)
 			return fail("a barrier", code);
 		if ((code = funet_recv(&f, (uint32_t)other, 6, b, sizeof b, &length, NULL, 60000)) != -ECANCELED)
 			return fail("receiving what was given up", code);
-		if ((code = funet_recv(&f, (uint32_t)other, 7, b, sizeof b, &length, NULL, 60000)) != 0 || !same(b, length, 9) || length != 4001)
+		if ((code = funet_recv(&f, (uint32_t)other, 7, b, sizeof b, &length, NULL, 60000)) != 0 ||
+			!same(b, length, 9) || length != 4001)
 			return fail("receiving what comes then", code);
 	}
 	return 0;
@@ -254,9 +262,11 @@ static int reductions(size_t n)
 				v[i] = (node - 1) * (int64_t)(i + 1);
 				d[i] = (double)v[i] / 4;
 			}
-			code = scan ? funet_scan(&f, FUNET_INT64, (enum funet_operation)op, v, n, 60000) : funet_allreduce(&f, FUNET_INT64, (enum funet_operation)op, v, n, 60000);
+			code = scan ? funet_scan(&f, FUNET_INT64, (enum funet_operation)op, v, n, 60000) : funet_allreduce(&f,
+				FUNET_INT64, (enum funet_operation)op, v, n, 60000);
 			if (code == 0)
-				code = scan ? funet_scan(&f, FUNET_DOUBLE, (enum funet_operation)op, d, n, 60000) : funet_allreduce(&f, FUNET_DOUBLE, (enum funet_operation)op, d, n, 60000);
+				code = scan ? funet_scan(&f, FUNET_DOUBLE, (enum funet_operation)op, d, n, 60000) : funet_allreduce(&f,
+					FUNET_DOUBLE, (enum funet_operation)op, d, n, 60000);
 			if (code != 0)
 				return fail("a reduction", code);
 			for (size_t i = 0; i < n; i++) {
@@ -275,7 +285,8 @@ int main(int argc, char **argv)
 {
 	int only = argc > 1 && strcmp(argv[1], "messages") == 0, together = argc > 1 && strcmp(argv[1], "together") == 0;
 	int code = funet_open(&f, NULL);
-	if (code != 0 || (code = funet_handle(&f, TAKE, take, NULL)) != 0 || (code = funet_handle(&f, TAKEN, is_taken, NULL)) != 0 ||
+	if (code != 0 || (code = funet_handle(&f, TAKE, take, NULL)) != 0 ||
+		(code = funet_handle(&f, TAKEN, is_taken, NULL)) != 0 ||
 	    (code = funet_handle(&f, ECHO, echo, NULL)) != 0 || (code = funet_handle(&f, ECHOED, is_echoed, NULL)) != 0 ||
 	    (code = funet_barrier(&f, 60000)) != 0)
 		return fail("opening", code);
@@ -294,7 +305,8 @@ int main(int argc, char **argv)
 			return 1;
 	if (reductions(1) != 0 || reductions(5) != 0 || reductions(1000) != 0)
 		return 1;
-	if ((code = funet_barrier(&f, 60000)) != 0 || f.unknown != (together ? 0 : 2) || f.kept != 0 || (code = funet_close(&f, 5000)) != 0)
+	if ((code = funet_barrier(&f, 60000)) != 0 || f.unknown != (together ? 0 : 2) || f.kept != 0 ||
+		(code = funet_close(&f, 5000)) != 0)
 		return fail("at the end", code != 0 ? code : (int)f.unknown);
 	printf("%llu\n", (unsigned long long)checked);
 	return 0;

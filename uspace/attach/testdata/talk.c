@@ -25,7 +25,8 @@ static int reverse(struct funet_message *m)
 	static uint8_t b[1 << 21];
 	for (size_t i = 0; i < m->length; i++)
 		b[i] = m->bytes[m->length - 1 - i];
-	wrong += funet_poll(&f) != -EDEADLK || funet_call(&f, 0, REVERSE, b, 0, b, 0, NULL, 0) != -EDEADLK || funet_reply(m, COUNTED, b, 0) != -EDEADLK;
+	wrong += funet_poll(&f) != -EDEADLK || funet_call(&f, 0, REVERSE, b, 0, b, 0, NULL, 0) != -EDEADLK ||
+		funet_reply(m, COUNTED, b, 0) != -EDEADLK;
 	return funet_answer(m, b, m->length);
 }
 
@@ -33,7 +34,8 @@ static int refuse(struct funet_message *m)
 {
 	uint32_t code = 0;
 	memcpy(&code, m->bytes, m->length < 4 ? m->length : 4);
-	return funet_refuse(m, (int)code, "no %u of that, and a text that is much longer than what travels: %s", code, "\xc3\xa4\xc3\xb6\xc3\xbc");
+	return funet_refuse(m, (int)code, "no %u of that, and a text that is much longer than what travels: %s", code,
+		"\xc3\xa4\xc3\xb6\xc3\xbc");
 }
 
 static int huge_answer(struct funet_message *m)
@@ -61,7 +63,8 @@ static int is_counted(struct funet_message *m)
 {
 	uint32_t sum = 0;
 	memcpy(&sum, m->bytes, m->length < 4 ? m->length : 4);
-	wrong += m->length != 4 || m->level != FUNI_REPLY || funet_send(&f, 0, COUNT, NULL, 0) != -EDEADLK || funet_reply(m, COUNTED, NULL, 0) != -EDEADLK;
+	wrong += m->length != 4 || m->level != FUNI_REPLY || funet_send(&f, 0, COUNT, NULL, 0) != -EDEADLK ||
+		funet_reply(m, COUNTED, NULL, 0) != -EDEADLK;
 	counted += sum;
 	return 0;
 }
@@ -139,7 +142,8 @@ static int call(uint32_t node)
 			funet_cancel(&f, begun[i]);
 		else if ((got = funet_finish(&f, begun[i], &length, 20000)) != 0 || length != 4)
 			return fail("finishing a call", got);
-	if ((got = funet_finish(&f, begun[3], NULL, 0)) != -EINVAL || (got = funet_finish(&f, begun[7], NULL, 0)) != -EINVAL)
+	if ((got = funet_finish(&f, begun[3], NULL, 0)) != -EINVAL ||
+		(got = funet_finish(&f, begun[7], NULL, 0)) != -EINVAL)
 		return fail("finishing it again", got);
 	checks += 7;
 	return 0;
@@ -153,7 +157,8 @@ int main(int argc, char **argv)
 	if (code != 0)
 		return fail("opening", code);
 	if ((code = funet_serve(&f, REVERSE, reverse, NULL)) != 0 || (code = funet_serve(&f, REFUSE, refuse, NULL)) != 0 ||
-	    (code = funet_serve(&f, HUGE_ANSWER, huge_answer, NULL)) != 0 || (code = funet_serve(&f, SILENT, silent, &f)) != 0 ||
+	    (code = funet_serve(&f, HUGE_ANSWER, huge_answer, NULL)) != 0 ||
+		(code = funet_serve(&f, SILENT, silent, &f)) != 0 ||
 	    (code = funet_serve(&f, NEGATIVE, negative, NULL)) != 0 || (code = funet_handle(&f, COUNT, count, NULL)) != 0 ||
 	    (code = funet_handle(&f, COUNTED, is_counted, NULL)) != 0)
 		return fail("registering", code);
@@ -188,7 +193,8 @@ int main(int argc, char **argv)
 		return fail("waiting in vain", 0);
 	if (wrong != 0 || (code = funet_barrier(&f, 30000)) != 0 || (code = funet_close(&f, 5000)) != 0)
 		return fail("at the end", code);
-	if (funet_call(&f, 0, COUNT, b, 1, NULL, 0, NULL, 10) != -ENOTCONN || funet_alloc(&f, 1) != NULL || funet_close(&f, 0) != -ENOTCONN)
+	if (funet_call(&f, 0, COUNT, b, 1, NULL, 0, NULL, 10) != -ENOTCONN || funet_alloc(&f, 1) != NULL ||
+		funet_close(&f, 0) != -ENOTCONN)
 		return fail("after funet_close", 0);
 	printf("%u\n", checks);
 	return 0;

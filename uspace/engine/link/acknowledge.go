@@ -57,7 +57,8 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 func (e *End) onlyOne(f *flow) bool {
 	fr, p := f.frame(f.sndUna), f.peer
 	ln := fr.train
-	if fr.state != flying || ln.next != nil || ln.Block != nil || ln.owner.Follower != nil || fr.retries|fr.probe != 0 || p.suspect != 0 {
+	if fr.state != flying || ln.next != nil || ln.Block != nil || ln.owner.Follower != nil ||
+		fr.retries|fr.probe != 0 || p.suspect != 0 {
 		return false
 	}
 	f.measured(e.now - fr.sentAt)

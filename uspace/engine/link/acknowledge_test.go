@@ -66,7 +66,9 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 		block  bool
 		frames int // for one acknowledgment
 	}{{1, false, 1}, {4, false, 4}, {1, true, 4}, {4, true, 16}} {
-		b := newBed(t, setup{cards: 2, net: near, tune: func(cfg *link.Config) { cfg.Train, cfg.AckEvery, cfg.AckDelay = 1, c.every, 4*time.Millisecond }})
+		b := newBed(t, setup{cards: 2, net: near, tune: func(cfg *link.Config) {
+			cfg.Train, cfg.AckEvery, cfg.AckDelay = 1, c.every, 4*time.Millisecond
+		}})
 		// after which a stream may have many frames in flight
 		warm := newTraffic(b, 400, [2]int{0, 1})
 		warm.block = 64
@@ -84,11 +86,14 @@ func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 		}
 		b.pass(time.Millisecond)
 		if n := b.cards[1].Counters().AcksSent - before; n != times {
-			t.Errorf("every %d, blocks %v: %d acknowledgments of %d frames, want %d", c.every, c.block, n, times*c.frames, times)
+			t.Errorf("every %d, blocks %v: %d acknowledgments of %d frames, want %d", c.every, c.block, n,
+				times*c.frames, times)
 		}
 	}
 	lose := false
-	b := newBed(t, setup{cards: 2, net: near, tune: func(cfg *link.Config) { cfg.Train, cfg.AckDelay = 1, 4*time.Millisecond }, wrap: tapped(func(card int, f arctic.Frame) bool {
+	b := newBed(t, setup{cards: 2, net: near, tune: func(cfg *link.Config) {
+		cfg.Train, cfg.AckDelay = 1, 4*time.Millisecond
+	}, wrap: tapped(func(card int, f arctic.Frame) bool {
 		return card != 0 || f.Packets() == 0 || !lose
 	})})
 	b.until(10*time.Second, "all arrive", newTraffic(b, 50).pump)
@@ -130,9 +135,11 @@ func TestAcknowledgmentDueAtOnceRidesToo(t *testing.T) {
 	b.send(1, arctic.Request, 0)
 	b.step(b.now)
 	after := b.cards[1].Counters()
-	if after.FramesReceived != before.FramesReceived+1 || after.PacketsSent != before.PacketsSent+1 || after.AcksSent != before.AcksSent {
+	if after.FramesReceived != before.FramesReceived+1 || after.PacketsSent != before.PacketsSent+1 ||
+		after.AcksSent != before.AcksSent {
 		t.Errorf("%d frames received, %d packets and %d bare acknowledgments sent, want 1, 1 and 0",
-			after.FramesReceived-before.FramesReceived, after.PacketsSent-before.PacketsSent, after.AcksSent-before.AcksSent)
+			after.FramesReceived-before.FramesReceived, after.PacketsSent-before.PacketsSent,
+			after.AcksSent-before.AcksSent)
 	}
 }
 
@@ -160,7 +167,8 @@ func TestAcknowledgmentsGoBeforeData(t *testing.T) {
 // Rule (doc.go, reply before request): replies leave before requests, whatever was queued first, to
 // whichever card.
 func TestRepliesGoFirst(t *testing.T) {
-	for kind, tune := range map[string]func(*link.Config){"native": single, "timed": func(c *link.Config) { timed(c); c.Lines, c.FirstWindow = 64, 32 }} {
+	for kind, tune := range map[string]func(*link.Config){
+		"native": single, "timed": func(c *link.Config) { timed(c); c.Lines, c.FirstWindow = 64, 32 }} {
 		var frames []arctic.Frame
 		b := newBed(t, setup{cards: 3, net: near, tune: tune, wrap: capture(&frames)})
 		exactlyOnce(b, newTraffic(b, 40))
@@ -227,7 +235,8 @@ func TestAcknowledgmentOfWhatWasNeverSent(t *testing.T) {
 		b.step(b.now)
 		b.inject(edited(bare, func(h *arctic.Header) {
 			next := b.cards[0].Sequence(1, arctic.Request)
-			if h.Acks[arctic.Request], h.Selective[arctic.Request] = next+c.ahead, c.selective; c.ahead == 0 || c.ahead == ^uint32(0) {
+			if h.Acks[arctic.Request], h.Selective[arctic.Request] = next+c.ahead, c.selective; c.ahead == 0 ||
+				c.ahead == ^uint32(0) {
 				// it acknowledges nothing, but its bits do
 				h.Acks[arctic.Request] = next + c.ahead - 1
 				h.Selective[arctic.Request] = c.selective &^ 1

@@ -229,7 +229,8 @@ func (b *bed) put(o *owner, to int, node uint16, l arctic.Level, words int, bloc
 	if len(o.free) == 0 {
 		return nil
 	}
-	m := &message{id: len(b.messages), from: o.card, to: to, node: node, level: l, owner: o, words: words, block: block, taken: make([]bool, 1)}
+	m := &message{id: len(b.messages), from: o.card, to: to, node: node, level: l, owner: o, words: words, block: block,
+		taken: make([]bool, 1)}
 	if block != nil {
 		m.taken = make([]bool, len(block)/arctic.TransferAlign)
 		m.place = uint32(len(b.blocks)+1) << 16
@@ -250,7 +251,8 @@ func (b *bed) put(o *owner, to int, node uint16, l arctic.Level, words int, bloc
 
 // encode writes the packet of a message, and returns how long it is.
 func (m *message) encode(b []byte) int {
-	h := arctic.PacketHeader{Level: m.level, Route: uint32(m.to), GID: m.owner.GID, Type: 5, Destination: m.node, Source: uint16(m.from)}
+	h := arctic.PacketHeader{Level: m.level, Route: uint32(m.to), GID: m.owner.GID, Type: 5, Destination: m.node,
+		Source: uint16(m.from)}
 	payload := b[arctic.PacketHeaderSize:]
 	if m.block != nil {
 		h.Kind = arctic.KindTransfer
@@ -362,7 +364,8 @@ func (b *bed) find(i int, t *link.Train, p arctic.Packet) (m *message, place int
 	switch {
 	case h.Kind == arctic.KindMessage && h.Length > 0 && int(p.Word(0)) < len(b.messages):
 		m = b.messages[p.Word(0)]
-	case h.Kind == arctic.KindTransfer && p.Transfer(&transfer) && transfer.Form == arctic.Block && transfer.Address >= 1<<16 && int(transfer.Address>>16) <= len(b.blocks):
+	case h.Kind == arctic.KindTransfer && p.Transfer(&transfer) && transfer.Form == arctic.Block && transfer.Address >=
+		1<<16 && int(transfer.Address>>16) <= len(b.blocks):
 		m = b.blocks[transfer.Address>>16-1]
 		place = int(transfer.Address - m.place)
 	}
@@ -377,7 +380,8 @@ func (b *bed) find(i int, t *link.Train, p arctic.Packet) (m *message, place int
 	if place > 0 {
 		arctic.Packet(want[:n]).Advance(place)
 	}
-	if int(t.Card()) != b.liar && (m.from != int(t.Card()) || string(p) != string(want[:n]) || t.Level() != m.level || t.Header.Tag != m.owner.Tag || t.Header.GID != m.owner.GID || t.Header.SourceCard != uint16(m.from)) {
+	if int(t.Card()) != b.liar && (m.from != int(t.Card()) || string(p) != string(want[:n]) || t.Level() != m.level ||
+		t.Header.Tag != m.owner.Tag || t.Header.GID != m.owner.GID || t.Header.SourceCard != uint16(m.from)) {
 		b.t.Fatalf("message %d arrived at card %d damaged: %x, want %x", m.id, i, p, want[:n])
 	}
 	return m, place
@@ -398,7 +402,8 @@ func (b *bed) accept(i int, m *message, t *link.Train, place int) {
 	}
 	for k := first; k < first+n; k++ {
 		if m.taken[k] {
-			b.t.Fatalf("at %v message %d from card %d came to card %d again\n%s", time.Duration(b.now), m.id, m.from, i, b.counters())
+			b.t.Fatalf("at %v message %d from card %d came to card %d again\n%s", time.Duration(b.now), m.id, m.from,
+				i, b.counters())
 		}
 		m.taken[k] = true
 	}
@@ -445,7 +450,8 @@ func (b *bed) takeBack(ln *link.Line) {
 	case ln.Settled == link.Discarded:
 	case ln.Reason == m.failed && m.failed != arctic.ReasonNone && (m.block != nil || !m.accepted()):
 	case !slices.Contains(b.reasons, ln.Reason):
-		b.t.Fatalf("at %v message %d from card %d to card %d came back: %v\n%s", time.Duration(b.now), m.id, m.from, m.to, ln.Reason, b.counters())
+		b.t.Fatalf("at %v message %d from card %d to card %d came back: %v\n%s", time.Duration(b.now), m.id, m.from,
+			m.to, ln.Reason, b.counters())
 	}
 	o.messages[ln.Index] = nil
 	o.out--
@@ -481,7 +487,8 @@ func (b *bed) until(limit time.Duration, what string, done func() bool) {
 			at = b.next()
 		}
 		if at > end {
-			b.t.Fatalf("not within %v of virtual time, at %v with the next event at %v: %s\n%s", limit, time.Duration(b.now), time.Duration(at), what, b.counters())
+			b.t.Fatalf("not within %v of virtual time, at %v with the next event at %v: %s\n%s", limit,
+				time.Duration(b.now), time.Duration(at), what, b.counters())
 		}
 		b.step(at)
 	}
@@ -545,7 +552,8 @@ func (b *bed) checked() {
 	}
 	for n, o := range b.owners {
 		if o.card >= 0 && o.out != lines[uint32(n)] {
-			b.t.Fatalf("owner %d of card %d: the link has %d lines, %d were handed over and did not come back", n, o.card, lines[uint32(n)], o.out)
+			b.t.Fatalf("owner %d of card %d: the link has %d lines, %d were handed over and did not come back", n,
+				o.card, lines[uint32(n)], o.out)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func (f *flow) check(used map[uint32]int) error {
 		}
 	}
 	if f.flying != count[flying] || f.lost != count[lost] || count[idle] != 0 || f.window < 1 {
-		return fmt.Errorf("flying %d, lost %d, window %d; counted flying, lost, idle %v", f.flying, f.lost, f.window, count)
+		return fmt.Errorf("flying %d, lost %d, window %d; counted flying, lost, idle %v", f.flying, f.lost,
+			f.window, count)
 	}
 	if f.flying+f.lost > 0 && f.deadline == 0 {
 		return fmt.Errorf("%d frames in flight and no timer", f.flying+f.lost)
@@ -58,7 +59,8 @@ func (f *flow) check(used map[uint32]int) error {
 	asked := 0
 	for r := f.rejects.head; r != nil; r = r.next {
 		if !f.isRefused(r.sequence) || r.next == nil && r != f.rejects.tail {
-			return fmt.Errorf("rejects of frame %d are remembered: %v, or the list ends wrong", r.sequence, f.isRefused(r.sequence))
+			return fmt.Errorf("rejects of frame %d are remembered: %v, or the list ends wrong", r.sequence,
+				f.isRefused(r.sequence))
 		}
 		if r.asked {
 			asked++

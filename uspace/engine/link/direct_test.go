@@ -25,7 +25,8 @@ func TestDirectCards(t *testing.T) {
 	for name, faults := range networks {
 		t.Run(name, func(t *testing.T) {
 			var kinds [4]int // greetings, acknowledgments, rejects, packets
-			b := newBed(t, setup{cards: 3, tune: direct, net: wire.Config{Seed: 5, Delay: 10 * time.Microsecond, Faults: faults},
+			b := newBed(t, setup{cards: 3, tune: direct,
+				net: wire.Config{Seed: 5, Delay: 10 * time.Microsecond, Faults: faults},
 				wrap: tapped(func(_ int, f arctic.Frame) bool {
 					h := f.Header()
 					if !f.Direct() || !h.Direct || h.Tag != tag {
@@ -112,7 +113,8 @@ func TestDirectCardsAndOthersDoNotMeet(t *testing.T) {
 			b.pass(100 * time.Millisecond)
 			counters := b.cards[0].Counters()
 			if b.cards[0].Established(1) || c.dropped(counters) == 0 || m.accepted() {
-				t.Errorf("believed %v, dropped %d, accepted %v", b.cards[0].Established(1), c.dropped(counters), m.accepted())
+				t.Errorf("believed %v, dropped %d, accepted %v", b.cards[0].Established(1),
+					c.dropped(counters), m.accepted())
 			}
 			before := c.dropped(counters)
 			changes = true // this test can fail: with that alone frames are taken

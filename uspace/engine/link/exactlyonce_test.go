@@ -23,7 +23,8 @@ func TestExactlyOnceUnderFaults(t *testing.T) {
 		for kind, tune := range cardConfigs {
 			t.Run(fault+"/"+kind, func(t *testing.T) {
 				for seed := range uint64(4) {
-					b := newBed(t, setup{cards: 2, tune: tune, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: faults}})
+					b := newBed(t, setup{cards: 2, tune: tune,
+						net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: faults}})
 					tr := newTraffic(b, 200)
 					tr.words = []int{2, arctic.MaxPayloadWords}[seed%2]
 					if seed > 1 && kind != "timed" {
@@ -40,7 +41,8 @@ func TestExactlyOnceUnderFaults(t *testing.T) {
 func TestExactlyOnceAllToAll(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		t.Run(kind, func(t *testing.T) {
-			b := newBed(t, setup{cards: 6, tune: tune, net: wire.Config{Seed: 1, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+			b := newBed(t, setup{cards: 6, tune: tune,
+				net: wire.Config{Seed: 1, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
 			exactlyOnce(b, newTraffic(b, 40))
 		})
 	}
@@ -67,7 +69,8 @@ func TestTransmitRingFull(t *testing.T) {
 		for seed := range uint64(4) {
 			var ports []*full
 			random := rand.New(rand.NewPCG(seed, 7))
-			b := newBed(t, setup{cards: 3, tune: cardConfigs[kind], net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]},
+			b := newBed(t, setup{cards: 3, tune: cardConfigs[kind],
+				net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]},
 				wrap: func(card int, p *wire.Port) port.Port {
 					f := &full{Port: p, random: rand.New(rand.NewPCG(seed, uint64(card)))}
 					ports = append(ports, f)
@@ -77,7 +80,8 @@ func TestTransmitRingFull(t *testing.T) {
 			exactlyOnce(b, newTraffic(b, 150))
 			for i, p := range ports {
 				if c := b.cards[i].Counters(); p.denied == 0 || c.TransmitRingFull == 0 || c.RejectsSent == 0 {
-					t.Errorf("card %d: %d buffers denied, %d counted, %d rejects", i, p.denied, c.TransmitRingFull, c.RejectsSent)
+					t.Errorf("card %d: %d buffers denied, %d counted, %d rejects", i, p.denied,
+						c.TransmitRingFull, c.RejectsSent)
 				}
 			}
 		}
@@ -112,12 +116,15 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 		fault := rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "all"}).Draw(rt, "network")
 		when, seed := rapid.Uint64().Draw(rt, "when"), rapid.Uint64().Draw(rt, "seed")
 		random := rand.New(rand.NewPCG(when, 0))
-		retry, fail := rapid.SampledFrom([]int{0, 2, 20}).Draw(rt, "retry"), rapid.SampledFrom([]int{0, 0, 20}).Draw(rt, "fail")
-		events := rapid.SliceOfN(rapid.SampledFrom([]string{"park", "park", "cut", "heal", "restart", "remove", "limit", "pause"}), 0, 12).Draw(rt, "events")
+		retry, fail := rapid.SampledFrom([]int{0, 2, 20}).Draw(rt, "retry"),
+			rapid.SampledFrom([]int{0, 0, 20}).Draw(rt, "fail")
+		events := rapid.SliceOfN(rapid.SampledFrom([]string{"park", "park", "cut", "heal", "restart", "remove", "limit",
+			"pause"}), 0, 12).Draw(rt, "events")
 		block := rapid.SampledFrom([]int{0, 2048}).Draw(rt, "block")
 		defer func() { // the bed fails t, so rapid shrinks nothing and keeps nothing
 			if t.Failed() {
-				t.Logf("%d cards, %s, network %s, when %d, seed %d, retry %d, fail %d, events %v, block %d", cards, kind, fault, when, seed, retry, fail, events, block)
+				t.Logf("%d cards, %s, network %s, when %d, seed %d, retry %d, fail %d, events %v, block %d", cards,
+					kind, fault, when, seed, retry, fail, events, block)
 			}
 		}()
 		b := newBed(t, setup{cards: cards,
@@ -159,7 +166,9 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 					total.parked += uint64(c.ParkQuiet())
 				}
 			case "cut":
-				b.net.Cut(func(from, to [6]byte) bool { return from == address(i) && (to == address(j) || random.IntN(2) == 0) })
+				b.net.Cut(func(from, to [6]byte) bool {
+					return from == address(i) && (to == address(j) || random.IntN(2) == 0)
+				})
 			case "heal":
 				b.net.Cut(nil)
 			case "restart":
@@ -247,7 +256,8 @@ func TestSequenceWrapAround(t *testing.T) {
 	for _, edge := range []uint32{0, 1 << 31} {
 		for _, before := range []uint32{1, 63, 64, 65, 255, 256, 257, 300} {
 			for kind, tune := range cardConfigs {
-				b := newBed(t, setup{cards: 2, tune: tune, net: wire.Config{Seed: uint64(before), Delay: 10 * time.Microsecond}})
+				b := newBed(t, setup{cards: 2, tune: tune,
+					net: wire.Config{Seed: uint64(before), Delay: 10 * time.Microsecond}})
 				exactlyOnce(b, newTraffic(b, 1)) // a first greeting starts from 0
 				b.net.SetFaults(networks["all"])
 				b.cards[0].StartSequencesAt(1, edge-before)
@@ -279,7 +289,8 @@ func TestSequenceWrapAround(t *testing.T) {
 func TestTrainsFillFrames(t *testing.T) {
 	for _, mtu := range []int{arctic.MinMTU, 1500, 3498, 9000} {
 		for _, train := range []int{1, 5, arctic.MaxTrain} {
-			b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: mtu}, tune: func(c *link.Config) { c.Train = train }})
+			b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: mtu},
+				tune: func(c *link.Config) { c.Train = train }})
 			exactlyOnce(b, newTraffic(b, 20))
 			before := b.cards[0].Counters().TrainsSent
 			tr := newTraffic(b, 400, [2]int{0, 1})
@@ -287,7 +298,8 @@ func TestTrainsFillFrames(t *testing.T) {
 			exactlyOnce(b, tr)
 			room := min(train, (mtu+arctic.EthernetSize-arctic.HeaderSize)/arctic.MaxPacketSize)
 			if n, least := int(b.cards[0].Counters().TrainsSent-before), (800+room-1)/room; n < least || n > least+8 {
-				t.Errorf("MTU %d, trains of %d: 800 packets of 21 words in %d frames, want about %d", mtu, train, n, least)
+				t.Errorf("MTU %d, trains of %d: 800 packets of 21 words in %d frames, want about %d", mtu,
+					train, n, least)
 			}
 		}
 	}

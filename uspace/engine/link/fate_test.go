@@ -45,7 +45,8 @@ func TestEndedPeer(t *testing.T) {
 	greetings := b.cards[0].Counters().Greetings
 	b.comesBack(time.Millisecond, b.send(0, arctic.Request, 1), arctic.ReasonDeparted)
 	if n := b.cards[0].Counters().Greetings; n != greetings || b.cards[0].Established(1) || !b.cards[0].Established(2) {
-		t.Errorf("%d greetings to the dead; established are 1 %v, 2 %v", n-greetings, b.cards[0].Established(1), b.cards[0].Established(2))
+		t.Errorf("%d greetings to the dead; established are 1 %v, 2 %v", n-greetings, b.cards[0].Established(1),
+			b.cards[0].Established(2))
 	}
 	b.start(1)
 	b.reasons = nil
@@ -123,8 +124,10 @@ func TestGreetingOfTheDead(t *testing.T) {
 		}
 	}
 	b.pass(time.Millisecond)
-	if c := b.cards[0].Counters(); c.Stale == before.Stale || c.Greetings != before.Greetings || b.cards[0].Established(1) {
-		t.Errorf("%d stale, %d answered, established %v", c.Stale-before.Stale, c.Greetings-before.Greetings, b.cards[0].Established(1))
+	if c := b.cards[0].Counters(); c.Stale == before.Stale || c.Greetings != before.Greetings ||
+		b.cards[0].Established(1) {
+		t.Errorf("%d stale, %d answered, established %v", c.Stale-before.Stale, c.Greetings-before.Greetings,
+			b.cards[0].Established(1))
 	}
 }
 

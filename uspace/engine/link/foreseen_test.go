@@ -49,7 +49,8 @@ func TestForeseenFramesAreOfThisEpoch(t *testing.T) {
 		}
 	}
 	b.pass(time.Millisecond)
-	if n := b.cards[1].Counters(); n.Duplicates != before.Duplicates || n.OutOfWindow != before.OutOfWindow || n.NeverSent != before.NeverSent {
+	if n := b.cards[1].Counters(); n.Duplicates != before.Duplicates || n.OutOfWindow != before.OutOfWindow ||
+		n.NeverSent != before.NeverSent {
 		t.Errorf("frames of the epoch before were looked into\n%s", b.counters())
 	}
 	b.dialogue()

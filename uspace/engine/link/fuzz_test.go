@@ -28,10 +28,13 @@ func FuzzArrive(f *testing.F) {
 	}
 	f.Add(uint64(1), piece(0, 1, 5, 0, 0, 0, 0, 1))
 	f.Add(uint64(2), many(piece(1, 0, 0, 15, 2), piece(1, 3, 0, 28, 255), piece(1, 9, 0, 2, 9)))
-	f.Add(uint64(3), many(piece(2, 5, 0, 0, 0, 0, 0, 255, 255), piece(2, 7, 0, 1, 0, 0, 0, 0, 1), piece(2, 9, 0, 255, 255, 255, 127)))
+	f.Add(uint64(3), many(piece(2, 5, 0, 0, 0, 0, 0, 255, 255), piece(2, 7, 0, 1, 0, 0, 0, 0, 1),
+		piece(2, 9, 0, 255, 255, 255, 127)))
 	f.Add(uint64(4), many(piece(3, 5), piece(3, 50), piece(3, 100), piece(3, 200)))
-	f.Add(uint64(5), many(piece(2, 30, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 255, 255, 255, 255, 7), piece(4, 2), piece(2, 1, 0, 3), piece(5), piece(3, 1)))
-	f.Add(uint64(6), many(piece(6, 1, 0, 1, 0, 0, 0, 64, 255), piece(6, 2, 0, 2, 0, 0, 0, 3, 255), piece(6, 3, 0, 0, 0, 0, 0, 1, 255)))
+	f.Add(uint64(5), many(piece(2, 30, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 255, 255, 255, 255, 7), piece(4, 2),
+		piece(2, 1, 0, 3), piece(5), piece(3, 1)))
+	f.Add(uint64(6), many(piece(6, 1, 0, 1, 0, 0, 0, 64, 255), piece(6, 2, 0, 2, 0, 0, 0, 3, 255),
+		piece(6, 3, 0, 0, 0, 0, 0, 1, 255)))
 	f.Fuzz(func(t *testing.T, seed uint64, script []byte) {
 		var frames []arctic.Frame
 		kind := []string{"native", "thesis", "timed", "train 1"}[seed/2%4]
@@ -40,7 +43,8 @@ func FuzzArrive(f *testing.F) {
 				tune(c)
 			}
 			quick(c)
-		}, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks[[]string{"clean", "all"}[seed%2]]}, wrap: capture(&frames)})
+		}, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond,
+			Faults: networks[[]string{"clean", "all"}[seed%2]]}, wrap: capture(&frames)})
 		b.liar = 1
 		b.reasons = []arctic.Reason{arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted}
 		full := false
@@ -154,7 +158,8 @@ func hostile(s []byte, frames []arctic.Frame) []byte {
 		change = func(*arctic.Header) {}
 		for i := range min(int(s[23]%9), arctic.MaxRejects-f.Rejects()) {
 			h := f.Header()
-			rejects = append(rejects, arctic.Reject{Sequence: h.Acks[i&1] + binary.LittleEndian.Uint32(s[3:]) + uint32(i/2), Level: arctic.Level(i & 1),
+			rejects = append(rejects, arctic.Reject{Sequence: h.Acks[i&1] + binary.LittleEndian.Uint32(s[3:]) +
+				uint32(i/2), Level: arctic.Level(i & 1),
 				Reason: arctic.Reason(1 + (int(s[7])+i)%127), Bits: binary.LittleEndian.Uint64(s[8:]) >> i})
 		}
 	}

@@ -234,7 +234,8 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 		return false
 	}
 	e.greetings++
-	g := arctic.Greeting{Number: e.greetings, Incarnation: e.cfg.Incarnation, Longest: uint32(e.cfg.Ports[p.Port].FrameSize())}
+	g := arctic.Greeting{Number: e.greetings, Incarnation: e.cfg.Incarnation,
+		Longest: uint32(e.cfg.Ports[p.Port].FrameSize())}
 	p.say(&g, e.cfg.Nonces)
 	if asks {
 		g.Flags |= arctic.Asks
@@ -306,7 +307,8 @@ func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 		}
 	}
 	p.gid = h.GID
-	self, from := Party{Card: e.cfg.Card, Incarnation: e.cfg.Incarnation}, Party{Card: p.Card, Incarnation: g.Incarnation, Nonce: g.Nonce}
+	self, from := Party{Card: e.cfg.Card, Incarnation: e.cfg.Incarnation},
+		Party{Card: p.Card, Incarnation: g.Incarnation, Nonce: g.Nonce}
 	was := p.incarnation
 	what, answer := p.hear(&self, from, h.Epoch, &g, e.cfg.Nonces)
 	switch what {

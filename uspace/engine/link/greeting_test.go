@@ -171,7 +171,8 @@ func TestStaleFramesAreAnsweredAtABoundedRate(t *testing.T) {
 	}
 	c := b.cards[0].Counters()
 	if most := uint64(b.now-begin)/100e3 + 5; c.Stale < 1900 || c.Greetings == 0 || c.Greetings > most {
-		t.Errorf("%d stale frames in %v were answered with %d greetings, want at most %d", c.Stale, time.Duration(b.now-begin), c.Greetings, most)
+		t.Errorf("%d stale frames in %v were answered with %d greetings, want at most %d", c.Stale,
+			time.Duration(b.now-begin), c.Greetings, most)
 	}
 }
 
@@ -198,7 +199,8 @@ func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 	if b.cards[0].Counters().Greetings == before[0].Greetings {
 		t.Fatal("no nonces were exchanged, so nothing is tested")
 	}
-	if n := b.cards[1].Counters(); n.Retransmitted != before[1].Retransmitted || n.PeersRestarted != before[1].PeersRestarted {
+	if n := b.cards[1].Counters(); n.Retransmitted != before[1].Retransmitted ||
+		n.PeersRestarted != before[1].PeersRestarted {
 		t.Errorf("%d frames were sent again", n.Retransmitted-before[1].Retransmitted)
 	}
 }

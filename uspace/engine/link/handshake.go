@@ -105,7 +105,8 @@ func (h *handshake) say(g *arctic.Greeting, random rand.Source) {
 // hear takes a greeting whose sender holds an epoch, and says what it comes to, and whether it is
 // to be answered. self is this card with its incarnation, from the other with what the greeting
 // says. After begun, self's nonce is the one that began it.
-func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random rand.Source) (what heard, answer bool) {
+func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting,
+	random rand.Source) (what heard, answer bool) {
 	h.theirs = from.Nonce
 	if h.epoch != 0 && h.nonce != h.began && !h.attempts && from.Incarnation == h.incarnation && held != h.epoch {
 		// Something made this card draw another nonce, a greeting of an earlier life of the peer,

@@ -104,7 +104,8 @@ func (p *parley) settle() {
 
 func (p *parley) agreed() bool {
 	a, b := p.cards[0], p.cards[1]
-	return a.epoch == b.epoch && a.epoch != 0 && a.incarnation == b.self.Incarnation && b.incarnation == a.self.Incarnation
+	return a.epoch == b.epoch && a.epoch != 0 && a.incarnation == b.self.Incarnation && b.incarnation ==
+		a.self.Incarnation
 }
 
 // Rule: two cards that greet agree on an epoch by three greetings, or by those of two that begin at
@@ -128,7 +129,8 @@ func TestHandshakeOfTwo(t *testing.T) {
 			p.attempt(0)
 			p.settle()
 			if p.cards[0].epoch != epoch || p.cards[1].epoch != epoch || !p.cards[0].knows || len(p.all) > sent+3 {
-				t.Fatalf("%d more greetings, and epochs %x and %x, want %x", len(p.all)-sent, p.cards[0].epoch, p.cards[1].epoch, epoch)
+				t.Fatalf("%d more greetings, and epochs %x and %x, want %x", len(p.all)-sent, p.cards[0].epoch,
+					p.cards[1].epoch, epoch)
 			}
 		}))
 	}
@@ -256,7 +258,8 @@ func TestHandshakeWithEverything(t *testing.T) {
 					p.arrive(p.all[rapid.IntRange(0, len(p.all)-1).Draw(t, "which")])
 				}
 			case 5: // somebody who has seen all that was sent makes one up
-				m := greetingTo{to: i, from: Party{Card: uint16(1 - i), Incarnation: rapid.Uint32Range(0, p.lives+1).Draw(t, "incarnation")}}
+				m := greetingTo{to: i, from: Party{Card: uint16(1 - i),
+					Incarnation: rapid.Uint32Range(0, p.lives+1).Draw(t, "incarnation")}}
 				m.from.Nonce = p.random.Uint64()
 				if len(p.all) > 0 {
 					seen := p.all[rapid.IntRange(0, len(p.all)-1).Draw(t, "seen")]

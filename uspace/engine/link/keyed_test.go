@@ -142,7 +142,8 @@ func TestForgedEpochsGetNoAnswerWithAKey(t *testing.T) {
 	for i, c := range b.cards {
 		n := c.Counters()
 		if sent[i] == 0 || n.Stale-before[i].Stale != sent[i] || n.Greetings != before[i].Greetings {
-			t.Errorf("card %d: %d forged frames, %d stale, answered by %d greetings", i, sent[i], n.Stale-before[i].Stale, n.Greetings-before[i].Greetings)
+			t.Errorf("card %d: %d forged frames, %d stale, answered by %d greetings", i, sent[i],
+				n.Stale-before[i].Stale, n.Greetings-before[i].Greetings)
 		}
 	}
 }
@@ -191,7 +192,8 @@ func TestLostGreetingWithAKey(t *testing.T) {
 	b.inject(held)
 	b.pass(100 * time.Microsecond)
 	if now := b.cards[0].Epoch(1); now == epoch || now == 0 || now == b.cards[1].Epoch(0) || lost != 2 {
-		t.Fatalf("the epochs are %x and %x, before %x, and %d greetings were lost: nothing is tested", now, b.cards[1].Epoch(0), epoch, lost)
+		t.Fatalf("the epochs are %x and %x, before %x, and %d greetings were lost: nothing is tested", now,
+			b.cards[1].Epoch(0), epoch, lost)
 	}
 	began := b.now
 	b.arrives(time.Second, b.send(0, arctic.Request, 1))
@@ -211,17 +213,18 @@ func TestGreetingOfADeadLife(t *testing.T) {
 	for _, lose := range []int{0, 2} {
 		var held arctic.Frame
 		lost := 0
-		b := newBed(t, setup{cards: 2, net: near, tune: keyed(t, 1), wrap: lookedAt(func(card int, f arctic.Frame) bool {
-			switch {
-			case card == 1 && f.Hello() && held == nil:
-				held = bytes.Clone(f)
-				return false
-			case f.Hello() && lost < lose && held != nil && card == 0:
-				lost++
-				return false
-			}
-			return true
-		})})
+		b := newBed(t, setup{cards: 2, net: near, tune: keyed(t, 1),
+			wrap: lookedAt(func(card int, f arctic.Frame) bool {
+				switch {
+				case card == 1 && f.Hello() && held == nil:
+					held = bytes.Clone(f)
+					return false
+				case f.Hello() && lost < lose && held != nil && card == 0:
+					lost++
+					return false
+				}
+				return true
+			})})
 		m := b.send(0, arctic.Request, 1)
 		b.until(time.Second, "card 1 answers", func() bool { return held != nil })
 		b.start(1) // its answer arrives when it is dead

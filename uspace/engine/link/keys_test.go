@@ -85,7 +85,8 @@ func hexRange(first, n int) string {
 func TestGCMVectors(t *testing.T) {
 	for _, c := range []struct{ key, nonce, plain, header, out string }{
 		{strings.Repeat("00", 32), strings.Repeat("00", 12), "", "", "530f8afbc74536b9a963b4f1c4cb738b"},
-		{strings.Repeat("00", 32), strings.Repeat("00", 12), strings.Repeat("00", 16), "", "cea7403d4d606b6e074ec5d3baf39d18 d0d1c8a799996bf0265b98b5d48ab919"},
+		{strings.Repeat("00", 32), strings.Repeat("00", 12), strings.Repeat("00", 16), "",
+			"cea7403d4d606b6e074ec5d3baf39d18 d0d1c8a799996bf0265b98b5d48ab919"},
 		{"feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308", "cafebabefacedbaddecaf888",
 			"d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39",
 			"feedfacedeadbeeffeedfacedeadbeefabaddad2",
@@ -99,7 +100,8 @@ func TestGCMVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.Seal(nil, unhex(t, c.nonce), unhex(t, c.plain), unhex(t, c.header)); !bytes.Equal(got, unhex(t, c.out)) {
+		if got := a.Seal(nil, unhex(t, c.nonce), unhex(t, c.plain), unhex(t, c.header)); !bytes.Equal(got,
+			unhex(t, c.out)) {
 			t.Errorf("key %s: %x, want %s", c.key, got, c.out)
 		}
 	}
@@ -107,7 +109,8 @@ func TestGCMVectors(t *testing.T) {
 
 // Rule: a key is 32 bytes, of which not all are zero; nothing else is one.
 func TestNewKeyRefuses(t *testing.T) {
-	for _, b := range [][]byte{nil, make([]byte, 31), make([]byte, 32), make([]byte, 33), secretOf(1)[:31], append(secretOf(1), 1)} {
+	for _, b := range [][]byte{nil, make([]byte, 31), make([]byte, 32), make([]byte, 33), secretOf(1)[:31],
+		append(secretOf(1), 1)} {
 		if k, err := NewKey(b); !errors.Is(err, ErrKey) || k != nil {
 			t.Errorf("%d bytes: %v, %v", len(b), k, err)
 		}
@@ -124,7 +127,8 @@ func TestKeyShowsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k), string(document), logged.String()} {
+	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k),
+		string(document), logged.String()} {
 		for _, hidden := range [][]byte{secretOf(0x41), k.extracted} {
 			if strings.Contains(s, string(hidden[:4])) || strings.Contains(s, hex.EncodeToString(hidden[:4])) {
 				t.Errorf("it shows itself: %s", s)
@@ -143,7 +147,9 @@ func TestKeyShowsNothing(t *testing.T) {
 // other; so are the keys of a session, and the two directions have different ones.
 func TestHandshakeNamesItsEpoch(t *testing.T) {
 	party := rapid.Custom(func(t *rapid.T) Party {
-		return Party{Card: rapid.Uint16Range(0, 3).Draw(t, "card"), Incarnation: rapid.Uint32Range(1, 3).Draw(t, "incarnation"), Nonce: rapid.Uint64Range(1, 4).Draw(t, "nonce")}
+		return Party{Card: rapid.Uint16Range(0, 3).Draw(t, "card"),
+			Incarnation: rapid.Uint32Range(1, 3).Draw(t, "incarnation"),
+			Nonce:       rapid.Uint64Range(1, 4).Draw(t, "nonce")}
 	})
 	k := keyOf(t, 1)
 	seen := map[uint64][2]Party{}
@@ -164,7 +170,8 @@ func TestHandshakeNamesItsEpoch(t *testing.T) {
 		}
 		seen[e] = [2]Party{a, b}
 		s, o := k.Session(a, b, 0), k.Session(b, a, 0)
-		if !bytes.Equal(s.seal.after, o.open.present.after) || !bytes.Equal(o.seal.after, s.open.present.after) || bytes.Equal(s.seal.after, o.seal.after) {
+		if !bytes.Equal(s.seal.after, o.open.present.after) || !bytes.Equal(o.seal.after, s.open.present.after) ||
+			bytes.Equal(s.seal.after, o.seal.after) {
 			r.Fatal("the two ends have other keys, or the same in both directions")
 		}
 		c := b
@@ -180,7 +187,8 @@ func greeting() []byte {
 	b := make([]byte, 1514)
 	h := arctic.Header{Hello: true, SourceCard: 1, DestinationCard: 2, Epoch: 3}
 	h.Encode(b)
-	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Incarnation: 3, Number: 4, Longest: 1514, Flags: arctic.Authenticated, Key: 5})]
+	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Incarnation: 3, Number: 4, Longest: 1514,
+		Flags: arctic.Authenticated, Key: 5})]
 }
 
 // Rule: a greeting is authenticated by HMAC-SHA256, the first 16 bytes, over bytes 14..75 and
@@ -236,7 +244,8 @@ func TestKeyOfAJob(t *testing.T) {
 	if len(job) != KeySize || !bytes.Equal(job, key(secret).Job(7, token)) {
 		t.Errorf("%x, and on another host %x", job, key(secret).Job(7, token))
 	}
-	for what, b := range map[string][]byte{"another GID": k.Job(8, token), "another token": k.Job(7, other), "another key": key(job).Job(7, token), "the secret": secret} {
+	for what, b := range map[string][]byte{"another GID": k.Job(8, token), "another token": k.Job(7, other),
+		"another key": key(job).Job(7, token), "the secret": secret} {
 		if bytes.Equal(job, b) {
 			t.Errorf("%s gives the same", what)
 		}

@@ -189,7 +189,8 @@ func (e *End) passed(p *peer, fr *frame) {
 	if fr.probe == 0 || fr.retries > 0 {
 		return
 	}
-	if bytes := min(lengths[fr.probe], e.cfg.Ports[p.Port].FrameSize(), arctic.EthernetSize+int(p.said)); bytes > p.longest() {
+	if bytes := min(lengths[fr.probe], e.cfg.Ports[p.Port].FrameSize(), arctic.EthernetSize+int(p.said)); bytes >
+		p.longest() {
 		e.lengthen(p, bytes)
 	}
 }

@@ -143,7 +143,8 @@ func TestNarrowWayIsFoundOut(t *testing.T) {
 func TestSetLimit(t *testing.T) {
 	n := newNarrowBed(t, wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, nil)
 	n.transfer(0)
-	for _, c := range []struct{ said, want int }{{3000, 3000}, {least, least}, {0, least}, {-5, least}, {1466, 1466}, {20000, 9014}} {
+	for _, c := range []struct{ said, want int }{{3000, 3000}, {least, least}, {0, least}, {-5, least}, {1466, 1466},
+		{20000, 9014}} {
 		n.pass(time.Second)
 		n.cards[0].SetLimit(1, c.said)
 		n.touched = true
@@ -192,12 +193,13 @@ func TestFrameThatHasBecomeTooLong(t *testing.T) {
 	for _, had := range []bool{false, true} {
 		var frames []arctic.Frame
 		lose := func(int, arctic.Frame) bool { return false }
-		b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, wrap: tapped(func(card int, f arctic.Frame) bool {
-			if card == 0 && f.Packets() > 0 {
-				frames = append(frames, bytes.Clone(f))
-			}
-			return !lose(card, f)
-		})})
+		b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000},
+			wrap: tapped(func(card int, f arctic.Frame) bool {
+				if card == 0 && f.Packets() > 0 {
+					frames = append(frames, bytes.Clone(f))
+				}
+				return !lose(card, f)
+			})})
 		exactlyOnce(b, newTraffic(b, 5))
 		frames = nil
 		lose = func(card int, f arctic.Frame) bool { return (card == 1) == had }
@@ -246,10 +248,11 @@ func (p *shrinking) Reserve() []byte {
 // longer again; nothing is lost or comes twice.
 func TestPortLendsShorterBuffers(t *testing.T) {
 	var ports []*shrinking
-	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000, Faults: networks["all"]}, wrap: func(_ int, p *wire.Port) port.Port {
-		ports = append(ports, &shrinking{p, 1 << 17})
-		return ports[len(ports)-1]
-	}})
+	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond, MTU: 9000, Faults: networks["all"]},
+		wrap: func(_ int, p *wire.Port) port.Port {
+			ports = append(ports, &shrinking{p, 1 << 17})
+			return ports[len(ports)-1]
+		}})
 	x := rand.New(rand.NewPCG(1, 2))
 	tr := newTraffic(b, 300)
 	tr.block = 8 << 10

@@ -13,16 +13,20 @@ import "github.com/funet/funet/uspace/arctic"
 func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 	p := e.byCard[card]
 	f := p.flows[l]
-	if f == nil || !p.established || e.ackNow != nil || e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil {
+	if f == nil || !p.established || e.ackNow != nil || e.ready[arctic.Reply].head != nil ||
+		e.ready[arctic.Request].head != nil {
 		return false // acknowledgments, and what waits already, go first
 	}
 	s := f.recent
-	if s == nil || s.owner != ln.owner || s.node != ln.Node || s.sort != ln.sort() || s.waiting.head != nil || s.hold > e.now || s.flying >= s.limit ||
-		f.lost > 0 || f.flying >= f.window || f.sndNext-f.sndUna >= Window || p.timer == notTimed || ln.owner.Follower != nil {
+	if s == nil || s.owner != ln.owner || s.node != ln.Node || s.sort != ln.sort() || s.waiting.head != nil ||
+		s.hold > e.now || s.flying >= s.limit ||
+		f.lost > 0 || f.flying >= f.window || f.sndNext-f.sndUna >= Window || p.timer == notTimed ||
+		ln.owner.Follower != nil {
 		return false
 	}
 	payer := s.payer()
-	if a := payer.account; a.round != e.round && a.spent || !e.solvent(a) || payer.full || payer.flight >= contendedFlight && e.Contended() {
+	if a := payer.account; a.round != e.round && a.spent || !e.solvent(a) || payer.full ||
+		payer.flight >= contendedFlight && e.Contended() {
 		return false
 	}
 	b := e.reserve(p)

@@ -50,8 +50,10 @@ const (
 	Outcomes
 )
 
-var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "out of window", "of another incarnation", "foreign group", "unknown card",
-	"for another card", "not FUNet", "shorter than its header", "another version", "length does not fit", "checksum does not match", "reserved bits set", "malformed train",
+var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "out of window", "of another incarnation",
+	"foreign group", "unknown card",
+	"for another card", "not FUNet", "shorter than its header", "another version", "length does not fit",
+	"checksum does not match", "reserved bits set", "malformed train",
 	"not authentic", "replayed", "greeting with another key", "at another port than its card's"}
 
 // String says it in words.

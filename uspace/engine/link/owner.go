@@ -79,7 +79,8 @@ func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 
 // GiveUpTo does the same for what waits for one node behind a card: parts of long transfers, or the
 // other lines. It costs nothing for the other nodes that the owner sends to.
-func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part bool, keep func(*Line) bool, to func(*Line)) {
+func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part bool, keep func(*Line) bool,
+	to func(*Line)) {
 	if int(card) >= len(e.byCard) || e.byCard[card] == nil {
 		return
 	}

@@ -32,7 +32,8 @@ func TestHaltedOwner(t *testing.T) {
 			b.arrives(time.Second, b.put(other, 1, 1, arctic.Reply, 1, nil))
 			b.pass(100 * time.Millisecond)
 			if waits.at != 0 || o.Outstanding() || o.Grounded() {
-				t.Errorf("in the mode a frame left: %v; outstanding %v, grounded %v", waits.at != 0, o.Outstanding(), o.Grounded())
+				t.Errorf("in the mode a frame left: %v; outstanding %v, grounded %v", waits.at != 0,
+					o.Outstanding(), o.Grounded())
 			}
 			o.Halted = false
 			b.cards[0].Resume(&o.Owner)
@@ -179,7 +180,8 @@ func TestManyStreams(t *testing.T) {
 			}
 		}
 		if n := b.cards[0].Streams(&o.Owner); n != 0 || calls != 3 || o.Account.Used() {
-			t.Errorf("%d streams of an owner that ended after %d calls, its account is used: %v", n, calls, o.Account.Used())
+			t.Errorf("%d streams of an owner that ended after %d calls, its account is used: %v", n, calls,
+				o.Account.Used())
 		}
 		if n := b.cards[0].Streams(&b.own[0].Owner); n != 2*nodes {
 			t.Errorf("the other has %d streams, want %d", n, 2*nodes)
@@ -235,7 +237,8 @@ func TestFollower(t *testing.T) {
 			continue
 		}
 		for seed := range uint64(3) {
-			b := newBed(t, setup{cards: 2, tune: tune, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+			b := newBed(t, setup{cards: 2, tune: tune,
+				net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
 			f := new(followed)
 			b.own[0].Follower = f
 			other := b.join(0, new(link.Account))
@@ -245,7 +248,8 @@ func TestFollower(t *testing.T) {
 			tr := newTraffic(b, 200, [2]int{0, 1})
 			exactlyOnce(b, tr)
 			if f.dispatched == 0 || f.dispatched != f.answered || f.sent <= f.dispatched || f.lines != 400 {
-				t.Errorf("%s: dispatched %d frames with %d packets, sent %d, answered %d", kind, f.dispatched, f.lines, f.sent, f.answered)
+				t.Errorf("%s: dispatched %d frames with %d packets, sent %d, answered %d", kind, f.dispatched, f.lines,
+					f.sent, f.answered)
 			}
 			b.net.SetFaults(wire.Faults{})
 			b.judge = func(_ int, m *message) arctic.Reason { return arctic.ReasonJob }
@@ -262,7 +266,8 @@ func TestFollower(t *testing.T) {
 // ends it.
 func TestObserve(t *testing.T) {
 	for seed := range uint64(4) {
-		b := newBed(t, setup{cards: 2, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}, tune: quick})
+		b := newBed(t, setup{cards: 2, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond,
+			Faults: networks["all"]}, tune: quick})
 		seen := [2]map[link.Outcome]uint64{{}, {}}
 		for i, c := range b.cards {
 			c.Observe(func(port int, _ []byte, fate link.Fate) {
@@ -288,7 +293,8 @@ func TestObserve(t *testing.T) {
 					received += count
 				}
 			}
-			if o[link.Sent] != n.FramesSent || received != n.FramesReceived || o[link.Duplicate] != n.Duplicates || o[link.BadChecksum] != n.DroppedChecksum || o[link.Rejected] == 0 {
+			if o[link.Sent] != n.FramesSent || received != n.FramesReceived || o[link.Duplicate] != n.Duplicates ||
+				o[link.BadChecksum] != n.DroppedChecksum || o[link.Rejected] == 0 {
 				t.Errorf("card %d: seen %v\n%s", i, o, b.counters())
 			}
 			b.cards[i].Observe(nil)

@@ -114,7 +114,8 @@ func TestRestKeepsThePath(t *testing.T) {
 		t.Fatal("not put away")
 	}
 	f = e.flow(p, arctic.Request)
-	if f.sndNext != 70 || f.sndUna != 70 || f.rcvNext != 90 || f.reached != 1<<32+90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
+	if f.sndNext != 70 || f.sndUna != 70 || f.rcvNext != 90 || f.reached != 1<<32+90 || f.srtt != 1 || f.rttvar != 2 ||
+		f.window != 3 || f.threshold != 4 || f.growth != 5 {
 		t.Errorf("came back as %+v", f)
 	}
 	if a, z := e.stream(f, o, 8, packets).limit, e.stream(f, o, 9, packets).limit; a != 1 || z != 7 {
@@ -123,7 +124,8 @@ func TestRestKeepsThePath(t *testing.T) {
 	e.park(f)
 	e.lose(p, arctic.ReasonSilent)
 	f = e.flow(p, arctic.Request)
-	if n := e.stream(f, o, 9, packets).limit; f.sndNext != 70 || f.rcvNext != 90 || f.window != e.cfg.FirstWindow || f.growth != 0 || n != 1 {
+	if n := e.stream(f, o, 9, packets).limit; f.sndNext != 70 || f.rcvNext != 90 || f.window != e.cfg.FirstWindow ||
+		f.growth != 0 || n != 1 {
 		t.Errorf("came back as %+v after the peer was lost, limit %d", f, n)
 	}
 }

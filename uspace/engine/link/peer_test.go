@@ -72,7 +72,8 @@ func TestNeverHeardPeer(t *testing.T) {
 // lines arrive.
 func TestPeerFallsSilentAndReturns(t *testing.T) {
 	for seed := range uint64(6) {
-		b := newBed(t, setup{cards: 2, tune: quick, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+		b := newBed(t, setup{cards: 2, tune: quick, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond,
+			Faults: networks["all"]}})
 		exactlyOnce(b, newTraffic(b, 20))
 		b.reasons = []arctic.Reason{arctic.ReasonSilent}
 		tr := newTraffic(b, 100)
@@ -132,7 +133,10 @@ func TestOneDirectionCut(t *testing.T) {
 // again all goes on.
 func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 	drop := false
-	b := newBed(t, setup{cards: 2, tune: func(c *link.Config) { quick(c); single(c) }, net: near, wrap: tapped(func(card int, f arctic.Frame) bool {
+	b := newBed(t, setup{cards: 2, tune: func(c *link.Config) {
+		quick(c)
+		single(c)
+	}, net: near, wrap: tapped(func(card int, f arctic.Frame) bool {
 		return card != 0 || f.Packets() == 0 || f.Header().Level != arctic.Request || !drop
 	})})
 	exactlyOnce(b, newTraffic(b, 20))
@@ -170,7 +174,10 @@ func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 // owner hears of it once.
 func TestPeerRestarts(t *testing.T) {
 	for seed := range uint64(6) {
-		b := newBed(t, setup{cards: 3, tune: func(c *link.Config) { quick(c); single(c) }, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
+		b := newBed(t, setup{cards: 3, tune: func(c *link.Config) {
+			quick(c)
+			single(c)
+		}, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
 		exactlyOnce(b, newTraffic(b, 20))
 		tr := newTraffic(b, 300, [2]int{0, 1})
 		tr.burst = 300
@@ -181,7 +188,8 @@ func TestPeerRestarts(t *testing.T) {
 		b.until(time.Minute, "all messages delivered or back", tr.pump)
 		_, back := tr.totals()
 		c := b.cards[0]
-		if back == 0 || back > 2*link.Window || c.Counters().PeersRestarted != 1 || len(c.restarted) != 1 || c.restarted[0] != 1 || len(b.cards[2].restarted) != 0 {
+		if back == 0 || back > 2*link.Window || c.Counters().PeersRestarted != 1 || len(c.restarted) != 1 ||
+			c.restarted[0] != 1 || len(b.cards[2].restarted) != 0 {
 			t.Errorf("%d came back, %d restarts counted, told %v", back, c.Counters().PeersRestarted, c.restarted)
 		}
 		b.meet()
@@ -198,7 +206,8 @@ func TestCountingAnewIsTold(t *testing.T) {
 	b.touched = true
 	b.pass(10 * time.Millisecond)
 	for i, c := range b.cards {
-		if !slices.Equal(c.resynced, []uint16{uint16(1 - i)}) || len(c.restarted) != 0 || c.Counters().Resynchronised != 1 {
+		if !slices.Equal(c.resynced, []uint16{uint16(1 - i)}) || len(c.restarted) != 0 ||
+			c.Counters().Resynchronised != 1 {
 			t.Errorf("card %d is told of %v, and of restarts of %v", i, c.resynced, c.restarted)
 		}
 	}
@@ -240,7 +249,9 @@ func TestLeave(t *testing.T) {
 	b.stop(1)
 	b.reasons = []arctic.Reason{arctic.ReasonDeparted}
 	begin := b.now
-	b.until(time.Second, "the peers know", func() bool { return !b.cards[0].Established(1) && !b.cards[2].Established(1) })
+	b.until(time.Second, "the peers know", func() bool {
+		return !b.cards[0].Established(1) && !b.cards[2].Established(1)
+	})
 	if took := time.Duration(b.now - begin); took > time.Millisecond {
 		t.Errorf("known after %v", took)
 	}
@@ -380,7 +391,8 @@ func TestLateStepIsNotTheOthersSilence(t *testing.T) {
 	b.cards[0] = late
 	b.step(b.now)
 	b.arrives(time.Second, m)
-	if c := late.Counters(); c.Timeouts != before.Timeouts || c.PeersLost != 0 || c.Retransmitted != before.Retransmitted {
+	if c := late.Counters(); c.Timeouts != before.Timeouts || c.PeersLost != 0 ||
+		c.Retransmitted != before.Retransmitted {
 		t.Errorf("after a minute's pause: %s", b.counters())
 	}
 }
@@ -404,7 +416,8 @@ func TestPeerStates(t *testing.T) {
 	if len(seen) != 2 || calls != 2 {
 		t.Fatalf("saw %v in %d calls", seen, calls)
 	}
-	if s := seen[1]; !s.Established || s.InFlight != 1 || s.RoundTrip < 200*time.Microsecond || s.RoundTrip > 300*time.Microsecond {
+	if s := seen[1]; !s.Established || s.InFlight != 1 || s.RoundTrip < 200*time.Microsecond ||
+		s.RoundTrip > 300*time.Microsecond {
 		t.Errorf("card 1 is %+v", s)
 	}
 	if s := seen[3]; s.Established || s.InFlight != 0 || s.RoundTrip != 0 {

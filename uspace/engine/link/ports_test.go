@@ -65,7 +65,8 @@ func TestFramesAtAnotherPort(t *testing.T) {
 		t.Helper()
 		c := b.cards[0].Counters()
 		if c.DroppedPort == 0 || c.DroppedStranger != 0 {
-			t.Errorf("%s: %d frames dropped as of another port, %d as a stranger's", what, c.DroppedPort, c.DroppedStranger)
+			t.Errorf("%s: %d frames dropped as of another port, %d as a stranger's", what, c.DroppedPort,
+				c.DroppedStranger)
 		}
 		c.DroppedPort = 0
 	}

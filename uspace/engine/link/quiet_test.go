@@ -58,7 +58,8 @@ func TestRetime(t *testing.T) {
 	due := b.cards[0].Next()
 	b.cards[0].Retime()
 	if next := b.cards[0].Next(); next != due || next >= b.now+soon {
-		t.Errorf("with a frame that nobody answers it wants to run after %v, before Retime after %v", time.Duration(next-b.now), time.Duration(due-b.now))
+		t.Errorf("with a frame that nobody answers it wants to run after %v, before Retime after %v",
+			time.Duration(next-b.now), time.Duration(due-b.now))
 	}
 }
 
@@ -102,7 +103,8 @@ func TestReachedSurvivesParkingAndRestart(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 5, [2]int{1, 0}))
 	in := reached()
 	b.resting()
-	if parked := reached(); len(in) != 1 || in[1] != int64(b.cards[1].Sequence(0, arctic.Request)) || parked[1] != in[1] {
+	if parked := reached(); len(in) != 1 || in[1] != int64(b.cards[1].Sequence(0, arctic.Request)) ||
+		parked[1] != in[1] {
 		t.Errorf("reached %v, parked %v", in, parked)
 	}
 	b.start(1)

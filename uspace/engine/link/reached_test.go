@@ -13,7 +13,8 @@ func TestReach(t *testing.T) {
 		f := &flow{reached: rapid.Int64Range(0, 1<<40).Draw(t, "reached")}
 		want := f.reached
 		for range rapid.IntRange(1, 20).Draw(t, "frames") {
-			at := max(0, want+rapid.OneOf(rapid.Int64Range(-Window, Window), rapid.Int64Range(0, 1<<31-1)).Draw(t, "ahead"))
+			at := max(0, want+rapid.OneOf(rapid.Int64Range(-Window, Window),
+				rapid.Int64Range(0, 1<<31-1)).Draw(t, "ahead"))
 			if f.reach(uint32(at)); f.reached != max(want, at+1) {
 				t.Fatalf("%d after %d and frame %d", f.reached, want, at)
 			}

@@ -34,8 +34,10 @@ func TestRejectedForNowTravelsInAnotherFrame(t *testing.T) {
 		}
 		seen[f.Header().Sequence] = true
 	}
-	if c := b.cards[0].Counters(); len(seen) != 4 || c.RejectsReceived-before.RejectsReceived != 3 || m.owner.Retried != 3 || c.Retransmitted != before.Retransmitted {
-		t.Errorf("%d frames, %d rejects received, %d retried by the owner, want 4, 3 and 3", len(seen), c.RejectsReceived-before.RejectsReceived, m.owner.Retried)
+	if c := b.cards[0].Counters(); len(seen) != 4 || c.RejectsReceived-before.RejectsReceived != 3 ||
+		m.owner.Retried != 3 || c.Retransmitted != before.Retransmitted {
+		t.Errorf("%d frames, %d rejects received, %d retried by the owner, want 4, 3 and 3", len(seen),
+			c.RejectsReceived-before.RejectsReceived, m.owner.Retried)
 	}
 	by := map[arctic.Reason]uint64{}
 	b.cards[0].ByPeers().Each(func(r arctic.Reason, n uint64) { by[r] = n })
@@ -72,7 +74,8 @@ func TestEachPacketOfATrainIsAnswered(t *testing.T) {
 	}
 	for _, m := range sent {
 		good := m.settled == link.Delivered && m.reason == arctic.ReasonNone
-		if bad := m.settled == link.Returned && m.reason == arctic.ReasonNoContext; good != (m.id%3 != 1) || bad != (m.id%3 == 1) {
+		if bad := m.settled == link.Returned && m.reason == arctic.ReasonNoContext; good != (m.id%3 != 1) ||
+			bad != (m.id%3 == 1) {
 			t.Errorf("message %d is settled as %d, %v", m.id, m.settled, m.reason)
 		}
 		if want := map[int]int{0: 1, 1: 1, 2: 2}[m.id%3]; tried[m] != want {
@@ -126,9 +129,11 @@ func TestRepeatedFrameGetsTheSameAnswer(t *testing.T) {
 		b.until(time.Second, "an answer", func() bool { return m.back })
 		c := b.cards[1].Counters()
 		if n := c.RepeatedRejects - before.RepeatedRejects; n != 2 || c.RejectsSent-before.RejectsSent != 1 {
-			t.Errorf("%v: answered anew %d times and as before %d times, want 1 and 2", reason, c.RejectsSent-before.RejectsSent, n)
+			t.Errorf("%v: answered anew %d times and as before %d times, want 1 and 2", reason,
+				c.RejectsSent-before.RejectsSent, n)
 		}
-		if permanent := reason.Permanent(); m.accepted() == permanent || judged == 1 != permanent || (m.settled == link.Returned) != permanent {
+		if permanent := reason.Permanent(); m.accepted() == permanent || judged == 1 != permanent ||
+			(m.settled == link.Returned) != permanent {
 			t.Errorf("%v: judged %d times, settled as %d", reason, judged, m.settled)
 		}
 	}
@@ -290,7 +295,8 @@ func TestTriesOfAnAccountAreBounded(t *testing.T) {
 		before := b.cards[0].Counters().RejectsReceived
 		second()
 		if n := b.cards[0].Counters().RejectsReceived - before; n == 0 || n > k.most {
-			t.Errorf("%d owners to %d nodes, beside others %v: %d tries in a second, want some and at most %d", k.owners, k.nodes, k.beside, n, k.most)
+			t.Errorf("%d owners to %d nodes, beside others %v: %d tries in a second, want some and at most %d",
+				k.owners, k.nodes, k.beside, n, k.most)
 		}
 		if b.cards[0].Contended() != k.beside {
 			t.Errorf("contended: %v", !k.beside)
@@ -348,7 +354,8 @@ func TestTryAnew(t *testing.T) {
 	begin = b.now
 	b.arrives(time.Second, other) // it is rejected once
 	if took := time.Duration(b.now - begin); took > 20*time.Millisecond {
-		t.Errorf("another owner of the account waited %v for its next try, beside %d streams that back off", took, nodes)
+		t.Errorf("another owner of the account waited %v for its next try, beside %d streams that back off",
+			took, nodes)
 	}
 }
 
@@ -376,7 +383,8 @@ func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	b.pass(time.Millisecond)
 	after := b.cards[1].Counters()
 	if after.RepeatedRejects != before.RepeatedRejects+1 || after.RejectsSent != before.RejectsSent {
-		t.Errorf("the frame that came again was answered %d times as before, and %d times anew", after.RepeatedRejects-before.RepeatedRejects, after.RejectsSent-before.RejectsSent)
+		t.Errorf("the frame that came again was answered %d times as before, and %d times anew",
+			after.RepeatedRejects-before.RepeatedRejects, after.RejectsSent-before.RejectsSent)
 	}
 	exactlyOnce(b, newTraffic(b, 5))
 	b.resting()

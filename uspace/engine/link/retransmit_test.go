@@ -18,7 +18,10 @@ import (
 // between the oldest unanswered and the newest.
 func TestWindow(t *testing.T) {
 	most, oldest, newest := 0, uint32(0), uint32(0)
-	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: time.Millisecond}, tune: func(c *link.Config) { single(c); c.Lines, c.FirstWindow = 4000, 5 },
+	b := newBed(t, setup{cards: 2, net: wire.Config{Delay: time.Millisecond}, tune: func(c *link.Config) {
+		single(c)
+		c.Lines, c.FirstWindow = 4000, 5
+	},
 		wrap: tapped(func(card int, f arctic.Frame) bool {
 			if h := f.Header(); card == 0 && f.Packets() > 0 {
 				oldest, newest = h.Sequence-uint32(h.Age), h.Sequence
@@ -56,7 +59,10 @@ func TestWindow(t *testing.T) {
 func TestNoMoreThanTheWindowBehindALostFrame(t *testing.T) {
 	const none = 1 << 31
 	lost, newest := uint32(none), uint32(0)
-	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { single(c); c.Lines, c.FirstWindow = 4000, link.Window },
+	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) {
+		single(c)
+		c.Lines, c.FirstWindow = 4000, link.Window
+	},
 		wrap: tapped(func(card int, f arctic.Frame) bool {
 			if card != 0 || f.Packets() == 0 {
 				return true
@@ -99,8 +105,10 @@ func TestMoreUnansweredThanTheWindow(t *testing.T) {
 		judged := 0
 		b.judge = func(int, *message) arctic.Reason { judged++; return arctic.ReasonNone }
 		b.pass(time.Millisecond)
-		if dropped := b.cards[0].Counters().OutOfWindow - before.OutOfWindow; dropped != c.dropped || judged != 1-int(c.dropped) {
-			t.Errorf("%d ahead, of age %d: counted %d times as out of the window and judged %d times, want %d and %d", c.ahead, c.age, dropped, judged, c.dropped, 1-c.dropped)
+		if dropped := b.cards[0].Counters().OutOfWindow - before.OutOfWindow; dropped != c.dropped ||
+			judged != 1-int(c.dropped) {
+			t.Errorf("%d ahead, of age %d: counted %d times as out of the window and judged %d times, want %d and %d",
+				c.ahead, c.age, dropped, judged, c.dropped, 1-c.dropped)
 		}
 		b.checked()
 	}
@@ -140,7 +148,8 @@ func TestRetransmissionTimeout(t *testing.T) {
 	m := a.send(0, arctic.Request, 1)
 	a.armed, a.lose = true, 1
 	a.arrives(time.Second, m)
-	if at := a.at[0]; len(at) != 2 || at[1]-at[0] < int64(10*time.Millisecond) || at[1]-at[0] > int64(10*time.Millisecond)+2 {
+	if at := a.at[0]; len(at) != 2 || at[1]-at[0] < int64(10*time.Millisecond) ||
+		at[1]-at[0] > int64(10*time.Millisecond)+2 {
 		t.Errorf("sent at %v, want twice, FirstRTO apart", at)
 	}
 	a.pass(time.Second)
@@ -157,14 +166,17 @@ func TestRetransmissionTimeout(t *testing.T) {
 	if want := []time.Duration{5 * ms, 10 * ms, 20 * ms, 35 * ms, 35 * ms, 35 * ms}; !slices.Equal(gaps, want) {
 		t.Fatalf("sent again after %v, want %v", gaps, want)
 	}
-	far := newAttempts(t, wire.Config{Delay: 20 * time.Millisecond}, func(c *link.Config) { c.MaxRTO, c.FirstRTO = time.Second, 200*time.Millisecond })
+	far := newAttempts(t, wire.Config{Delay: 20 * time.Millisecond}, func(c *link.Config) {
+		c.MaxRTO, c.FirstRTO = time.Second, 200*time.Millisecond
+	})
 	for range 50 {
 		far.arrives(time.Second, far.send(0, arctic.Request, 1))
 	}
 	far.armed, far.lose = true, 1
 	seq = far.cards[0].Sequence(1, arctic.Request)
 	far.arrives(time.Second, far.send(0, arctic.Request, 1))
-	if at := far.at[seq]; len(at) != 2 || at[1]-at[0] < int64(40*time.Millisecond) || at[1]-at[0] > int64(80*time.Millisecond) {
+	if at := far.at[seq]; len(at) != 2 || at[1]-at[0] < int64(40*time.Millisecond) ||
+		at[1]-at[0] > int64(80*time.Millisecond) {
 		t.Errorf("with a round trip of 40 ms sent at %v", at)
 	}
 	if n := far.cards[0].Counters().Timeouts; n != 1 {

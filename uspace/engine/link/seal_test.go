@@ -97,7 +97,8 @@ func TestSealedAsDocumented(t *testing.T) {
 	for count := range 3 {
 		wire := sealed(t, a, 2, false)
 		extracted, _ := hkdf.Extract(sha256.New, secretOf(1), []byte("FUNet link 1"))
-		info := "FUNet link 1 session" + "\x01\x00\x0a\x00\x00\x00\x64\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\x14\x00\x00\x00\xc8\x00\x00\x00\x00\x00\x00\x00"
+		info := "FUNet link 1 session" + "\x01\x00\x0a\x00\x00\x00\x64\x00\x00\x00\x00\x00\x00\x00" +
+			"\x02\x00\x14\x00\x00\x00\xc8\x00\x00\x00\x00\x00\x00\x00"
 		both, _ := hkdf.Expand(sha256.New, extracted, info, 64)
 		key, _ := hkdf.Expand(sha256.New, both[:32], "FUNet link 1 key", 32)
 		block, err := aes.NewCipher(key)
@@ -317,10 +318,14 @@ func TestOpenChecksTheFrame(t *testing.T) {
 // next frame; the leader does not go on before.
 func TestNewKeys(t *testing.T) {
 	for name, wear := range map[string]func(a, b *Session) (now int64){
-		"a day":            func(a, b *Session) int64 { return renewAfter },
-		"sent frames":      func(a, b *Session) int64 { a.seal.counter += worn; return 1 },
-		"received frames":  func(a, b *Session) int64 { b.seal.counter += worn; return 1 },
-		"both, and a week": func(a, b *Session) int64 { a.seal.counter += worn; b.seal.counter += worn; return 7 * renewAfter },
+		"a day":           func(a, b *Session) int64 { return renewAfter },
+		"sent frames":     func(a, b *Session) int64 { a.seal.counter += worn; return 1 },
+		"received frames": func(a, b *Session) int64 { b.seal.counter += worn; return 1 },
+		"both, and a week": func(a, b *Session) int64 {
+			a.seal.counter += worn
+			b.seal.counter += worn
+			return 7 * renewAfter
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair(t)

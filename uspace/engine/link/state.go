@@ -61,7 +61,8 @@ func (e *End) PeerState(card uint16) (s PeerState, ok bool) {
 
 // stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(), Replies: p.replies, Life: p.incarnation, SilentSince: p.silentSince}
+	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(),
+		Replies: p.replies, Life: p.incarnation, SilentSince: p.silentSince}
 	if p.Key != nil {
 		s.Identity = p.Key.Identity()
 	}

@@ -72,7 +72,8 @@ func newCouple(tune func(*link.Config)) *couple {
 	c := &couple{ports: [2]*ringPort{{out: a, in: b}, {out: b, in: a}}}
 	for i := range c.ends {
 		cfg := native()
-		cfg.Card, cfg.Incarnation, cfg.Ports, cfg.Peers = uint16(i), uint32(i+1), []port.Port{c.ports[i]}, []link.Peer{peerOf(i, 1-i)}
+		cfg.Card, cfg.Incarnation, cfg.Ports, cfg.Peers = uint16(i), uint32(i+1), []port.Port{c.ports[i]},
+			[]link.Peer{peerOf(i, 1-i)}
 		if tune != nil {
 			tune(&cfg)
 		}
@@ -138,7 +139,8 @@ func (c *couple) send(n, nodes int, block bool) {
 			if ln.Size = arctic.PacketHeaderSize + 16; block {
 				h.Kind, h.Length = arctic.KindTransfer, 1
 				ln.Size = arctic.PacketHeaderSize + 4
-				arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], &arctic.Transfer{Form: arctic.Block, Address: 1 << 16})
+				arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:],
+					&arctic.Transfer{Form: arctic.Block, Address: 1 << 16})
 				ln.Block, ln.Part = c.block[:], true
 			}
 			h.Encode(ln.Data[:])
@@ -150,7 +152,8 @@ func (c *couple) send(n, nodes int, block bool) {
 // Rule (doc.go): an end allocates nothing in the steady state: messages and blocks, to few nodes
 // and many, rejected and tried again, with flows parked and taken up, and on a modelled machine.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	for name, tune := range map[string]func(*link.Config){"native": nil, "train 1": single, "timed": func(c *link.Config) { timed(c); c.Lines = 64 }} {
+	for name, tune := range map[string]func(*link.Config){
+		"native": nil, "train 1": single, "timed": func(c *link.Config) { timed(c); c.Lines = 64 }} {
 		c := newCouple(tune)
 		parked := 0
 		rejects := func(n int) arctic.Reason {

@@ -19,7 +19,8 @@ const (
 // native is as engine.Native.
 func native() Config {
 	return Config{
-		Incarnation: 1, Lines: 1024, Train: arctic.MaxTrain, FirstWindow: 32, AckDelay: 50 * time.Microsecond, AckEvery: 16,
+		Incarnation: 1, Lines: 1024, Train: arctic.MaxTrain, FirstWindow: 32,
+		AckDelay: 50 * time.Microsecond, AckEvery: 16,
 		FirstRTO: 10 * time.Millisecond, MinRTO: 5 * time.Millisecond, MaxRTO: 100 * time.Millisecond,
 		MinHold: 10 * time.Microsecond, MaxHold: 100 * time.Millisecond,
 		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second, RaiseAfter: 10 * time.Second,

@@ -50,7 +50,8 @@ type queued struct {
 }
 
 func newTimedSend(cfg *Config) *timedSend {
-	return &timedSend{dispatch: int64(cfg.Dispatch), transmit: int64(cfg.Transmit), queue: make([]queued, cfg.Lines), next: Never}
+	return &timedSend{dispatch: int64(cfg.Dispatch), transmit: int64(cfg.Transmit),
+		queue: make([]queued, cfg.Lines), next: Never}
 }
 
 // WorksFor returns whose packet the Dispatch Unit of a modelled machine works on, or nil.

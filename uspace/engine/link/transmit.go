@@ -187,17 +187,20 @@ func (e *End) address(p *peer, h *arctic.Header, l arctic.Level, gid uint16, tag
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one
 // frame travel together: the sender settles a frame when it sees the first.
 func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
-	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && arctic.Rejects(b) <= arctic.MaxRejects-2; r = r.next {
+	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && arctic.Rejects(b) <=
+		arctic.MaxRejects-2; r = r.next {
 		if !r.asked {
 			continue
 		}
 		r.asked = false
 		f.answers--
 		if r.Retry != 0 {
-			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.RetryReason, Bits: r.Retry})
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.RetryReason,
+				Bits: r.Retry})
 		}
 		if r.Fail != 0 {
-			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.FailReason, Bits: r.Fail})
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level,
+				Reason: r.FailReason, Bits: r.Fail})
 		}
 	}
 	return n

@@ -29,7 +29,9 @@ type crowd struct {
 func newCrowd(t *testing.T, level arctic.Level, owners, groups, nodes, block int) *crowd {
 	t.Helper()
 	c := &crowd{level: level, nodes: nodes, block: block}
-	c.bed = newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond}, tune: func(c *link.Config) { c.AnyGroup = true },
+	c.bed = newBed(t, setup{cards: 2, net: wire.Config{Delay: 10 * time.Microsecond}, tune: func(c *link.Config) {
+		c.AnyGroup = true
+	},
 		wrap: tapped(func(card int, f arctic.Frame) bool {
 			switch h := f.Header(); {
 			case card != 0 || f.Packets() == 0:
@@ -139,7 +141,8 @@ func TestRestingAccount(t *testing.T) {
 	c.stuff()
 	c.step(c.now + 1)
 	if next := card.Next(); card.Again() || next > ends {
-		t.Errorf("a card whose account rests wants to go on at once: %v; or at %d, and the rest ends at %d", card.Again(), next, ends)
+		t.Errorf("a card whose account rests wants to go on at once: %v; or at %d, and the rest ends at %d",
+			card.Again(), next, ends)
 	}
 	m := c.send(0, arctic.Request, 1)
 	for c.now < ends-5000 {
@@ -162,7 +165,8 @@ func TestRestingAccount(t *testing.T) {
 // about the same in bytes, whether one has many owners, many nodes, or blocks where the other has
 // messages; one that has the card to itself sends all.
 func TestAccountsGetTheSameBytes(t *testing.T) {
-	for _, k := range []struct{ owners, groups, nodes, block int }{{1, 1, 1, 0}, {32, 1, 1, 0}, {32, 8, 10, 0}, {4, 4, 10, 16 << 10}} {
+	for _, k := range []struct{ owners, groups, nodes, block int }{{1, 1, 1, 0}, {32, 1, 1, 0}, {32, 8, 10, 0},
+		{4, 4, 10, 16 << 10}} {
 		c := newCrowd(t, arctic.Request, k.owners, k.groups, k.nodes, k.block)
 		c.exchange()
 		feed := func(d time.Duration) {
@@ -188,7 +192,9 @@ func TestAccountsGetTheSameBytes(t *testing.T) {
 // that has: a job of one stream gets as much as one of forty.
 func TestJobsOfAnAccountShare(t *testing.T) {
 	sent := map[uint16]int{}
-	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { c.AnyGroup, c.FirstWindow = true, 4 }, wrap: tapped(func(card int, f arctic.Frame) bool {
+	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) {
+		c.AnyGroup, c.FirstWindow = true, 4
+	}, wrap: tapped(func(card int, f arctic.Frame) bool {
 		if card == 0 && f.Packets() > 0 {
 			sent[f.Header().GID] += len(f)
 		}

@@ -60,11 +60,14 @@ func (v *Verdict) take(w arctic.Reject) {
 type Rejections [len(reasons) + 1]uint64
 
 // reasons are those that travel (arctic.Reason).
-var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonTooLong, arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
+var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonTooLong,
+	arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
 	arctic.ReasonTransferForm, arctic.ReasonSourceNode, arctic.ReasonReplaced, arctic.ReasonJob,
 	arctic.ReasonKeySlot, arctic.ReasonRange, arctic.ReasonArea, arctic.ReasonNoBuffer, arctic.ReasonRemoteForm,
-	arctic.ReasonBusy, arctic.ReasonAbsent, arctic.ReasonMoved, arctic.ReasonRights, arctic.ReasonLocked, arctic.ReasonAlignment, arctic.ReasonOperation,
-	arctic.ReasonPosted, arctic.ReasonPath, arctic.ReasonRequest, arctic.ReasonChain, arctic.ReasonHops, arctic.ReasonWithheld}
+	arctic.ReasonBusy, arctic.ReasonAbsent, arctic.ReasonMoved, arctic.ReasonRights, arctic.ReasonLocked,
+	arctic.ReasonAlignment, arctic.ReasonOperation,
+	arctic.ReasonPosted, arctic.ReasonPath, arctic.ReasonRequest, arctic.ReasonChain, arctic.ReasonHops,
+	arctic.ReasonWithheld}
 
 // Each calls see for each reason, and for those that are not known with arctic.ReasonNone.
 func (r *Rejections) Each(see func(arctic.Reason, uint64)) {

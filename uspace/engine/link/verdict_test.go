@@ -13,10 +13,12 @@ import (
 // when it comes again (Note).
 func TestVerdictWithTwoPermanentReasons(t *testing.T) {
 	var r Verdict
-	for i, reason := range []arctic.Reason{arctic.ReasonUnknownKind, arctic.ReasonNone, arctic.ReasonNoContext, arctic.ReasonUnknownKind, arctic.ReasonQueueFull} {
+	for i, reason := range []arctic.Reason{arctic.ReasonUnknownKind, arctic.ReasonNone, arctic.ReasonNoContext,
+		arctic.ReasonUnknownKind, arctic.ReasonQueueFull} {
 		r.Note(i, reason)
 	}
-	if r.Fail != 0b01001 || r.FailReason != arctic.ReasonUnknownKind || r.Retry != 0b10100 || r.RetryReason != arctic.ReasonQueueFull {
+	if r.Fail != 0b01001 || r.FailReason != arctic.ReasonUnknownKind || r.Retry != 0b10100 ||
+		r.RetryReason != arctic.ReasonQueueFull {
 		t.Errorf("fail %#b %v, retry %#b %v", r.Fail, r.FailReason, r.Retry, r.RetryReason)
 	}
 }

@@ -110,7 +110,8 @@ static int arrives(int code, uint32_t handle, int last_has_left)
 		return fail(card.error);
 	if (!last_has_left)
 		return d.delivered == card.nodes && d.failed == 0 ? 0 : fail("a multicast has not come to all");
-	if (d.delivered != card.nodes - 1 || d.failed != 1 || d.named != 1 || d.broken[0].node != card.nodes - 1 || d.broken[0].reason != FUNI_REASON_CHAIN)
+	if (d.delivered != card.nodes - 1 || d.failed != 1 || d.named != 1 || d.broken[0].node != card.nodes - 1 ||
+		d.broken[0].reason != FUNI_REASON_CHAIN)
 		return fail("who has left is not named");
 	return 0;
 }
@@ -129,7 +130,8 @@ static int send_round(uint32_t round)
 	const uint64_t v = value(card.node, round);
 	const uint32_t words[2] = { card.node, round };
 	uint32_t handle = 0;
-	int code = funi_multicast_put(&card, 0, CHAIN, (uint16_t)card.nodes, key, 8 * ((uint64_t)card.node * ROUNDS + round), &v, sizeof v, &handle);
+	int code = funi_multicast_put(&card, 0, CHAIN, (uint16_t)card.nodes, key,
+		8 * ((uint64_t)card.node * ROUNDS + round), &v, sizeof v, &handle);
 	return arrives(code, handle, 0) || send_along(ROUND, words, 2, 0);
 }
 
@@ -207,7 +209,8 @@ static int run(void)
 		return receive(END, NULL, 0);
 	if (receive(LEFT, NULL, 0) || send_along(END, NULL, 0, 1) || receive(END, NULL, 0) || tell(last, END))
 		return 1;
-	printf("%u nodes have each sent %d messages and as many writes along a chain; each came to all of them once\n", card.nodes, (int)ROUNDS);
+	printf("%u nodes have each sent %d messages and as many writes along a chain; each came to all of them once\n",
+		card.nodes, (int)ROUNDS);
 	return 0;
 }
 

@@ -67,7 +67,8 @@ static int take(void)
 		funi_release(&card, FUNI_REPLY);
 	}
 	r = funi_receive(&card, FUNI_REQUEST);
-	if (r != NULL && (funi_type(r[0]) == END || send_word(FUNI_REPLY, r[FUNI_SOURCE_WORD], TOCK, r[FUNI_PAYLOAD_WORD]))) {
+	if (r != NULL && (funi_type(r[0]) == END || send_word(FUNI_REPLY, r[FUNI_SOURCE_WORD], TOCK,
+		r[FUNI_PAYLOAD_WORD]))) {
 		over = funi_type(r[0]) == END;
 		funi_release(&card, FUNI_REQUEST);
 		took = 1;

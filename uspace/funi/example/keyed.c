@@ -133,7 +133,8 @@ static int writer(void)
 		memory[n] = byte(n, PARTS);
 	if (funi_split_seed(&seed, FIRST, &part) != 0)
 		return fail("the seed cannot be split");
-	if (launch(&seed.ticket, FIRST, PARTS - FIRST, PARTS) || launch(&part.ticket, 0, FIRST, PARTS) || receive(FUNI_REPLY, NEXT, NULL, 0))
+	if (launch(&seed.ticket, FIRST, PARTS - FIRST, PARTS) || launch(&part.ticket, 0, FIRST, PARTS) ||
+		receive(FUNI_REPLY, NEXT, NULL, 0))
 		return 1;
 	if (funi_sendmsg(&card, &seed.ticket, NULL, 0, NULL, 0, &handle) != 0)
 		return fail(card.error);
@@ -143,7 +144,8 @@ static int writer(void)
 		return fail("another reason");
 	if (tell(FUNI_REQUEST, END, NULL, 0))
 		return 1;
-	printf("%d messages of up to %u bytes, and one of two parts; then the key was taken back\n", MESSAGES, (unsigned)sizes[MESSAGES - 1]);
+	printf("%d messages of up to %u bytes, and one of two parts; then the key was taken back\n", MESSAGES,
+		(unsigned)sizes[MESSAGES - 1]);
 	return 0;
 }
 

@@ -93,7 +93,8 @@ static int tell(uint16_t node, uint32_t type, const uint32_t *words, uint32_t n)
 
 /* Carries out an operation on words of 64 bits at an address of the window, and waits for what they
  * were: a funi_reason, 0 for none; -1: it cannot. */
-static int operate(enum funi_operation operation, uint64_t address, const uint64_t *operands, uint32_t bytes, uint64_t *was)
+static int operate(enum funi_operation operation, uint64_t address, const uint64_t *operands, uint32_t bytes,
+	uint64_t *was)
 {
 	const struct funi_target t = { 0, key, address };
 	uint32_t handle, reason = 0;
@@ -204,7 +205,8 @@ static int owner(void)
 	int done;
 	if (funi_register_segment(&card, BASE, QUEUE_BYTES + TABLE_BYTES, FUNI_KEYED, &memory) != 0)
 		return fail(card.error);
-	if (funi_expose_window(&card, memory, QUEUE_BYTES + TABLE_BYTES, 0, FUNI_MAY_READ | FUNI_MAY_OPERATE | FUNI_MAY_WRITE, 0, &key, &handle) != 0 ||
+	if (funi_expose_window(&card, memory, QUEUE_BYTES + TABLE_BYTES, 0,
+		FUNI_MAY_READ | FUNI_MAY_OPERATE | FUNI_MAY_WRITE, 0, &key, &handle) != 0 ||
 	    funi_await(&card, handle, NULL, 0, 10000) != 0)
 		return fail(card.error);
 	words[0] = (uint32_t)key;
@@ -233,7 +235,8 @@ static int owner(void)
 	for (uint32_t to = 1; to < card.nodes; to++)
 		if (receive(DONE, NULL, 0))
 			return 1;
-	printf("%u nodes have put %u numbers into the queue; each was taken once\n", card.nodes - 1, (card.nodes - 1) * NUMBERS);
+	printf("%u nodes have put %u numbers into the queue; each was taken once\n", card.nodes - 1,
+		(card.nodes - 1) * NUMBERS);
 	return 0;
 }
 

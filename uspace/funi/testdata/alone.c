@@ -195,7 +195,8 @@ int main(void)
 	while ((w = leaves(FUNI_REQUEST)) != NULL) {
 		got[0] += funi_type(w[0]) == FUNET_GRANT && (w[0] & 0xffff) == 1 && w[1] == 5;
 		got[1] += funi_type(w[0]) == FUNET_TAKEN && (w[0] & 0xffff) == 2 && w[1] == 6 && w[2] == FUNET_LOST;
-		got[2] += funi_type(w[0]) == FUNET_ANSWER && (w[0] & 0xffff) == 3 && w[1] == 77 && w[2] == (uint32_t)FUNET_LOST << 16;
+		got[2] += funi_type(w[0]) == FUNET_ANSWER && (w[0] & 0xffff) == 3 && w[1] == 77 &&
+			w[2] == (uint32_t)FUNET_LOST << 16;
 		got[3]++;
 	}
 	CHECK(got[0] == 1 && got[1] == 1 && got[2] == 1 && got[3] == 3);
@@ -329,7 +330,8 @@ int main(void)
 	/* Lives: a node in Go that joins again is refused; that the others went on without this node
 	 * ends it. */
 	begin(__LINE__);
-	const uint32_t hello[5] = { FUNET_HELLO, 35, 0, 0, 0 }, stale[5] = { FUNET_STALE, 1, TAKE, FUNET_BYTES, 0 }, fence[5] = { FUNET_FENCE, 1, 0, 0, 0 };
+	const uint32_t hello[5] = { FUNET_HELLO, 35, 0, 0, 0 }, stale[5] = { FUNET_STALE, 1, TAKE, FUNET_BYTES, 0 },
+		fence[5] = { FUNET_FENCE, 1, 0, 0, 0 };
 	(void)arrives(FUNI_REQUEST, 2, FUNET_MEMBER, 5, hello);
 	CHECK(funet_poll(&f) == 1 && leaves_as(FUNI_REPLY, 2, FUNET_MEMBER)[0] == (FUNET_REFUSED | 3 << 10));
 	(void)arrives(FUNI_REPLY, 2, FUNET_MEMBER, 5, stale);
@@ -379,8 +381,11 @@ int main(void)
 
 	/* Without a place in a job nothing is done. */
 	memset(&f, 0, sizeof f);
-	CHECK(funet_call(&f, 1, SERVE, bytes, 4, NULL, 0, NULL, 100) == -ENOTCONN && strstr(f.error, "after funet_close") != NULL);
-	CHECK(funet_send(&f, 1, TAKE, bytes, 4) == -ENOTCONN && funet_post(&f, 1, TAKE, bytes, 4, NULL) == -ENOTCONN && funet_poll(&f) == -ENOTCONN);
-	CHECK(funet_barrier(&f, 0) == -ENOTCONN && funet_close(&f, 0) == -ENOTCONN && funet_arm(&f) == -ENOTCONN && funet_flush(&f, 0) == -ENOTCONN);
+	CHECK(funet_call(&f, 1, SERVE, bytes, 4, NULL, 0, NULL, 100) == -ENOTCONN &&
+		strstr(f.error, "after funet_close") != NULL);
+	CHECK(funet_send(&f, 1, TAKE, bytes, 4) == -ENOTCONN && funet_post(&f, 1, TAKE, bytes, 4, NULL) == -ENOTCONN &&
+		funet_poll(&f) == -ENOTCONN);
+	CHECK(funet_barrier(&f, 0) == -ENOTCONN && funet_close(&f, 0) == -ENOTCONN && funet_arm(&f) == -ENOTCONN &&
+		funet_flush(&f, 0) == -ENOTCONN);
 	return 0;
 }

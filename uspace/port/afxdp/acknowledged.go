@@ -52,7 +52,8 @@ func (p *Port) remember(q *queue, frame []byte) {
 	if !r.under {
 		p.waited++
 	}
-	*r = remembered{under: true, epoch: binary.LittleEndian.Uint64(frame[epochOffset:]), sequence: binary.LittleEndian.Uint32(frame[sequenceOffset:]), ack: requestAckOffset}
+	*r = remembered{under: true, epoch: binary.LittleEndian.Uint64(frame[epochOffset:]),
+		sequence: binary.LittleEndian.Uint32(frame[sequenceOffset:]), ack: requestAckOffset}
 	cards := binary.LittleEndian.Uint32(frame[cardsOffset:])
 	r.cards = cards>>16 | cards<<16
 	if frame[flagsOffset]&levelBit != 0 {
@@ -69,7 +70,8 @@ func (p *Port) acknowledged(frames [][]byte) {
 		cards, epoch := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint64(f[epochOffset:])
 		for _, q := range p.queues {
 			r := &q.remembered
-			if !r.under || r.cards != cards || r.epoch != epoch || int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
+			if !r.under || r.cards != cards || r.epoch != epoch ||
+				int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
 				continue
 			}
 			r.under = false

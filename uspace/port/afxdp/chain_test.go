@@ -64,7 +64,8 @@ type chain struct {
 // drawChain fills UMEM frames of its own with a chain that is whole, or one that cannot be a frame.
 func drawChain(t *rapid.T, p *Port, used *uint32) chain {
 	var c chain
-	kind := rapid.SampledFrom([]string{"one", "one", "chain", "chain", "straight", "straight", "too long", "too many", "outside", "outside alone"}).Draw(t, "kind")
+	kind := rapid.SampledFrom([]string{"one", "one", "chain", "chain", "straight", "straight", "too long", "too many",
+		"outside", "outside alone"}).Draw(t, "kind")
 	seed := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	part := func(size int) {
 		// Where the frame begins, and where in it the data does.
@@ -191,7 +192,8 @@ func TestChains(t *testing.T) {
 			}
 		}
 		after := p.Chains()
-		if d := (Chains{after.Assembled - before.Assembled, after.Copied - before.Copied, after.Dropped - before.Dropped}); d != counted {
+		if d := (Chains{after.Assembled - before.Assembled, after.Copied - before.Copied,
+			after.Dropped - before.Dropped}); d != counted {
 			t.Fatalf("counted %+v, want %+v", d, counted)
 		}
 		if q.rx.Len() != 0 || q.cutting {
@@ -209,7 +211,8 @@ func TestLentUntilRelease(t *testing.T) {
 	a.Flush()
 	lent := make([][]byte, 3)
 	for range 3 {
-		if n := b.Receive(lent); n != 3 || len(lent[0]) != 9014 || len(lent[1]) != arctic.HeaderSize || len(lent[2]) != 5000 {
+		if n := b.Receive(lent); n != 3 || len(lent[0]) != 9014 || len(lent[1]) != arctic.HeaderSize ||
+			len(lent[2]) != 5000 {
 			t.Fatalf("%d frames of %d, %d and %d bytes", n, len(lent[0]), len(lent[1]), len(lent[2]))
 		}
 	}

@@ -60,8 +60,10 @@ func OpenDirect(d Direct) (*Port, error) {
 		umem.Close()
 		return nil, fmt.Errorf("opening a direct port: %w", err)
 	}
-	p := &Port{drainTime: drainTime, umem: umem, sizes: z, sums: d.Sums, frameMax: z.frameMax, free: xdp.NewAllocator(umem, z.rxFrames, z.txFrames)}
-	p.info = Info{Interface: s.Info().Interface, MTU: d.MTU, FrameSize: z.frameMax, Queues: 1, XDPMode: xdp.AttachNative, BindMode: xdp.BindCopy}
+	p := &Port{drainTime: drainTime, umem: umem, sizes: z, sums: d.Sums, frameMax: z.frameMax,
+		free: xdp.NewAllocator(umem, z.rxFrames, z.txFrames)}
+	p.info = Info{Interface: s.Info().Interface, MTU: d.MTU, FrameSize: z.frameMax, Queues: 1,
+		XDPMode: xdp.AttachNative, BindMode: xdp.BindCopy}
 	if d.Generic {
 		p.info.XDPMode = xdp.AttachGeneric
 	}

@@ -83,16 +83,24 @@ func TestKinds(t *testing.T) {
 		carries bool
 		refused bool
 	}{
-		{kind: "bridge", build: func() error { return upper(&netlink.Bridge{LinkAttrs: named("k0")}) }, mode: generic, why: "no native mode (operation not supported)", carries: true},
-		{kind: "port of a bridge", build: func() error { return upper(&netlink.Bridge{LinkAttrs: named("k0")}) }, opened: "fu0", mode: generic, why: "faster", carries: true},
+		{kind: "bridge", build: func() error { return upper(&netlink.Bridge{LinkAttrs: named("k0")}) }, mode: generic,
+			why: "no native mode (operation not supported)", carries: true},
+		{kind: "port of a bridge", build: func() error { return upper(&netlink.Bridge{LinkAttrs: named("k0")}) },
+			opened: "fu0", mode: generic, why: "faster", carries: true},
 		{kind: "macvlan", build: func() error {
 			return upper(&netlink.Macvlan{LinkAttrs: named("k0"), Mode: netlink.MACVLAN_MODE_BRIDGE})
 		}, mode: generic, why: "no native mode (operation not supported)", carries: true},
-		{kind: "vlan", build: vlan, peer: vlan, mode: generic, why: "no native mode (operation not supported)", carries: true},
-		{kind: "bond", build: func() error { return enslave("fu0") }, mode: generic, why: "runs a native program on its slaves", carries: true},
-		{kind: "slave of a bond", build: func() error { return enslave("fu0") }, opened: "fu0", mode: generic, why: "use the bond", carries: true},
-		{kind: "dummy", build: func() error { return upper(&netlink.Dummy{LinkAttrs: named("k0")}) }, mode: generic, why: "carries nothing"},
-		{kind: "ipvlan", build: func() error { return upper(&netlink.IPVlan{LinkAttrs: named("k0"), Mode: netlink.IPVLAN_MODE_L2}) }, mode: generic, why: "IP alone"},
+		{kind: "vlan", build: vlan, peer: vlan, mode: generic, why: "no native mode (operation not supported)",
+			carries: true},
+		{kind: "bond", build: func() error { return enslave("fu0") }, mode: generic,
+			why: "runs a native program on its slaves", carries: true},
+		{kind: "slave of a bond", build: func() error { return enslave("fu0") }, opened: "fu0", mode: generic,
+			why: "use the bond", carries: true},
+		{kind: "dummy", build: func() error { return upper(&netlink.Dummy{LinkAttrs: named("k0")}) }, mode: generic,
+			why: "carries nothing"},
+		{kind: "ipvlan", build: func() error {
+			return upper(&netlink.IPVlan{LinkAttrs: named("k0"), Mode: netlink.IPVLAN_MODE_L2})
+		}, mode: generic, why: "IP alone"},
 		{kind: "tap with nobody on it", build: func() error {
 			return upper(&netlink.Tuntap{LinkAttrs: named("k0"), Mode: netlink.TUNTAP_MODE_TAP})
 		}, mode: native, why: "k0 has no carrier"},
@@ -183,7 +191,8 @@ func connected(t *testing.T, ends ...*Port) {
 // Rule: a tap with somebody on it carries frames like any other link, in native mode.
 func TestTap(t *testing.T) {
 	l := newLab(t, lab.Options{})
-	tap := &netlink.Tuntap{LinkAttrs: named("k0"), Mode: netlink.TUNTAP_MODE_TAP, Queues: 1, Flags: netlink.TUNTAP_NO_PI, NonPersist: true}
+	tap := &netlink.Tuntap{LinkAttrs: named("k0"), Mode: netlink.TUNTAP_MODE_TAP, Queues: 1,
+		Flags: netlink.TUNTAP_NO_PI, NonPersist: true}
 	if err := l.Do(0, func() error {
 		if err := netlink.LinkAdd(tap); err != nil {
 			return err
@@ -240,7 +249,8 @@ func TestBondFailsOver(t *testing.T) {
 	// Host 0 has slaves s0 and s1, host 1 their ends in a bridge.
 	err := l.Do(0, func() error {
 		for i := range 2 {
-			v := &netlink.Veth{LinkAttrs: named(fmt.Sprint("s", i)), PeerName: fmt.Sprint("s", i), PeerNamespace: netlink.NsFd(far)}
+			v := &netlink.Veth{LinkAttrs: named(fmt.Sprint("s", i)), PeerName: fmt.Sprint("s", i),
+				PeerNamespace: netlink.NsFd(far)}
 			if err := netlink.LinkAdd(v); err != nil {
 				return err
 			}

@@ -28,7 +28,8 @@ func tellOf(story []turn) (v verdict, at int, queue int) {
 	w.look(s)
 	for i, x := range story {
 		l := s.lanes[1]
-		l.redirected, l.arrived, l.completed, l.held = l.redirected+x.redirected, l.arrived+x.arrived, l.completed+x.completed, x.held
+		l.redirected, l.arrived, l.completed, l.held = l.redirected+x.redirected, l.arrived+x.arrived,
+			l.completed+x.completed, x.held
 		busy := lane{redirected: uint64(i), arrived: uint64(i)}
 		s = sample{at: s.at.Add(time.Second), carrier: !x.down, lanes: []lane{busy, l, {}}}
 		if v := w.look(s); v != sound {
@@ -62,21 +63,27 @@ func TestWatcherOfQueues(t *testing.T) {
 		want  verdict
 		by    int
 	}{
-		"nothing is steered here":       {repeat(100, turn{}), sound, 0},
-		"traffic":                       {repeat(100, busy), sound, 0},
-		"never any (a bond's slave)":    {repeat(20, turn{redirected: 5}), lost, 3},
-		"later none":                    {after(repeat(50, busy), repeat(20, turn{redirected: 5, completed: 1})), lost, 53},
-		"little":                        {after(repeat(5, busy), repeat(20, turn{redirected: 1})), lost, 13},
-		"few":                           {after(repeat(5, busy), repeat(7, turn{redirected: 1}), repeat(60, turn{})), sound, 0},
-		"on their way at the look":      {after(repeat(50, turn{}), []turn{{redirected: 500}, {arrived: 500}}, repeat(60, turn{})), sound, 0},
-		"some of them":                  {repeat(60, turn{redirected: 100, arrived: 1}), sound, 0},
-		"has frames and sends none":     {after(repeat(50, busy), repeat(20, turn{held: 40})), stuck, 56},
-		"never sent one":                {repeat(20, turn{held: 40}), stuck, 7},
-		"the last few, unhurried":       {after(repeat(50, busy), repeat(90, turn{held: enough - 1})), sound, 0},
-		"stopped by flow control":       {after(repeat(50, busy), repeat(5, turn{held: 500}), repeat(9, busy)), sound, 0},
-		"slow, but sends":               {repeat(90, turn{held: 500, completed: 1}), sound, 0},
-		"no carrier":                    {after(repeat(50, busy), repeat(90, turn{held: 500, down: true}), repeat(5, turn{held: 500})), sound, 0},
-		"no carrier, then back, and so": {after(repeat(5, turn{held: 500, down: true}), repeat(20, turn{held: 500})), stuck, 12},
+		"nothing is steered here":    {repeat(100, turn{}), sound, 0},
+		"traffic":                    {repeat(100, busy), sound, 0},
+		"never any (a bond's slave)": {repeat(20, turn{redirected: 5}), lost, 3},
+		"later none": {after(repeat(50, busy), repeat(20, turn{redirected: 5, completed: 1})),
+			lost, 53},
+		"little": {after(repeat(5, busy), repeat(20, turn{redirected: 1})), lost, 13},
+		"few": {after(repeat(5, busy), repeat(7, turn{redirected: 1}), repeat(60, turn{})),
+			sound, 0},
+		"on their way at the look": {after(repeat(50, turn{}), []turn{{redirected: 500}, {arrived: 500}},
+			repeat(60, turn{})), sound, 0},
+		"some of them":              {repeat(60, turn{redirected: 100, arrived: 1}), sound, 0},
+		"has frames and sends none": {after(repeat(50, busy), repeat(20, turn{held: 40})), stuck, 56},
+		"never sent one":            {repeat(20, turn{held: 40}), stuck, 7},
+		"the last few, unhurried":   {after(repeat(50, busy), repeat(90, turn{held: enough - 1})), sound, 0},
+		"stopped by flow control": {after(repeat(50, busy), repeat(5, turn{held: 500}), repeat(9, busy)),
+			sound, 0},
+		"slow, but sends": {repeat(90, turn{held: 500, completed: 1}), sound, 0},
+		"no carrier": {after(repeat(50, busy), repeat(90, turn{held: 500, down: true}),
+			repeat(5, turn{held: 500})), sound, 0},
+		"no carrier, then back, and so": {after(repeat(5, turn{held: 500, down: true}), repeat(20, turn{held: 500})),
+			stuck, 12},
 	} {
 		if v, at, queue := tellOf(c.story); v != c.want || at > c.by || v != sound && queue != 1 {
 			t.Errorf("%s: %v of queue %d in second %d, want %v by second %d", name, v, queue, at, c.want, c.by)
@@ -150,7 +157,8 @@ func TestWatchFindsLostFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := traffic(8)
-	if len(f) != 1 || f[0].Reopen || !strings.Contains(f[0].Said, "of queue 1 to its socket, where none came") || !strings.HasSuffix(f[0].Said, "attached it anew in generic mode") {
+	if len(f) != 1 || f[0].Reopen || !strings.Contains(f[0].Said, "of queue 1 to its socket, where none came") ||
+		!strings.HasSuffix(f[0].Said, "attached it anew in generic mode") {
 		t.Fatalf("found %+v", f)
 	}
 	t.Log(f[0].Said)
@@ -162,7 +170,8 @@ func TestWatchFindsLostFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	f = traffic(30)
-	if len(f) != 1 || !strings.Contains(f[0].Said, "of queue 0 to its socket, where none came") || !strings.Contains(f[0].Said, "has no part in that") {
+	if len(f) != 1 || !strings.Contains(f[0].Said, "of queue 0 to its socket, where none came") ||
+		!strings.Contains(f[0].Said, "has no part in that") {
 		t.Fatalf("found %+v", f)
 	}
 	if s := b.Queues()[0]; s.Receives != Lost {
@@ -231,7 +240,9 @@ func TestWatchFindsStuckQueue(t *testing.T) {
 		}
 	}
 	f := watch(9, kick)
-	if len(f) != 1 || f[0].Reopen || !strings.Contains(f[0].Said, "interface fu0: 40 frames for queue 1 were not sent in ") || !strings.HasSuffix(f[0].Said, "attached it anew in generic mode") {
+	if len(f) != 1 || f[0].Reopen || !strings.Contains(f[0].Said,
+		"interface fu0: 40 frames for queue 1 were not sent in ") ||
+		!strings.HasSuffix(f[0].Said, "attached it anew in generic mode") {
 		t.Fatalf("found %+v", f)
 	}
 	t.Log(f[0].Said)

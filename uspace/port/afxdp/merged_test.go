@@ -47,7 +47,8 @@ func TestMergedDatagrams(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			mv0 := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv0", ParentIndex: fu0.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE}
+			mv0 := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv0", ParentIndex: fu0.Attrs().Index},
+				Mode: netlink.MACVLAN_MODE_BRIDGE}
 			if err := netlink.LinkAdd(mv0); err != nil {
 				return err
 			}
@@ -123,7 +124,8 @@ func TestMergedDatagrams(t *testing.T) {
 		t.Errorf("said %q", f.Said)
 	}
 	send()
-	if f := watch(at.Add(time.Second)); !strings.Contains(f.Said, "merged datagrams (1 so far)") || !strings.Contains(f.Said, "ethtool -k") || f.Mended || f.Reopen || p.Info().Merged != 1 {
+	if f := watch(at.Add(time.Second)); !strings.Contains(f.Said, "merged datagrams (1 so far)") ||
+		!strings.Contains(f.Said, "ethtool -k") || f.Mended || f.Reopen || p.Info().Merged != 1 {
 		t.Errorf("after one merged datagram: %+v, %d", f, p.Info().Merged)
 	}
 	send()
@@ -152,7 +154,8 @@ func TestMergersBelow(t *testing.T) {
 		if err := netlink.LinkSetMaster(fu0, bridge); err != nil {
 			return err
 		}
-		return netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv0", ParentIndex: bridge.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE})
+		return netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv0",
+			ParentIndex: bridge.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +169,8 @@ func TestMergersBelow(t *testing.T) {
 			if err := l.Do(0, func() (err error) { found, err = xdp.Mergers(c.iface); return err }); err != nil {
 				t.Fatal(err)
 			}
-			if want := on && c.below; want != (len(found) == 1 && found[0].Name == "fu0" && found[0].Cure() == "ethtool -K fu0 rx-gro-list off") || !want && len(found) != 0 {
+			if want := on && c.below; want != (len(found) == 1 && found[0].Name == "fu0" && found[0].Cure() ==
+				"ethtool -K fu0 rx-gro-list off") || !want && len(found) != 0 {
 				t.Errorf("below %s, with rx-gro-list %v: %+v", c.iface, on, found)
 			}
 		}

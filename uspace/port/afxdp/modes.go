@@ -80,7 +80,8 @@ func explicit(b xdp.BindMode) xdp.BindMode {
 // final reports whether the next rung would fail with the same error, or a person has to deal with
 // it.
 func final(err error) bool {
-	for _, e := range []error{xdp.ErrPermission, xdp.ErrNoInterface, xdp.ErrNetDown, xdp.ErrBusy, xdp.ErrProgramAttached, xdp.ErrConfig, ErrRing} {
+	for _, e := range []error{xdp.ErrPermission, xdp.ErrNoInterface, xdp.ErrNetDown, xdp.ErrBusy,
+		xdp.ErrProgramAttached, xdp.ErrConfig, ErrRing} {
 		if errors.Is(err, e) {
 			return true
 		}

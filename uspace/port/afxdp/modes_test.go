@@ -51,8 +51,10 @@ func TestRungs(t *testing.T) {
 		{bond, 16, auto, zero, all[:1], ""},
 	} {
 		got, why := (&Config{Attach: c.attach, Bind: c.bind}).rungs(c.kind, c.queues)
-		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(why, "; "), c.why) || (c.why == "") != (why == nil) {
-			t.Errorf("%s of %d queues, asked for %s and %s: %v, %q; want %v, %q", c.kind.Name, c.queues, c.attach, c.bind, got, why, c.want, c.why)
+		if !slices.Equal(got, c.want) || !strings.Contains(strings.Join(why, "; "), c.why) ||
+			(c.why == "") != (why == nil) {
+			t.Errorf("%s of %d queues, asked for %s and %s: %v, %q; want %v, %q", c.kind.Name, c.queues, c.attach,
+				c.bind, got, why, c.want, c.why)
 		}
 	}
 }
@@ -74,7 +76,8 @@ func TestModesTold(t *testing.T) {
 	} {
 		p := open(t, newLab(t, lab.Options{Queues: c.queues}), 0, c.ask)
 		i := p.Info()
-		if i.XDPMode != c.mode || i.BindMode != xdp.BindCopy || !strings.Contains(i.Why, c.why) || (c.why == "") != (i.Why == "") || strings.Contains(i.Why, "\n") {
+		if i.XDPMode != c.mode || i.BindMode != xdp.BindCopy || !strings.Contains(i.Why, c.why) ||
+			(c.why == "") != (i.Why == "") || strings.Contains(i.Why, "\n") {
 			t.Errorf("%d queues, %+v: %+v; want %s and %q", c.queues, c.ask, i, c.mode, c.why)
 		}
 		if size := p.umem.Config().FrameSize; size != 2048 {
@@ -111,7 +114,8 @@ func TestModesRefused(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%+v was opened as %+v, %v", c.ask, p.Info(), p.Close())
 		}
-		if !errors.Is(err, xdp.ErrNotSupported) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, xdp.ErrNotSupported) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v; want %q", c.ask, err, c.says)
 		}
 	}

@@ -103,14 +103,17 @@ func (i Info) String() string {
 func Open(c Config) (_ *Port, err error) {
 	ifc, err := xdp.Find(c.Interface)
 	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w; `ip link` lists those there are", c.Interface, xdp.ErrNoInterface)
+		return nil, fmt.Errorf("opening interface %s: %w; `ip link` lists those there are", c.Interface,
+			xdp.ErrNoInterface)
 	}
 	c.Interface = ifc.Name // which that may be an alternative to
 	if len(ifc.HardwareAddr) != 6 {
-		return nil, fmt.Errorf("opening interface %s: it has no Ethernet address; use an Ethernet interface", c.Interface)
+		return nil, fmt.Errorf("opening interface %s: it has no Ethernet address; use an Ethernet interface",
+			c.Interface)
 	}
 	if ifc.Flags&net.FlagUp == 0 {
-		return nil, fmt.Errorf("opening interface %s: %w; `ip link set %s up` mends it", c.Interface, xdp.ErrNetDown, c.Interface)
+		return nil, fmt.Errorf("opening interface %s: %w; `ip link set %s up` mends it", c.Interface,
+			xdp.ErrNetDown, c.Interface)
 	}
 	least := arctic.MinMTU
 	if c.UDP != nil {
@@ -133,10 +136,12 @@ func Open(c Config) (_ *Port, err error) {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
 	if c.Queue != nil && (*c.Queue < 0 || *c.Queue >= n) {
-		return nil, fmt.Errorf("opening interface %s for queue %d: %w: it has queues 0 to %d; take one of these, or `ethtool -L %s combined %d`",
-			c.Interface, *c.Queue, xdp.ErrQueueRange, n-1, c.Interface, *c.Queue+1)
+		return nil,
+			fmt.Errorf("opening interface %s for queue %d: %w: it has queues 0 to %d; take one of these, or `ethtool -L %s combined %d`",
+				c.Interface, *c.Queue, xdp.ErrQueueRange, n-1, c.Interface, *c.Queue+1)
 	}
-	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)}, info: Info{Interface: c.Interface, Index: ifc.Index, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
+	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)},
+		info: Info{Interface: c.Interface, Index: ifc.Index, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -159,7 +164,8 @@ func Open(c Config) (_ *Port, err error) {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
 	if c.VLAN != 0 && strips(c.Interface, kind.Name) {
-		return nil, fmt.Errorf("opening interface %s for VLAN %d: %w: it takes tags out of the frames that it receives; `ethtool -K %[1]s rxvlan off` mends it", c.Interface, c.VLAN, ErrVLAN)
+		return nil,
+			fmt.Errorf("opening interface %s for VLAN %d: %w: it takes tags out of the frames that it receives; `ethtool -K %[1]s rxvlan off` mends it", c.Interface, c.VLAN, ErrVLAN)
 	}
 	if p.nic = c.NIC; p.nic == nil {
 		if p.nic, err = bpf.LoadNIC(load); err != nil {
@@ -222,7 +228,8 @@ func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
 	if p.steering, err = xdp.Steer(c.Interface, flow, uint32(*c.Queue)); err != nil {
 		return fmt.Sprintf("frames leave on queue %d and arrive on any: %v", *c.Queue, err)
 	}
-	return fmt.Sprintf("frames of %s are steered to queue %d, by rule %d of the NIC", flow, *c.Queue, p.steering.Location())
+	return fmt.Sprintf("frames of %s are steered to queue %d, by rule %d of the NIC", flow, *c.Queue,
+		p.steering.Location())
 }
 
 // climb opens the port in the modes of a rung.
@@ -247,7 +254,8 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 		}
 	}
 	n := uint32(p.info.Queues)
-	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: n*z.rxFrames + z.txFrames, HugePages: c.HugePages,
+	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: n*z.rxFrames + z.txFrames,
+		HugePages: c.HugePages,
 		Unaligned: c.Jumbo && r.bind == xdp.BindCopy})
 	if err != nil {
 		return fmt.Errorf("opening interface %s: %w", c.Interface, err)
@@ -316,13 +324,15 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 	}
 	if q > 0 {
 		// Sockets on other queues of the interface share the first one's UMEM.
-		cfg.UMEM, cfg.Shared, cfg.Bind, cfg.NeedWakeup, cfg.MultiBuffer = nil, p.queues[0].sock, xdp.BindAuto, false, false
+		cfg.UMEM, cfg.Shared, cfg.Bind, cfg.NeedWakeup, cfg.MultiBuffer = nil, p.queues[0].sock,
+			xdp.BindAuto, false, false
 	}
 	s, err := xdp.Open(cfg)
 	if err != nil {
 		return p.explain(c, err)
 	}
-	p.queues = append(p.queues, &queue{number: q, sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(), done: s.Completion()})
+	p.queues = append(p.queues, &queue{number: q, sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(),
+		done: s.Completion()})
 	return s.Register(p.nic.Sockets(), uint32(q))
 }
 

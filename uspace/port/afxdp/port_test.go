@@ -240,32 +240,34 @@ func TestFramesBothWays(t *testing.T) {
 			if mode == xdp.AttachNative && !c.jumbo && c.lab.MTU > 1500 {
 				continue // refused, see TestOpenRefuses
 			}
-			t.Run(fmt.Sprintf("%s/MTU %d/queues %d/jumbo %v", mode, c.lab.MTU, c.lab.Queues, c.jumbo), func(t *testing.T) {
-				a, b := pair(t, c.lab, Config{Attach: mode, Bind: xdp.BindCopy, Jumbo: c.jumbo})
-				i := a.Info()
-				if i.FrameSize != c.size || a.FrameSize() != c.size || i.Jumbo != c.jumbo || i.XDPMode != mode || i.MTU != c.lab.MTU {
-					t.Fatalf("%+v, want frames of %d bytes", i, c.size)
-				}
-				exchange(t, a, b, mixture(a, c.n), 20)
-				exchange(t, b, a, mixture(b, c.n), 20)
-				for _, p := range []*Port{a, b} {
-					s, err := p.Statistics()
-					if err != nil {
-						t.Fatal(err)
+			t.Run(fmt.Sprintf("%s/MTU %d/queues %d/jumbo %v", mode, c.lab.MTU, c.lab.Queues, c.jumbo),
+				func(t *testing.T) {
+					a, b := pair(t, c.lab, Config{Attach: mode, Bind: xdp.BindCopy, Jumbo: c.jumbo})
+					i := a.Info()
+					if i.FrameSize != c.size || a.FrameSize() != c.size || i.Jumbo != c.jumbo || i.XDPMode != mode ||
+						i.MTU != c.lab.MTU {
+						t.Fatalf("%+v, want frames of %d bytes", i, c.size)
 					}
-					if s.RxDropped+s.RxInvalid+s.TxInvalid+s.RxRingFull != 0 {
-						t.Errorf("the kernel counted %+v", s)
+					exchange(t, a, b, mixture(a, c.n), 20)
+					exchange(t, b, a, mixture(b, c.n), 20)
+					for _, p := range []*Port{a, b} {
+						s, err := p.Statistics()
+						if err != nil {
+							t.Fatal(err)
+						}
+						if s.RxDropped+s.RxInvalid+s.TxInvalid+s.RxRingFull != 0 {
+							t.Errorf("the kernel counted %+v", s)
+						}
+						got := p.Chains()
+						if got.Dropped != 0 || (got.Assembled > 0) != (c.size > 3840) && c.jumbo {
+							t.Errorf("%+v with frames of up to %d bytes", got, c.size)
+						}
+						// But for those that go on at the beginning of the memory.
+						if got.Copied > got.Assembled/8 {
+							t.Errorf("%+v: too many do not lie in one piece", got)
+						}
 					}
-					got := p.Chains()
-					if got.Dropped != 0 || (got.Assembled > 0) != (c.size > 3840) && c.jumbo {
-						t.Errorf("%+v with frames of up to %d bytes", got, c.size)
-					}
-					// But for those that go on at the beginning of the memory.
-					if got.Copied > got.Assembled/8 {
-						t.Errorf("%+v: too many do not lie in one piece", got)
-					}
-				}
-			})
+				})
 		}
 	}
 }
@@ -388,12 +390,14 @@ func TestOpenRefuses(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"no interface":             {l, Config{Interface: "eth7", Jumbo: true}, xdp.ErrNoInterface, "eth7"},
-		"MTU too small":            {small, Config{Jumbo: true}, ErrMTU, "mtu 1500"},
-		"zero-copy on veth, jumbo": {l, Config{Bind: xdp.BindZeroCopy, Attach: xdp.AttachNative, Jumbo: true}, xdp.ErrNotSupported, "do without on every node"},
-		"native without jumbo":     {l, Config{Attach: xdp.AttachNative}, xdp.ErrNotSupported, "use jumbo frames on every node"},
-		"rx ring for no frame":     {l, Config{RxRing: 2, Jumbo: true}, ErrRing, "fills 3 slots"},
-		"fill ring for no frame":   {l, Config{FillFrames: 2, Jumbo: true}, ErrRing, "9014 bytes"},
+		"no interface":  {l, Config{Interface: "eth7", Jumbo: true}, xdp.ErrNoInterface, "eth7"},
+		"MTU too small": {small, Config{Jumbo: true}, ErrMTU, "mtu 1500"},
+		"zero-copy on veth, jumbo": {l, Config{Bind: xdp.BindZeroCopy, Attach: xdp.AttachNative, Jumbo: true},
+			xdp.ErrNotSupported, "do without on every node"},
+		"native without jumbo": {l, Config{Attach: xdp.AttachNative}, xdp.ErrNotSupported,
+			"use jumbo frames on every node"},
+		"rx ring for no frame":   {l, Config{RxRing: 2, Jumbo: true}, ErrRing, "fills 3 slots"},
+		"fill ring for no frame": {l, Config{FillFrames: 2, Jumbo: true}, ErrRing, "9014 bytes"},
 	} {
 		p, err := tryOpen(c.lab, 0, c.config)
 		if err == nil {

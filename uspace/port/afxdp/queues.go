@@ -64,7 +64,8 @@ func Describe(all []QueueState) string {
 	for _, d := range []struct {
 		is    Proof
 		words string
-	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"}, {Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"},
+	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"},
+		{Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"},
 		{LeftOut, "hellos that left on %s were not answered, so frames leave on others"}} {
 		say(d.words, func(s QueueState) bool { return s.Sends == d.is })
 	}

@@ -14,7 +14,8 @@ import (
 func TestDescribe(t *testing.T) {
 	var many []QueueState
 	for n := range 4096 {
-		s := QueueState{Queue: n, Receives: []Proof{Proven, Untried, Lost}[n%3], Sends: []Proof{Proven, Unanswered, Untried, Stuck}[n%4]}
+		s := QueueState{Queue: n, Receives: []Proof{Proven, Untried, Lost}[n%3],
+			Sends: []Proof{Proven, Unanswered, Untried, Stuck}[n%4]}
 		many = append(many, s)
 	}
 	for _, c := range []struct {
@@ -23,10 +24,12 @@ func TestDescribe(t *testing.T) {
 	}{
 		{[]QueueState{{0, Untried, Untried, 0, 0}}, "none were steered to 0; nothing was sent on 0"},
 		{[]QueueState{{0, Proven, Proven, 1, 1}}, "frames came on queue 0; peers got what left on 0"},
-		{[]QueueState{{0, Proven, Proven, 1, 1}, {1, Proven, Proven, 1, 1}, {2, Untried, Proven, 0, 1}, {3, Lost, Stuck, 0, 1}, {4, Proven, Unanswered, 2, 2}},
+		{[]QueueState{{0, Proven, Proven, 1, 1}, {1, Proven, Proven, 1, 1}, {2, Untried, Proven, 0, 1},
+			{3, Lost, Stuck, 0, 1}, {4, Proven, Unanswered, 2, 2}},
 			"frames came on queue 0 to 1, 4; none were steered to 2; those for 3 were lost; peers got what left on 0 to 2; no peer has acknowledged what left on 4 yet; nothing leaves on 3"},
-		{many, "frames came on queue 0, 3, 6, 9 and others; none were steered to 1, 4, 7, 10 and others; those for 2, 5, 8, 11 and others were lost; peers got what left on 0, 4, 8, 12 and others; " +
-			"no peer has acknowledged what left on 1, 5, 9, 13 and others yet; nothing was sent on 2, 6, 10, 14 and others; nothing leaves on 3, 7, 11, 15 and others"},
+		{many,
+			"frames came on queue 0, 3, 6, 9 and others; none were steered to 1, 4, 7, 10 and others; those for 2, 5, 8, 11 and others were lost; peers got what left on 0, 4, 8, 12 and others; " +
+				"no peer has acknowledged what left on 1, 5, 9, 13 and others yet; nothing was sent on 2, 6, 10, 14 and others; nothing leaves on 3, 7, 11, 15 and others"},
 	} {
 		if got := Describe(c.all); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -76,8 +79,10 @@ func TestAcknowledgments(t *testing.T) {
 				post(a, b, 1, level, nil)
 				for what, change := range map[string]func(f []byte){
 					"nothing acknowledged": nil,
-					"of another level":     func(f []byte) { binary.LittleEndian.PutUint32(f[requestAckOffset+replyAckOffset-ack:], 0) },
-					"of what went before":  func(f []byte) { binary.LittleEndian.PutUint32(f[ack:], sequence-1) },
+					"of another level": func(f []byte) {
+						binary.LittleEndian.PutUint32(f[requestAckOffset+replyAckOffset-ack:], 0)
+					},
+					"of what went before": func(f []byte) { binary.LittleEndian.PutUint32(f[ack:], sequence-1) },
 					"of another epoch": func(f []byte) {
 						binary.LittleEndian.PutUint32(f[ack:], 0)
 						f[epochOffset]++

@@ -28,9 +28,12 @@ func TestSizes(t *testing.T) {
 				z.frameMax > mtu+arctic.EthernetSize || z.frameMax > arctic.EthernetSize+math.MaxUint16,
 				jumbo && mtu <= math.MaxUint16 && z.frameMax != mtu+arctic.EthernetSize,
 				!jumbo && (z.rxParts != 1 || z.txParts != 1),
-				bits.OnesCount32(z.rxFrames) != 1 || bits.OnesCount32(z.rxSlots) != 1 || bits.OnesCount32(z.doneSlots) != 1,
-				z.txFrames > z.doneSlots || z.txSlots != 2*z.doneSlots || z.txFrames%z.txParts != 0 || z.txFrames < 128*z.txParts,
-				z.rxFrames > jumboReceived || z.rxFrames < min(128*z.rxParts, jumboReceived) || z.rxFrames < 32*z.rxParts || z.rxSlots < z.rxFrames || z.doneSlots > jumboSent:
+				bits.OnesCount32(z.rxFrames) != 1 || bits.OnesCount32(z.rxSlots) != 1 ||
+					bits.OnesCount32(z.doneSlots) != 1,
+				z.txFrames > z.doneSlots || z.txSlots != 2*z.doneSlots || z.txFrames%z.txParts != 0 ||
+					z.txFrames < 128*z.txParts,
+				z.rxFrames > jumboReceived || z.rxFrames < min(128*z.rxParts, jumboReceived) ||
+					z.rxFrames < 32*z.rxParts || z.rxSlots < z.rxFrames || z.doneSlots > jumboSent:
 				t.Fatalf("MTU %d, jumbo %v: %+v", mtu, jumbo, z)
 			}
 		}

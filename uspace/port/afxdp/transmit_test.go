@@ -337,7 +337,8 @@ func TestOneQueueOfSeveral(t *testing.T) {
 			exchange(t, b, a, mixture(b, 100), 20)
 			for _, p := range []*Port{a, b} {
 				for _, s := range p.Queues() {
-					if (s.Sent > 0) != (s.Queue == 2) || f.lab.Topology != lab.Router && (s.Received > 0) != (s.Queue == 2) {
+					if (s.Sent > 0) != (s.Queue == 2) || f.lab.Topology != lab.Router && (s.Received > 0) !=
+						(s.Queue == 2) {
 						t.Errorf("%+v; want frames on queue 2 alone", s)
 					}
 				}
@@ -345,7 +346,9 @@ func TestOneQueueOfSeveral(t *testing.T) {
 				if f.udp {
 					flow = fmt.Sprintf("UDP port %d over IPv", encap.DefaultPort)
 				}
-				if why := p.Info().Why; !strings.Contains(why, "frames leave on queue 2 and arrive on any: steer "+flow) || !strings.Contains(why, "operation not supported") {
+				if why := p.Info().Why; !strings.Contains(why,
+					"frames leave on queue 2 and arrive on any: steer "+flow) ||
+					!strings.Contains(why, "operation not supported") {
 					t.Errorf("why: %q", why)
 				}
 			}
@@ -365,7 +368,8 @@ func TestOneQueueOfSeveral(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, n := range []int{-1, 3} {
-		if _, err := tryOpen(newLab(t, lab.Options{Queues: 3}), 0, Config{Queue: &n}); !errors.Is(err, xdp.ErrQueueRange) || !strings.Contains(err.Error(), "it has queues 0 to 2") {
+		if _, err := tryOpen(newLab(t, lab.Options{Queues: 3}), 0, Config{Queue: &n}); !errors.Is(err,
+			xdp.ErrQueueRange) || !strings.Contains(err.Error(), "it has queues 0 to 2") {
 			t.Errorf("queue %d: %v", n, err)
 		}
 	}

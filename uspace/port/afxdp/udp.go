@@ -58,7 +58,8 @@ func (u UDP) complete() UDP {
 
 // openPaths begins to ask for the ways to the peers.
 func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
-	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, Port: c.Port, Local: c.Local, Peers: c.Peers,
+	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, Port: c.Port,
+		Local: c.Local, Peers: c.Peers,
 		Least: leastMTU(c.Local), Tell: c.Tell, Changed: c.Changed})
 	if err != nil {
 		return err
@@ -75,7 +76,8 @@ func (p *Port) merging() string {
 	all, _ := xdp.Mergers(p.info.Interface) // without an answer the program's counter still tells
 	var said []string
 	for _, m := range all {
-		said = append(said, fmt.Sprintf("GRO of %s merges datagrams (%s), and merged frames are lost: `%s` mends it", m.Name, strings.Join(m.Features, ", "), m.Cure()))
+		said = append(said, fmt.Sprintf("GRO of %s merges datagrams (%s), and merged frames are lost: `%s` mends it",
+			m.Name, strings.Join(m.Features, ", "), m.Cure()))
 	}
 	return strings.Join(said, "; ")
 }
@@ -92,9 +94,11 @@ func (p *Port) tellMerged(s *sample) string {
 	p.udp.told, p.udp.toldAt = s.merged, s.at
 	why := p.merging()
 	if why == "" {
-		why = "see `ethtool -k` of the interfaces that frames come through on this host: " + strings.Join(xdp.Merging, " and ") + " are to be off"
+		why = "see `ethtool -k` of the interfaces that frames come through on this host: " +
+			strings.Join(xdp.Merging, " and ") + " are to be off"
 	}
-	return fmt.Sprintf("interface %s: frames were lost because the kernel merged datagrams (%d so far); %s", p.info.Interface, s.merged, why)
+	return fmt.Sprintf("interface %s: frames were lost because the kernel merged datagrams (%d so far); %s",
+		p.info.Interface, s.merged, why)
 }
 
 // mergedEvery is the least time between two lines about merged datagrams.

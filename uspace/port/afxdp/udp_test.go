@@ -73,7 +73,8 @@ func TestDatagrams(t *testing.T) {
 				o.MTU = c.mtu
 				l := newLab(t, o)
 				a, b := openUDP(t, l, 0, c.port), openUDP(t, l, 1, c.port)
-				if want := c.mtu + arctic.EthernetSize - encap.Overhead(datagrams(l, 0).Local); a.FrameSize() != want || a.Info().FrameSize != want {
+				if want := c.mtu + arctic.EthernetSize - encap.Overhead(datagrams(l, 0).Local); a.FrameSize() != want ||
+					a.Info().FrameSize != want {
 					t.Errorf("frames of %d bytes (%d), want %d", a.FrameSize(), a.Info().FrameSize, want)
 				}
 				exchange(t, a, b, mixture(a, 60), 1)
@@ -175,7 +176,9 @@ func TestForeignDatagrams(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						if err := raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }); err != nil {
+						if err := raw.Control(func(fd uintptr) {
+							_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1)
+						}); err != nil {
 							return err
 						}
 					}
@@ -197,7 +200,8 @@ func TestForeignDatagrams(t *testing.T) {
 					send(frame(c.card)[14:], no)
 					got := receive(t, victim, 1, 4)[0]
 					if [6]byte(got[6:12]) != c.want {
-						t.Errorf("card %d of host 2, without checksum %v: from %x, want %x", c.card, no, got[6:12], c.want)
+						t.Errorf("card %d of host 2, without checksum %v: from %x, want %x", c.card, no,
+							got[6:12], c.want)
 					}
 				}
 			}
@@ -261,7 +265,8 @@ func TestPathMTU(t *testing.T) {
 			narrow(t, l, 1, 1400, six)
 			a, b := openUDP(t, l, 0, Config{}), openUDP(t, l, 1, Config{})
 			over := encap.Overhead(datagrams(l, 0).Local) - arctic.EthernetSize
-			if got := a.Limits(); len(got) != 1 || got[0] != (paths.Limit{Card: 1, Frame: 1400 - over}) || a.FrameSize() != 1500-over {
+			if got := a.Limits(); len(got) != 1 || got[0] != (paths.Limit{Card: 1, Frame: 1400 - over}) ||
+				a.FrameSize() != 1500-over {
 				t.Fatalf("limits %+v on a path of %+v, frames of %d bytes", got, a.Paths()[0], a.FrameSize())
 			}
 			limited(t, b, 1500-over)
@@ -295,14 +300,16 @@ func TestNarrowPath(t *testing.T) {
 	a := openUDP(t, l, 0, Config{})
 	missing(t, a, "")
 	limited(t, a, arctic.EthernetSize+arctic.MinMTU)
-	if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) || !strings.Contains(err.Error(), fmt.Sprintf("MTU is said to be 600 bytes, FUNet needs %d", arctic.MinMTU+28)) {
+	if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("MTU is said to be 600 bytes, FUNet needs %d", arctic.MinMTU+28)) {
 		t.Errorf("Fault says %v", err)
 	}
 	// The peer answers, too: nobody has the port there. That may come at any time, also before the
 	// port is open, and hides nothing.
 	short(a)
 	heard(t, a, "nobody has the UDP port there")
-	if err := a.Fault(1); err == nil || !strings.Contains(err.Error(), "MTU is said to be 600 bytes") || !strings.Contains(err.Error(), "nobody has the UDP port there") {
+	if err := a.Fault(1); err == nil || !strings.Contains(err.Error(), "MTU is said to be 600 bytes") ||
+		!strings.Contains(err.Error(), "nobody has the UDP port there") {
 		t.Errorf("Fault says %v of a narrow path to a host without FUNet", err)
 	}
 	small := newLab(t, lab.Options{MTU: arctic.MinMTU + 27})
@@ -341,14 +348,17 @@ func TestHeard(t *testing.T) {
 		}
 		a := openUDP(t, l, 0, Config{})
 		heard(t, a, "nobody has the UDP port there")
-		for kind, want := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter", unix.RTN_UNREACHABLE: "unreachable"} {
-			r := &netlink.Route{Type: kind, Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}}
+		for kind, want := range map[int]string{unix.RTN_PROHIBIT: "prohibited by a filter",
+			unix.RTN_UNREACHABLE: "unreachable"} {
+			r := &netlink.Route{Type: kind, Dst: &net.IPNet{IP: to.AsSlice(),
+				Mask: net.CIDRMask(to.BitLen(), to.BitLen())}}
 			if err := l.DoRouter(func() error { return netlink.RouteAdd(r) }); err != nil {
 				t.Fatal(err)
 			}
 			short(a)
 			heard(t, a, want)
-			if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) || !strings.Contains(err.Error(), want) {
+			if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%s: Fault says %v", name, err)
 			}
 			if err := l.DoRouter(func() error { return netlink.RouteDel(r) }); err != nil {
@@ -364,7 +374,8 @@ func TestOpenRefusesDatagrams(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	u := datagrams(l, 0)
 	u.Local = datagrams(l, 1).Local
-	if _, err := tryOpen(l, 0, Config{UDP: u}); !errors.Is(err, paths.ErrAddress) || !strings.Contains(err.Error(), u.Local.String()) {
+	if _, err := tryOpen(l, 0, Config{UDP: u}); !errors.Is(err, paths.ErrAddress) ||
+		!strings.Contains(err.Error(), u.Local.String()) {
 		t.Errorf("another's address: %v", err)
 	}
 	var other *net.UDPConn
@@ -375,7 +386,8 @@ func TestOpenRefusesDatagrams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := tryOpen(l, 0, Config{UDP: datagrams(l, 0)}); !errors.Is(err, paths.ErrPort) || !strings.Contains(err.Error(), "30603") {
+	if _, err := tryOpen(l, 0, Config{UDP: datagrams(l, 0)}); !errors.Is(err, paths.ErrPort) ||
+		!strings.Contains(err.Error(), "30603") {
 		t.Errorf("a port that somebody has: %v", err)
 	}
 	u = datagrams(l, 0)
@@ -440,7 +452,8 @@ func TestPathsComeAndGo(t *testing.T) {
 				{netlink.Route{Dst: to, Type: unix.RTN_BLACKHOLE}, "discards it"},
 				{netlink.Route{Dst: to, Type: unix.RTN_PROHIBIT}, "prohibits it"},
 				{netlink.Route{Dst: to, Type: unix.RTN_UNREACHABLE}, "no route"},
-				{netlink.Route{Dst: to, LinkIndex: gone[0].LinkIndex, Gw: silent.AsSlice()}, silent.String() + " does not answer"},
+				{netlink.Route{Dst: to, LinkIndex: gone[0].LinkIndex, Gw: silent.AsSlice()},
+					silent.String() + " does not answer"},
 			} {
 				change(func() error { return netlink.RouteAdd(&c.route) })
 				missing(t, a, c.reason)

@@ -50,7 +50,8 @@ func wrapTag(b []byte, n int, vlan uint16) (start, end int) {
 func unwrapTags(frames [][]byte, vlan uint16) int {
 	k := 0
 	for _, b := range frames {
-		if len(b) < addressesSize+TagSize || binary.BigEndian.Uint16(b[addressesSize:]) != etherVLAN || binary.BigEndian.Uint16(b[addressesSize+2:])&numberMask != vlan {
+		if len(b) < addressesSize+TagSize || binary.BigEndian.Uint16(b[addressesSize:]) != etherVLAN ||
+			binary.BigEndian.Uint16(b[addressesSize+2:])&numberMask != vlan {
 			continue
 		}
 		copy(b[TagSize:], b[:addressesSize])

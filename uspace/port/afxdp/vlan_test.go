@@ -61,7 +61,8 @@ func TestTagOnTheWire(t *testing.T) {
 		}
 		return errors.Join(unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: ifc.Index}),
 			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
-			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience / time.Second)}))
+			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+				&unix.Timeval{Sec: int64(patience / time.Second)}))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestTagOnTheWire(t *testing.T) {
 			t.Fatalf("%d messages beside the frame, %v", len(messages), err)
 		}
 		aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&messages[0].Data[0]))
-		if aux.Status&unix.TP_STATUS_VLAN_VALID == 0 || aux.Vlan_tci != 77 || aux.Vlan_tpid != etherVLAN || string(got[:n]) != string(want) {
+		if aux.Status&unix.TP_STATUS_VLAN_VALID == 0 || aux.Vlan_tci != 77 || aux.Vlan_tpid != etherVLAN ||
+			string(got[:n]) != string(want) {
 			t.Errorf("status %#x, tag %d of %#x, %d bytes", aux.Status, aux.Vlan_tci, aux.Vlan_tpid, n)
 		}
 		return
@@ -103,7 +105,8 @@ func TestTagOnTheWire(t *testing.T) {
 func TestOtherVLAN(t *testing.T) {
 	for _, c := range [][2]uint16{{5, 6}, {5, 0}, {0, 5}} {
 		l := newLab(t, lab.Options{})
-		a, b := open(t, l, 0, Config{Attach: xdp.AttachGeneric, VLAN: c[0]}), open(t, l, 1, Config{Attach: xdp.AttachGeneric, VLAN: c[1]})
+		a, b := open(t, l, 0, Config{Attach: xdp.AttachGeneric, VLAN: c[0]}),
+			open(t, l, 1, Config{Attach: xdp.AttachGeneric, VLAN: c[1]})
 		before, err := b.NIC().Counters()
 		if err != nil {
 			t.Fatal(err)

@@ -66,18 +66,23 @@ func (p *Port) judge(s sample) Finding {
 	var what string
 	switch v {
 	case notRun:
-		what = fmt.Sprintf("interface %s received %d frames in %v that the NIC program did not see: it is not run any more", i.Interface, s.rx-before.rx, s.at.Sub(before.at).Round(time.Second))
+		what =
+			fmt.Sprintf("interface %s received %d frames in %v that the NIC program did not see: it is not run any more", i.Interface, s.rx-before.rx, s.at.Sub(before.at).Round(time.Second))
 	case deaf:
-		what = fmt.Sprintf("interface %s lost %d frames in %v for want of buffers and received none", i.Interface, s.missed-w.heard.missed, s.at.Sub(w.heard.at).Round(time.Second))
+		what = fmt.Sprintf("interface %s lost %d frames in %v for want of buffers and received none", i.Interface,
+			s.missed-w.heard.missed, s.at.Sub(w.heard.at).Round(time.Second))
 	case silent:
-		what = fmt.Sprintf("interface %s heard nothing for %v, although the kernel sent %d frames and a neighbour was there before the NIC program was attached",
-			i.Interface, s.at.Sub(w.heard.at).Round(time.Second), w.unanswered())
+		what =
+			fmt.Sprintf("interface %s heard nothing for %v, although the kernel sent %d frames and a neighbour was there before the NIC program was attached",
+				i.Interface, s.at.Sub(w.heard.at).Round(time.Second), w.unanswered())
 	case lost:
 		l := &w.lanes[w.lane]
-		what = fmt.Sprintf("interface %s: the NIC program handed %d frames of queue %s to its socket, where none came: the kernel refused them",
-			i.Interface, s.lanes[w.lane].redirected-l.came.redirected, p.lane(w.lane))
+		what =
+			fmt.Sprintf("interface %s: the NIC program handed %d frames of queue %s to its socket, where none came: the kernel refused them",
+				i.Interface, s.lanes[w.lane].redirected-l.came.redirected, p.lane(w.lane))
 	case stuck:
-		what = fmt.Sprintf("interface %s: %d frames for queue %s were not sent in %v", i.Interface, s.lanes[w.lane].held, p.lane(w.lane), s.at.Sub(w.lanes[w.lane].leftAt).Round(time.Second))
+		what = fmt.Sprintf("interface %s: %d frames for queue %s were not sent in %v", i.Interface,
+			s.lanes[w.lane].held, p.lane(w.lane), s.at.Sub(w.lanes[w.lane].leftAt).Round(time.Second))
 	}
 	p.doubt(v, w.lane)
 	w.again()
@@ -87,21 +92,25 @@ func (p *Port) judge(s sample) Finding {
 			return Finding{}
 		}
 		p.told = true
-		return Finding{Said: what + "; in generic mode FUNet has no part in that: see `funet doctor`, and the log of the kernel"}
+		return Finding{Said: what +
+			"; in generic mode FUNet has no part in that: see `funet doctor`, and the log of the kernel"}
 	case i.BindMode == xdp.BindZeroCopy && v == notRun && proven:
 		return Finding{Said: what + "; opening it anew", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindAuto}
 	// at once to where the driver does as without FUNet
 	case i.BindMode == xdp.BindZeroCopy && v == silent:
-		return Finding{Said: what + "; opening it anew in generic mode", Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
+		return Finding{Said: what + "; opening it anew in generic mode", Reopen: true, Attach: xdp.AttachGeneric,
+			Bind: xdp.BindCopy}
 	case i.BindMode == xdp.BindZeroCopy:
-		return Finding{Said: what + "; opening it anew without zero-copy", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindCopy}
+		return Finding{Said: what + "; opening it anew without zero-copy", Reopen: true, Attach: xdp.AttachAuto,
+			Bind: xdp.BindCopy}
 	case v == notRun && proven:
 		if err := p.attachAnew(xdp.AttachNative, ""); err == nil {
 			return Finding{Said: what + "; attached it anew", Mended: true}
 		}
 	}
 	if err := p.attachAnew(xdp.AttachGeneric, "native mode was left ("+v.String()+")"); err != nil {
-		return Finding{Said: fmt.Sprintf("%s; attaching it anew in generic mode failed: %v", what, err), Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
+		return Finding{Said: fmt.Sprintf("%s; attaching it anew in generic mode failed: %v", what, err), Reopen: true,
+			Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
 	}
 	return Finding{Said: what + "; attached it anew in generic mode", Mended: true}
 }

@@ -30,7 +30,8 @@ func tell(w *watcher, story ...second) (v verdict, at int) {
 	s := sample{at: time.Unix(1000, 0), carrier: true}
 	w.look(s)
 	for i, x := range story {
-		s = sample{at: s.at.Add(time.Duration(1+x.unwatched) * time.Second), rx: s.rx + x.rx, tx: s.tx + x.tx, missed: s.missed + x.missed, seen: s.seen + x.seen, sent: s.sent + x.sent, carrier: !x.down}
+		s = sample{at: s.at.Add(time.Duration(1+x.unwatched) * time.Second), rx: s.rx + x.rx, tx: s.tx + x.tx,
+			missed: s.missed + x.missed, seen: s.seen + x.seen, sent: s.sent + x.sent, carrier: !x.down}
 		if v := w.look(s); v != sound {
 			return v, i + 1
 		}
@@ -64,28 +65,35 @@ func TestWatcher(t *testing.T) {
 		want  verdict
 		by    int // second
 	}{
-		"nothing happens":                {times(300, second{}), true, sound, 0},
-		"traffic":                        {times(300, busy), true, sound, 0},
-		"never run":                      {times(20, second{rx: 5}), false, notRun, 6},
-		"run, then not (vmxnet3)":        {then(times(100, busy), times(20, second{rx: 20})), false, notRun, 105},
-		"not run, little traffic":        {then(times(9, busy), times(60, second{rx: 1})), false, notRun, 21},
-		"few frames that NICs keep":      {then(times(9, busy), times(60, second{}), times(7, second{rx: 1})), false, sound, 0},
-		"counted two seconds late":       {then(times(3, second{seen: 1000}), []second{{rx: 0}, {rx: 3000}}, times(60, second{})), false, sound, 0},
-		"run again after a pause":        {then(times(5, busy), times(60, second{}), times(60, busy)), false, sound, 0},
-		"deaf (igb)":                     {then(times(1, second{}), times(20, second{missed: 3, tx: 1})), false, deaf, 4},
-		"deaf after a while":             {then(times(50, busy), times(20, second{missed: 30})), false, deaf, 53},
-		"overrun, but alive":             {times(100, second{rx: 20, seen: 20, missed: 1000}), false, sound, 0},
-		"dropped now and then":           {then(times(30, second{missed: 1, rx: 1, seen: 1}), times(7, second{missed: 1})), false, sound, 0},
-		"silent":                         {times(20, second{tx: 1}), true, silent, 6},
-		"silent, sends little":           {then(times(8, second{}), times(60, second{tx: 1})), true, silent, 12},
-		"alone on the segment":           {times(200, second{tx: 3}), false, sound, 0},
-		"silent, but only FUNet sends":   {times(100, second{tx: 3, sent: 3}), true, sound, 0},
-		"XDP not counted as sent":        {times(100, second{sent: 5}), true, sound, 0},
-		"silent after a reset":           {then(times(3, second{down: true}), times(60, second{tx: 1})), true, silent, 43},
-		"a switch learns for 30 seconds": {then(times(3, second{down: true}), times(31, second{tx: 1}), times(300, busy)), true, sound, 0},
-		"down, and nobody looked":        {then(times(5, busy), []second{{unwatched: 100, tx: 9, missed: 9}}, times(31, second{tx: 1}), times(300, busy)), true, sound, 0},
-		"no carrier":                     {times(300, second{tx: 1, down: true}), true, sound, 0},
-		"others leave later":             {then(times(119, busy), times(300, second{tx: 1})), true, sound, 0},
+		"nothing happens":         {times(300, second{}), true, sound, 0},
+		"traffic":                 {times(300, busy), true, sound, 0},
+		"never run":               {times(20, second{rx: 5}), false, notRun, 6},
+		"run, then not (vmxnet3)": {then(times(100, busy), times(20, second{rx: 20})), false, notRun, 105},
+		"not run, little traffic": {then(times(9, busy), times(60, second{rx: 1})), false, notRun, 21},
+		"few frames that NICs keep": {then(times(9, busy), times(60, second{}), times(7, second{rx: 1})),
+			false, sound, 0},
+		"counted two seconds late": {then(times(3, second{seen: 1000}), []second{{rx: 0}, {rx: 3000}},
+			times(60, second{})), false, sound, 0},
+		"run again after a pause": {then(times(5, busy), times(60, second{}), times(60, busy)), false, sound, 0},
+		"deaf (igb)": {then(times(1, second{}), times(20, second{missed: 3, tx: 1})),
+			false, deaf, 4},
+		"deaf after a while": {then(times(50, busy), times(20, second{missed: 30})), false, deaf, 53},
+		"overrun, but alive": {times(100, second{rx: 20, seen: 20, missed: 1000}), false, sound, 0},
+		"dropped now and then": {then(times(30, second{missed: 1, rx: 1, seen: 1}),
+			times(7, second{missed: 1})), false, sound, 0},
+		"silent":                       {times(20, second{tx: 1}), true, silent, 6},
+		"silent, sends little":         {then(times(8, second{}), times(60, second{tx: 1})), true, silent, 12},
+		"alone on the segment":         {times(200, second{tx: 3}), false, sound, 0},
+		"silent, but only FUNet sends": {times(100, second{tx: 3, sent: 3}), true, sound, 0},
+		"XDP not counted as sent":      {times(100, second{sent: 5}), true, sound, 0},
+		"silent after a reset": {then(times(3, second{down: true}), times(60, second{tx: 1})),
+			true, silent, 43},
+		"a switch learns for 30 seconds": {then(times(3, second{down: true}), times(31, second{tx: 1}),
+			times(300, busy)), true, sound, 0},
+		"down, and nobody looked": {then(times(5, busy), []second{{unwatched: 100, tx: 9, missed: 9}},
+			times(31, second{tx: 1}), times(300, busy)), true, sound, 0},
+		"no carrier":         {times(300, second{tx: 1, down: true}), true, sound, 0},
+		"others leave later": {then(times(119, busy), times(300, second{tx: 1})), true, sound, 0},
 	} {
 		w := &watcher{heardBefore: c.heard}
 		if v, at := tell(w, c.story...); v != c.want || at > c.by {
@@ -144,7 +152,8 @@ func behindBack(t *testing.T, l *lab.Lab, host int) {
 			if err != nil {
 				return err
 			}
-			if x := info.XDP(); x != nil && int(x.Ifindex) == i.Attrs().Index && uint32(info.Program) == i.Attrs().Xdp.ProgId {
+			if x := info.XDP(); x != nil && int(x.Ifindex) == i.Attrs().Index && uint32(info.Program) ==
+				i.Attrs().Xdp.ProgId {
 				return it.Link.Detach()
 			}
 		}
@@ -199,14 +208,16 @@ func TestWatchAttachesAnew(t *testing.T) {
 		for n := 0; found == nil && n < 20; n++ {
 			found = traffic(1)
 		}
-		if len(found) != 1 || found[0].Reopen || !strings.HasSuffix(found[0].Said, c.says) || !strings.Contains(found[0].Said, "interface fu0 received ") {
+		if len(found) != 1 || found[0].Reopen || !strings.HasSuffix(found[0].Said, c.says) ||
+			!strings.Contains(found[0].Said, "interface fu0 received ") {
 			t.Fatalf("found %+v, want one that ends with %q", found, c.says)
 		}
 		t.Log(found[0].Said)
 		if got := b.Info().XDPMode; got != c.mode {
 			t.Fatalf("attached %s, want %s", got, c.mode)
 		}
-		if why := b.Info().Why; strings.Contains(why, "native mode was left (the program was not run)") != (c.mode == xdp.AttachGeneric) {
+		if why := b.Info().Why; strings.Contains(why, "native mode was left (the program was not run)") !=
+			(c.mode == xdp.AttachGeneric) {
 			t.Errorf("attached %s: %q", c.mode, why)
 		}
 		if c.mode == xdp.AttachNative {
@@ -221,7 +232,8 @@ func TestWatchAttachesAnew(t *testing.T) {
 	}
 	// In generic mode there is nothing to mend; the port says so once.
 	behindBack(t, l, 1)
-	if found := traffic(40); len(found) != 1 || found[0].Reopen || !strings.Contains(found[0].Said, "has no part in that") {
+	if found := traffic(40); len(found) != 1 || found[0].Reopen ||
+		!strings.Contains(found[0].Said, "has no part in that") {
 		t.Fatalf("found %+v", found)
 	}
 }
@@ -237,14 +249,26 @@ func TestWatchAsksToReopen(t *testing.T) {
 		bind          xdp.BindMode
 		says          string
 	}{
-		"worked":    {true, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachAuto, xdp.BindAuto, "not run any more; opening it anew"},
-		"never did": {false, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachAuto, xdp.BindCopy, "without zero-copy"},
-		"deaf":      {true, false, func(n int, s *sample) { s.missed += 10 }, xdp.AttachAuto, xdp.BindCopy, "for want of buffers"},
-		"silent":    {false, true, func(n int, s *sample) { s.tx += 10 }, xdp.AttachGeneric, xdp.BindCopy, "heard nothing for"},
-		"lost":      {true, false, func(n int, s *sample) { s.lanes = []lane{{redirected: uint64(10 * n)}} }, xdp.AttachAuto, xdp.BindCopy, "frames of queue 0 to its socket, where none came"},
-		"stuck":     {true, false, func(n int, s *sample) { s.lanes = []lane{{held: 99}} }, xdp.AttachAuto, xdp.BindCopy, "99 frames for queue 0 were not sent in 6s"},
+		"worked": {true, false, func(n int, s *sample) {
+			s.rx += 10
+		}, xdp.AttachAuto, xdp.BindAuto, "not run any more; opening it anew"},
+		"never did": {false, false, func(n int, s *sample) {
+			s.rx += 10
+		}, xdp.AttachAuto, xdp.BindCopy, "without zero-copy"},
+		"deaf": {true, false, func(n int, s *sample) {
+			s.missed += 10
+		}, xdp.AttachAuto, xdp.BindCopy, "for want of buffers"},
+		"silent": {false, true, func(n int, s *sample) {
+			s.tx += 10
+		}, xdp.AttachGeneric, xdp.BindCopy, "heard nothing for"},
+		"lost": {true, false, func(n int, s *sample) { s.lanes = []lane{{redirected: uint64(10 * n)}} },
+			xdp.AttachAuto, xdp.BindCopy, "frames of queue 0 to its socket, where none came"},
+		"stuck": {true, false, func(n int, s *sample) {
+			s.lanes = []lane{{held: 99}}
+		}, xdp.AttachAuto, xdp.BindCopy, "99 frames for queue 0 were not sent in 6s"},
 	} {
-		p := &Port{info: Info{Interface: "eth0", XDPMode: xdp.AttachNative, BindMode: xdp.BindZeroCopy}, watcher: watcher{heardBefore: c.heard}}
+		p := &Port{info: Info{Interface: "eth0", XDPMode: xdp.AttachNative, BindMode: xdp.BindZeroCopy},
+			watcher: watcher{heardBefore: c.heard}}
 		s := sample{at: time.Unix(1000, 0), carrier: true, lanes: make([]lane, 1)}
 		var f Finding
 		for n := 0; f.Said == "" && n < 20; n++ {
@@ -256,7 +280,8 @@ func TestWatchAsksToReopen(t *testing.T) {
 				c.each(n, &s)
 			}
 		}
-		if !f.Reopen || f.Attach != c.attach || f.Bind != c.bind || !strings.Contains(f.Said, c.says) || !strings.HasPrefix(f.Said, "interface eth0") {
+		if !f.Reopen || f.Attach != c.attach || f.Bind != c.bind || !strings.Contains(f.Said, c.says) ||
+			!strings.HasPrefix(f.Said, "interface eth0") {
 			t.Errorf("%s: %+v; want %s, %s and %q", name, f, c.attach, c.bind, c.says)
 		}
 	}

@@ -32,7 +32,8 @@ var families = map[string][2]netip.Addr{
 // path is the way from the first host of a family to the second, or back.
 func path(t testing.TB, hosts [2]netip.Addr, vlan uint16, mtu int) *Path {
 	t.Helper()
-	p, err := NewPath(Route{Source: hosts[0], Destination: hosts[1], From: ours, To: router, VLAN: vlan, Port: DefaultPort, MTU: mtu})
+	p, err := NewPath(Route{Source: hosts[0], Destination: hosts[1], From: ours, To: router, VLAN: vlan,
+		Port: DefaultPort, MTU: mtu})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func path(t testing.TB, hosts [2]netip.Addr, vlan uint16, mtu int) *Path {
 // frame makes a frame of n bytes from card 1 to card 2, in a buffer with room.
 func frame(n int, level arctic.Level, fill byte) []byte {
 	b := bytes.Repeat([]byte{fill}, Room+n+20)
-	h := arctic.Header{To: Address(2), From: Address(1), Level: level, GID: 5, SourceCard: 1, DestinationCard: 2, Sequence: uint32(n)}
+	h := arctic.Header{To: Address(2), From: Address(1), Level: level, GID: 5, SourceCard: 1, DestinationCard: 2,
+		Sequence: uint32(n)}
 	if n >= arctic.HeaderSize {
 		h.Encode(b[Room:])
 	}
@@ -62,7 +64,8 @@ func TestWrapAndUnwrap(t *testing.T) {
 			vlan := rapid.SampledFrom([]uint16{0, 1, 4094}).Draw(t, "vlan")
 			n := rapid.IntRange(arctic.HeaderSize, 3000).Draw(t, "bytes")
 			level := arctic.Level(rapid.IntRange(0, 1).Draw(t, "level"))
-			r := Route{Source: hosts[0], Destination: hosts[1], From: ours, To: router, VLAN: vlan, Port: DefaultPort, MTU: 9000}
+			r := Route{Source: hosts[0], Destination: hosts[1], From: ours, To: router, VLAN: vlan,
+				Port: DefaultPort, MTU: 9000}
 			p, err := NewPath(r)
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +121,8 @@ func checkDatagram(t *rapid.T, family string, b []byte, vlan uint16, payload []b
 			network = l
 			again = append(again, l)
 		case *layers.UDP:
-			if l.DstPort != DefaultPort || l.SrcPort < DefaultPort || l.SrcPort >= DefaultPort+Sources || l.Checksum == 0 {
+			if l.DstPort != DefaultPort || l.SrcPort < DefaultPort || l.SrcPort >= DefaultPort+Sources ||
+				l.Checksum == 0 {
 				t.Fatalf("%+v", l)
 			}
 			if err := l.SetNetworkLayerForChecksum(network); err != nil {
@@ -132,7 +136,8 @@ func checkDatagram(t *rapid.T, family string, b []byte, vlan uint16, payload []b
 	}
 	again = append(again, gopacket.Payload(payload))
 	buffer := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, again...); err != nil {
+	if err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		again...); err != nil {
 		t.Fatal(err)
 	}
 	want := buffer.Bytes()
@@ -233,7 +238,8 @@ func TestStrangers(t *testing.T) {
 	six := netip.MustParseAddr("2001:2::ffff:c612:0101")
 	b := frame(200, arctic.Request, 1)
 	start, end, _ := path(t, [2]netip.Addr{six, families["IPv6"][1]}, 0, 1500).Wrap(b, 200)
-	if got, ok := NewTable(DefaultPort, []Entry{{Peer{1, four[0]}, nil}}).Unwrap(b[start:end]); !ok || [6]byte(got[6:12]) != Nobody {
+	if got, ok := NewTable(DefaultPort, []Entry{{Peer{1, four[0]}, nil}}).Unwrap(b[start:end]); !ok ||
+		[6]byte(got[6:12]) != Nobody {
 		t.Errorf("IPv6's like IPv4's: %x", got[6:12])
 	}
 }
@@ -335,7 +341,8 @@ func TestTo(t *testing.T) {
 	for _, c := range []struct {
 		to   [6]byte
 		want *Path
-	}{{Address(2), p}, {Address(300), nil}, {Address(1), nil}, {Address(301), nil}, {Nobody, nil}, {router, nil}, {[6]byte{2, 'F', 'U', 0, 0, 2}, nil}} {
+	}{{Address(2), p}, {Address(300), nil}, {Address(1), nil}, {Address(301), nil}, {Nobody, nil}, {router, nil},
+		{[6]byte{2, 'F', 'U', 0, 0, 2}, nil}} {
 		b := make([]byte, 14)
 		copy(b, c.to[:])
 		if got := table.To(b); got != c.want {
@@ -382,7 +389,8 @@ func FuzzUnwrap(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		table := NewTable(DefaultPort, []Entry{{Peer{1, families["IPv4"][0]}, nil}, {Peer{2, families["IPv6"][0]}, nil}})
+		table := NewTable(DefaultPort, []Entry{{Peer{1, families["IPv4"][0]}, nil},
+			{Peer{2, families["IPv6"][0]}, nil}})
 		before := bytes.Clone(b)
 		got, ok := table.Unwrap(b)
 		if !ok {

@@ -94,7 +94,8 @@ func (t *Table) Unwrap(b []byte) (frame []byte, ok bool) {
 	switch {
 	case kind == etherIPv4 && len(ip) >= ipv4Size+udpSize:
 		total := int(binary.BigEndian.Uint16(ip[2:]))
-		if ip[0] != 0x45 || ip[9] != protocol || binary.BigEndian.Uint16(ip[6:])&^dontFrag != 0 || total < ipv4Size+udpSize || total > len(ip) {
+		if ip[0] != 0x45 || ip[9] != protocol || binary.BigEndian.Uint16(ip[6:])&^dontFrag != 0 ||
+			total < ipv4Size+udpSize || total > len(ip) {
 			return nil, false
 		}
 		from.low = mapped | uint64(binary.BigEndian.Uint32(ip[12:]))
@@ -103,7 +104,8 @@ func (t *Table) Unwrap(b []byte) (frame []byte, ok bool) {
 		udp = ip[ipv4Size:total]
 	case kind == etherIPv6 && len(ip) >= ipv6Size+udpSize:
 		n := int(binary.BigEndian.Uint16(ip[4:]))
-		if ip[0]>>4 != 6 || ip[6] != protocol || n < udpSize || n > len(ip)-ipv6Size || ip[ipv6Size+6]|ip[ipv6Size+7] == 0 {
+		if ip[0]>>4 != 6 || ip[6] != protocol || n < udpSize || n > len(ip)-ipv6Size ||
+			ip[ipv6Size+6]|ip[ipv6Size+7] == 0 {
 			return nil, false
 		}
 		from.high, from.low = binary.BigEndian.Uint64(ip[8:]), binary.BigEndian.Uint64(ip[16:])

@@ -37,8 +37,10 @@ func (h *host) consistent() error {
 			found++
 		}
 	}
-	if waits != h.waits || silent != h.silent || found != h.found || len(h.order) != len(h.byCard) || placed != len(h.order) || h.nFaults > mostFaults {
-		return fmt.Errorf("%v questions and %v; %d silent and %d; %d found and %d; %d peers, %d and %d; %d faults", waits, h.waits, silent, h.silent, found, h.found, len(h.order), len(h.byCard), placed, h.nFaults)
+	if waits != h.waits || silent != h.silent || found != h.found || len(h.order) != len(h.byCard) ||
+		placed != len(h.order) || h.nFaults > mostFaults {
+		return fmt.Errorf("%v questions and %v; %d silent and %d; %d found and %d; %d peers, %d and %d; %d faults",
+			waits, h.waits, silent, h.silent, found, h.found, len(h.order), len(h.byCard), placed, h.nFaults)
 	}
 	for why, n := range waits {
 		if n > most[why] {

@@ -92,7 +92,8 @@ func (s *Station) open(why purpose, port, queue int, to [6]byte, card uint16) *q
 		i++
 	}
 	q := &s.questions[i]
-	*q = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, queue: queue, to: to, card: card, most: 3}
+	*q = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, queue: queue, to: to,
+		card: card, most: 3}
 	s.waits[why]++
 	return q
 }
@@ -109,7 +110,8 @@ func (s *Station) asks(why purpose, to [6]byte) bool {
 
 // try sends a question, for the first time or again.
 func (s *Station) try(now int64, q *question) {
-	m := Message{Kind: Question, To: q.card, Nonce: q.nonce | uint64(q.tries), Arrived: NoQueue, Way: uint8(q.nonce>>32) & 15}
+	m := Message{Kind: Question, To: q.card, Nonce: q.nonce | uint64(q.tries), Arrived: NoQueue,
+		Way: uint8(q.nonce>>32) & 15}
 	if s.send(q.port, q.to, &m, q.queue) {
 		s.n.Questions++
 	}
@@ -162,7 +164,8 @@ func (s *Station) answered(now int64, port int, v view, queue uint16) {
 		s.count(trip)
 		s.proven(q)
 		if q.done != nil {
-			q.done(Reply{Answered: true, Said: v.said(), From: from, RoundTrip: trip, Queue: queue, Arrived: v.arrived(), Tries: q.tries})
+			q.done(Reply{Answered: true, Said: v.said(), From: from, RoundTrip: trip, Queue: queue,
+				Arrived: v.arrived(), Tries: q.tries})
 		}
 		ours := s.judge(now, port, v)
 		switch p := s.byCard[q.card]; {
@@ -178,7 +181,8 @@ func (s *Station) answered(now int64, port int, v view, queue uint16) {
 			p.heard(s, now, v, trip)
 			s.proofs[port].peer = p
 			if q.why == owner {
-				s.faultOf(now, Fault{Kind: SameCard, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: from})
+				s.faultOf(now, Fault{Kind: SameCard, Card: q.card, Address: q.rival.address, Port: q.rival.port,
+					Said: q.rival.said, Owner: from})
 			}
 		}
 		return
@@ -206,7 +210,8 @@ func (s *Station) unanswered(now int64, q *question) {
 		if p.Found { // its number passes on, if the rival answers
 			s.ask(now, newcomer, q.rival.port, 0, q.rival.address, q.card)
 		} else {
-			s.faultOf(now, Fault{Kind: Elsewhere, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: p.Address})
+			s.faultOf(now, Fault{Kind: Elsewhere, Card: q.card, Address: q.rival.address, Port: q.rival.port,
+				Said: q.rival.said, Owner: p.Address})
 		}
 	case parted:
 		if p.Found {

@@ -18,7 +18,8 @@ func TestAsk(t *testing.T) {
 	}
 	a.next = s.now
 	s.run(second, func() bool { return len(got) == 1 })
-	if r := got[0]; !r.Answered || r.Said.Host != "host-2" || r.Arrived != 3 || r.Queue != 3 || r.From != b.mac || r.Tries != 1 {
+	if r := got[0]; !r.Answered || r.Said.Host != "host-2" || r.Arrived != 3 || r.Queue != 3 ||
+		r.From != b.mac || r.Tries != 1 {
 		t.Errorf("%+v", r)
 	}
 	b.off = true

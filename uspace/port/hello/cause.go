@@ -29,7 +29,8 @@ const (
 type rate struct{ perSecond, atOnce int64 }
 
 // causes are the rates of all questions of a purpose that others cause.
-var causes = [purposes]rate{newcomer: {newcomersPerSecond, newcomersAtOnce}, owner: {claimsPerSecond, claimsAtOnce}, parted: {partedPerSecond, partedAtOnce}}
+var causes = [purposes]rate{newcomer: {newcomersPerSecond, newcomersAtOnce}, owner: {claimsPerSecond, claimsAtOnce},
+	parted: {partedPerSecond, partedAtOnce}}
 
 // mayCause reports whether a frame from an address may cause a question for a purpose, to a peer
 // or, nil, to that address, and pays for it.
@@ -48,7 +49,8 @@ func (s *Station) mayCause(now int64, why purpose, from [6]byte, p *peer) bool {
 // less often where there are many who hear the same and ask the same.
 func (s *Station) mayQuestion(now int64, p *peer) bool {
 	cards := int64(len(s.order))
-	return p.questions.take(now, max(second/peerPerSecond, cards*second/questionedPerSecond), min(max(questionedPerSecond/cards, 1), peerAtOnce))
+	return p.questions.take(now, max(second/peerPerSecond, cards*second/questionedPerSecond),
+		min(max(questionedPerSecond/cards, 1), peerAtOnce))
 }
 
 // spread is how long to wait with a question that all cards of the cluster ask at the same time, at

@@ -79,7 +79,8 @@ func (s *Station) meet(now int64, port int, v view) {
 // name.
 func (s *Station) leaving(now int64, port int, v view) {
 	p := s.byCard[v.card()]
-	if v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port && !s.asks(parted, p.Address) && s.mayCause(now, parted, p.Address, p) {
+	if v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port && !s.asks(parted, p.Address) &&
+		s.mayCause(now, parted, p.Address, p) {
 		s.askLater(now+s.spread(), parted, p.Port, p.Address, p.Card)
 	}
 }

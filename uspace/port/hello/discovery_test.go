@@ -65,7 +65,8 @@ func TestWithoutDiscovery(t *testing.T) {
 	a.SetPeer(1, 0, b.mac)
 	a.next = s.now
 	s.run(5*second, func() bool { return a.knows(1, b) })
-	if p, _ := a.Peer(1); p.Host != "host-2" || p.RoundTrip < 20_000 || p.RoundTrip > 80_000 || p.Found || p.Incarnation != b.c.Self.Incarnation {
+	if p, _ := a.Peer(1); p.Host != "host-2" || p.RoundTrip < 20_000 || p.RoundTrip > 80_000 || p.Found ||
+		p.Incarnation != b.c.Self.Incarnation {
 		t.Errorf("%+v", p)
 	}
 }
@@ -78,7 +79,8 @@ func TestGoodbye(t *testing.T) {
 	s.run(10*second, func() bool { return a.knows(1, b) && b.knows(0, a) })
 	a.TakeNews(10)
 	forged := make([]byte, Size)
-	(&Message{Kind: Goodbye, Said: Said{Card: 1, IsCard: true, Cluster: "one", Frames: 3, FrameSize: 1514}}).Put(forged, broadcast, b.mac)
+	(&Message{Kind: Goodbye, Said: Said{Card: 1, IsCard: true, Cluster: "one", Frames: 3, FrameSize: 1514}}).Put(forged,
+		broadcast, b.mac)
 	s.carry(nil, forged)
 	s.run(5*second, nil)
 	if !a.knows(1, b) || a.News() {

@@ -37,7 +37,8 @@ const (
 	Elsewhere
 )
 
-var faultNames = [...]string{SameCard: "same card number", OtherVersion: "other version", OtherCluster: "other cluster", OtherFrames: "other frame size", WrongCard: "wrong card number", Elsewhere: "elsewhere"}
+var faultNames = [...]string{SameCard: "same card number", OtherVersion: "other version", OtherCluster: "other cluster",
+	OtherFrames: "other frame size", WrongCard: "wrong card number", Elsewhere: "elsewhere"}
 
 // String returns the kind in a few words.
 func (k FaultKind) String() string { return faultNames[k] }
@@ -74,7 +75,8 @@ func (f Fault) String() string {
 		if f.Owner != ([6]byte{}) {
 			other = at(f.Owner)
 		}
-		return fmt.Sprintf("card %d is %s and %s; give each host a card number of its own and restart its funid", f.Card, other, who)
+		return fmt.Sprintf("card %d is %s and %s; give each host a card number of its own and restart its funid",
+			f.Card, other, who)
 	case OtherVersion:
 		return fmt.Sprintf("%s, card %d, has frames of version %d, this host of version %d; run the same version of FUNet on all hosts", who, f.Said.Card, f.Said.Frames, f.own.Frames)
 	case OtherCluster:

@@ -18,7 +18,8 @@ func TestForgedAnnouncements(t *testing.T) {
 	before, lines := a.Counters().Questions, 0
 	const seconds = 20
 	for i := range seconds * 1000 {
-		m := Message{Kind: Announcement, Said: Said{Card: uint16(s.random.Uint32()), Cluster: "one", Host: "nobody", Incarnation: 1}}
+		m := Message{Kind: Announcement, Said: Said{Card: uint16(s.random.Uint32()), Cluster: "one", Host: "nobody",
+			Incarnation: 1}}
 		switch i % 4 {
 		case 1:
 			m.Card = 1
@@ -57,7 +58,8 @@ func TestForgedQuestions(t *testing.T) {
 	const seconds = 10
 	asked, answered := 0, 0
 	for i := range seconds * 2000 {
-		s.forge(Message{Kind: Question, Nonce: uint64(i), Said: Said{Card: uint16(s.random.Uint32()), Cluster: "one"}}, a.mac)
+		s.forge(Message{Kind: Question, Nonce: uint64(i), Said: Said{Card: uint16(s.random.Uint32()), Cluster: "one"}},
+			a.mac)
 		if i%100 == 0 {
 			asked++
 			if err := b.Ask(s.now, 0, a.mac, 0, func(r Reply) {
@@ -128,7 +130,8 @@ func TestFloodAllocatesNothing(t *testing.T) {
 	n := uint32(0)
 	one := func() {
 		n++
-		m := Message{Kind: Announcement, Said: Said{IsCard: true, Card: uint16(n), Cluster: "elsewhere", Host: "stranger", Frames: 3}}
+		m := Message{Kind: Announcement, Said: Said{IsCard: true, Card: uint16(n), Cluster: "elsewhere",
+			Host: "stranger", Frames: 3}}
 		m.Put(f[:], broadcast, [6]byte{2, 9, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 		sink.in = f[:]
 		a.port.Receive(list[:])

@@ -122,7 +122,8 @@ type view []byte
 
 // check accepts a hello. Any bytes may be given; bytes behind the length are padding.
 func check(frame []byte) (view, bool) {
-	if len(frame) < Size || frame[versionAt] != Version || binary.BigEndian.Uint16(frame[12:]) != arctic.EtherType || string(frame[markAt:markAt+8]) != mark {
+	if len(frame) < Size || frame[versionAt] != Version || binary.BigEndian.Uint16(frame[12:]) != arctic.EtherType ||
+		string(frame[markAt:markAt+8]) != mark {
 		return nil, false
 	}
 	n := before + int(binary.LittleEndian.Uint16(frame[lengthAt:]))
@@ -166,8 +167,9 @@ func named(b []byte) []byte {
 
 // said is the sender's description of itself, in words that are safe to print.
 func (v view) said() Said {
-	return Said{Card: v.card(), Incarnation: v.incarnation(), IsCard: v.isCard(), Discovers: v.discovers(), FrameSize: v.frameSize(),
-		Frames: v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}
+	return Said{Card: v.card(), Incarnation: v.incarnation(), IsCard: v.isCard(), Discovers: v.discovers(),
+		FrameSize: v.frameSize(),
+		Frames:    v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}
 }
 
 // printable makes a stranger's name safe to print: all but ASCII letters, digits and marks becomes
@@ -188,5 +190,6 @@ func Parse(frame []byte) (m Message, from [6]byte, err error) {
 	if !ok {
 		return m, from, ErrMessage
 	}
-	return Message{Kind: v.kind(), Way: v[wayAt], Said: v.said(), To: binary.LittleEndian.Uint16(v[destinationAt:]), Nonce: v.nonce(), Queue: v.queue(), Arrived: v.arrived()}, v.source(), nil
+	return Message{Kind: v.kind(), Way: v[wayAt], Said: v.said(), To: binary.LittleEndian.Uint16(v[destinationAt:]),
+		Nonce: v.nonce(), Queue: v.queue(), Arrived: v.arrived()}, v.source(), nil
 }

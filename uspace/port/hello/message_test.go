@@ -13,11 +13,15 @@ import (
 
 func drawMessage(t *rapid.T) Message {
 	name := rapid.StringMatching(`[!-~]{0,32}`)
-	return Message{Kind: Kind(rapid.IntRange(1, 4).Draw(t, "kind")), Way: rapid.Uint8Range(0, 15).Draw(t, "way"), To: rapid.Uint16().Draw(t, "to"),
-		Nonce: rapid.Uint64().Draw(t, "nonce"), Queue: rapid.Uint16().Draw(t, "queue"), Arrived: rapid.Uint16().Draw(t, "arrived"),
-		Said: Said{Card: rapid.Uint16().Draw(t, "card"), Incarnation: rapid.Uint32().Draw(t, "incarnation"), IsCard: rapid.Bool().Draw(t, "card?"),
-			Discovers: rapid.Bool().Draw(t, "discovers"), FrameSize: rapid.Uint16().Draw(t, "frame"), Frames: rapid.Uint8().Draw(t, "frames"),
-			Encap: rapid.Uint8().Draw(t, "encap"), Cluster: name.Draw(t, "cluster"), Host: name.Draw(t, "host")}}
+	return Message{Kind: Kind(rapid.IntRange(1, 4).Draw(t, "kind")), Way: rapid.Uint8Range(0, 15).Draw(t, "way"),
+		To:    rapid.Uint16().Draw(t, "to"),
+		Nonce: rapid.Uint64().Draw(t, "nonce"), Queue: rapid.Uint16().Draw(t, "queue"),
+		Arrived: rapid.Uint16().Draw(t, "arrived"),
+		Said: Said{Card: rapid.Uint16().Draw(t, "card"), Incarnation: rapid.Uint32().Draw(t, "incarnation"),
+			IsCard:    rapid.Bool().Draw(t, "card?"),
+			Discovers: rapid.Bool().Draw(t, "discovers"), FrameSize: rapid.Uint16().Draw(t, "frame"),
+			Frames: rapid.Uint8().Draw(t, "frames"),
+			Encap:  rapid.Uint8().Draw(t, "encap"), Cluster: name.Draw(t, "cluster"), Host: name.Draw(t, "host")}}
 }
 
 // Rule: what is composed is read again as it was, also with padding behind.

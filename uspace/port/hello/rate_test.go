@@ -16,7 +16,8 @@ func (s *segment) forger(of string) {
 			return
 		}
 		at := [6]byte(b)
-		m.Kind, m.Said = Answer, Said{Card: m.To, IsCard: true, Discovers: true, Incarnation: 8, Frames: 3, FrameSize: 1514, Cluster: of}
+		m.Kind, m.Said = Answer, Said{Card: m.To, IsCard: true, Discovers: true, Incarnation: 8, Frames: 3,
+			FrameSize: 1514, Cluster: of}
 		answer := make([]byte, Size)
 		m.Put(answer, from, at)
 		s.flying = append(s.flying, flying{s.now + 1_000, answer, nil})
@@ -26,7 +27,8 @@ func (s *segment) forger(of string) {
 // say puts a hello on the segment, in the name of whoever is at an address.
 func (s *segment) say(kind Kind, card uint16, from, to [6]byte) {
 	b := make([]byte, Size)
-	m := Message{Kind: kind, Said: Said{Card: card, IsCard: true, Discovers: true, Incarnation: 7, Frames: 3, FrameSize: 1514, Cluster: "one"}}
+	m := Message{Kind: kind, Said: Said{Card: card, IsCard: true, Discovers: true, Incarnation: 7, Frames: 3,
+		FrameSize: 1514, Cluster: "one"}}
 	m.Put(b, to, from)
 	s.flying = append(s.flying, flying{s.now, b, nil})
 }
@@ -87,7 +89,8 @@ func TestClaimsDoNotSilenceTheOwner(t *testing.T) {
 			if a.News() && len(a.TakeNews(10)) > 0 || b.Counters().Refused > 0 {
 				t.Errorf("%d questions were refused by the owner", b.Counters().Refused)
 			}
-			if n, most := a.Counters().Questions-before, uint64(seconds*(peerPerSecond+turnsPerSecond)+peerAtOnce); n > most {
+			if n, most := a.Counters().Questions-before,
+				uint64(seconds*(peerPerSecond+turnsPerSecond)+peerAtOnce); n > most {
 				t.Errorf("%d questions in %d s, at most %d", n, seconds, most)
 			}
 		})

@@ -82,7 +82,8 @@ func (s *segment) add(card uint16, number byte, change func(*Config)) *host {
 	h := &host{s: s, mac: [6]byte{2, 0, 0, 0, 0, number}}
 	h.port = NewPort(h, func() Queues { return h })
 	h.queues, h.out = 4, map[int]bool{}
-	c := Config{Self: Said{Card: card, Incarnation: s.random.Uint32() | 1, Frames: 3, Cluster: "one", Host: fmt.Sprintf("host-%d", number)}, Discover: true,
+	c := Config{Self: Said{Card: card, Incarnation: s.random.Uint32() | 1, Frames: 3, Cluster: "one",
+		Host: fmt.Sprintf("host-%d", number)}, Discover: true,
 		Ports: []*Port{h.port}, Addresses: [][6]byte{h.mac}}
 	c.Seed[0], c.Seed[1] = number, byte(s.random.Uint32())
 	if change != nil {

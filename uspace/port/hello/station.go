@@ -98,7 +98,8 @@ var RoundTripLimits = [...]int64{10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6
 // New makes a station.
 func New(c Config) *Station {
 	c.Self.IsCard, c.Self.Discovers = true, c.Discover
-	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, at: map[place]*peer{}, sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
+	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, at: map[place]*peer{},
+		sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
 	s.secret = s.random.Uint64()
 	if c.Discover {
 		s.announce = 0

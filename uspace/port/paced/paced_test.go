@@ -121,7 +121,8 @@ func TestLinkSerialises(t *testing.T) {
 func TestHighPriorityFirst(t *testing.T) {
 	in := new(plug)
 	p := New(in, Config{Word: 40})
-	for i, b := range [][]byte{frame(arctic.Request, 0, 5), frame(arctic.Request, 1, 5), frame(arctic.Reply, 2, 5), frame(arctic.Request, 3, 0), frame(arctic.Reply, 4, 5)} {
+	for i, b := range [][]byte{frame(arctic.Request, 0, 5), frame(arctic.Request, 1, 5), frame(arctic.Reply, 2, 5),
+		frame(arctic.Request, 3, 0), frame(arctic.Reply, 4, 5)} {
 		if send(p, b); i == 0 {
 			p.Flush() // it has left
 		}
@@ -181,9 +182,11 @@ func receive(p *Port) int {
 func TestArrival(t *testing.T) {
 	for _, c := range []struct {
 		latency, wire, back, want int64
-	}{{520, 0, 0, 10_800}, {520, 500, 0, 10_300}, {520, 1000, 0, 10_000}, {520, 1000, 1000, 9800}, {520, 5000, 1360, 8640}, {1_000_000, 1000, 0, 1_009_280}} {
+	}{{520, 0, 0, 10_800}, {520, 500, 0, 10_300}, {520, 1000, 0, 10_000}, {520, 1000, 1000, 9800},
+		{520, 5000, 1360, 8640}, {1_000_000, 1000, 0, 1_009_280}} {
 		in := new(plug)
-		p := New(in, Config{Word: 40, Latency: time.Duration(c.latency), Wire: time.Duration(c.wire), Back: time.Duration(c.back)})
+		p := New(in, Config{Word: 40, Latency: time.Duration(c.latency), Wire: time.Duration(c.wire),
+			Back: time.Duration(c.back)})
 		in.in = [][]byte{frame(arctic.Request, 0, 7)}
 		p.Pull(10_000, 10_000)
 		if got := p.Next(); got != c.want {

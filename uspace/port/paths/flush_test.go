@@ -20,7 +20,8 @@ func TestNeighboursFlushed(t *testing.T) {
 	}
 	defer l.Close()
 	peers := l.Peers(0).Peers
-	f := follow(t, l, 0, Config{Interface: "fu0", Local: peers[0].Address, Peers: []encap.Peer{{Card: 1, Address: peers[1].Address}}}, false)
+	f := follow(t, l, 0, Config{Interface: "fu0", Local: peers[0].Address,
+		Peers: []encap.Peer{{Card: 1, Address: peers[1].Address}}}, false)
 	mac := peers[1].MAC.String()
 	if s := f.States()[0]; s.Missing != "" || s.MAC != mac {
 		t.Fatalf("at first %+v, want MAC %s", s, mac)

@@ -132,7 +132,8 @@ func Open(c Config) (_ *Follower, err error) {
 	if c.Tell == nil {
 		c.Tell = func(string) {}
 	}
-	f := &Follower{c: c, peers: slices.Clone(c.Peers), heard: map[netip.Addr]heard{}, told: map[uint16]int{}, news: map[uint16]int{},
+	f := &Follower{c: c, peers: slices.Clone(c.Peers), heard: map[netip.Addr]heard{}, told: map[uint16]int{},
+		news: map[uint16]int{},
 		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -147,7 +148,8 @@ func Open(c Config) (_ *Follower, err error) {
 		return nil, err
 	}
 	f.events, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
-		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+		unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +161,8 @@ func Open(c Config) (_ *Follower, err error) {
 		return nil, err
 	}
 	if !r.local {
-		return nil, fmt.Errorf("%w %v, which the peers file says is this card's; `ip address` lists those there are", ErrAddress, c.Local)
+		return nil, fmt.Errorf("%w %v, which the peers file says is this card's; `ip address` lists those there are",
+			ErrAddress, c.Local)
 	}
 	f.sources.probe(r.states, c.Peers, r.mtu)
 	for end := time.Now().Add(first); ; {
@@ -269,7 +272,8 @@ func (f *Follower) limit(states []State) {
 		}
 		f.told[s.Card], f.news[s.Card] = frame, frame
 		if was != 0 && len(lines) < mostNarrow {
-			lines = append(lines, fmt.Sprintf("the path to card %d at %s is said to take packets of %d bytes now; frames are at most %d bytes, before %d", s.Card, s.Address, s.MTU, frame, was))
+			lines = append(lines,
+				fmt.Sprintf("the path to card %d at %s is said to take packets of %d bytes now; frames are at most %d bytes, before %d", s.Card, s.Address, s.MTU, frame, was))
 		}
 	}
 	f.isNews.Store(len(f.news) > 0)
@@ -385,7 +389,8 @@ func (f *Follower) follow() {
 		}
 		if err != nil && err.Error() != failed {
 			failed = err.Error()
-			f.c.Tell(fmt.Sprintf("following routes on %s: %v; the ways that were known are used until that works again", f.c.Interface, err))
+			f.c.Tell(fmt.Sprintf("following routes on %s: %v; the ways that were known are used until that works again",
+				f.c.Interface, err))
 		} else if err == nil {
 			failed = ""
 		}

@@ -120,7 +120,8 @@ func await(t *testing.T, f *Follower, what string, is func(s State) bool) State 
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
 		s := f.States()[0]
 		if is(s) {
-			if (f.Table().To(frameTo(s.Card)) == nil) != (s.Missing != "") || errors.Is(f.Fault(s.Card), ErrNoPath) != (s.Missing != "") {
+			if (f.Table().To(frameTo(s.Card)) == nil) != (s.Missing != "") ||
+				errors.Is(f.Fault(s.Card), ErrNoPath) != (s.Missing != "") {
 				t.Fatalf("%s: state %+v, but the table or Fault says something else", what, s)
 			}
 			return s
@@ -192,7 +193,9 @@ func TestWaysComeAndGo(t *testing.T) {
 						return err
 					}
 					gateway := l.Hosts()[0].Interfaces[0].Gateway6
-					err = netlink.AddrReplace(p, &netlink.Addr{IPNet: &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD})
+					err = netlink.AddrReplace(p,
+						&netlink.Addr{IPNet: &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(64, 128)},
+							Flags: unix.IFA_F_NODAD})
 					return err
 				})
 			}
@@ -212,7 +215,8 @@ func TestWaysComeAndGo(t *testing.T) {
 			})
 			// as a gratuitous ARP, or an unsolicited advertisement, does
 			do(t, on(l, 0), func() error {
-				n := netlink.Neigh{LinkIndex: f.c.Index, IP: netip.MustParseAddr(first.Gateway).AsSlice(), HardwareAddr: other, State: netlink.NUD_REACHABLE}
+				n := netlink.Neigh{LinkIndex: f.c.Index, IP: netip.MustParseAddr(first.Gateway).AsSlice(),
+					HardwareAddr: other, State: netlink.NUD_REACHABLE}
 				return netlink.NeighSet(&n)
 			})
 			await(t, f, "another Ethernet address", func(s State) bool { return s.MAC == other.String() })
@@ -221,8 +225,9 @@ func TestWaysComeAndGo(t *testing.T) {
 			for _, mtu := range []int{1300, 0} {
 				do(t, on(l, 0), func() error {
 					to := netip.MustParseAddr(first.Address)
-					r := netlink.Route{LinkIndex: f.c.Index, Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())},
-						Gw: netip.MustParseAddr(first.Gateway).AsSlice(), MTU: mtu}
+					r := netlink.Route{LinkIndex: f.c.Index,
+						Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())},
+						Gw:  netip.MustParseAddr(first.Gateway).AsSlice(), MTU: mtu}
 					if mtu == 0 {
 						return netlink.RouteDel(&r)
 					}
@@ -243,7 +248,8 @@ func TestWaysComeAndGo(t *testing.T) {
 
 			// A route of its own leads to the peer from another source, and goes.
 			to := netip.MustParseAddr(first.Address)
-			r := netlink.Route{Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}, Type: unix.RTN_UNREACHABLE}
+			r := netlink.Route{Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())},
+				Type: unix.RTN_UNREACHABLE}
 			do(t, on(l, 0), func() error { return netlink.RouteAdd(&r) })
 			await(t, f, "unreachable", missing("no route to"))
 			do(t, on(l, 0), func() error { return netlink.RouteDel(&r) })
@@ -259,7 +265,8 @@ func TestSourceVanishes(t *testing.T) {
 	await(t, f, "at first", found)
 	at := l.Hosts()[0].Interfaces[0]
 	address := &netlink.Addr{IPNet: &net.IPNet{IP: at.Addr.Addr().AsSlice(), Mask: net.CIDRMask(at.Addr.Bits(), 32)}}
-	second := &netlink.Addr{IPNet: &net.IPNet{IP: at.Addr.Addr().Next().AsSlice(), Mask: net.CIDRMask(at.Addr.Bits(), 32)}}
+	second := &netlink.Addr{IPNet: &net.IPNet{IP: at.Addr.Addr().Next().AsSlice(),
+		Mask: net.CIDRMask(at.Addr.Bits(), 32)}}
 	change := func(f func(netlink.Link, *netlink.Addr) error, a *netlink.Addr) {
 		t.Helper()
 		do(t, on(l, 0), func() error {
@@ -317,7 +324,8 @@ func TestLinkLocal(t *testing.T) {
 		}
 	}
 	at := l.Hosts()[0].Interfaces[0]
-	c := Config{Interface: at.Name, Local: local(on(l, 0), at.Name), Peers: []encap.Peer{{Card: 1, Address: local(l.DoRouter, "fup0")}}}
+	c := Config{Interface: at.Name, Local: local(on(l, 0), at.Name),
+		Peers: []encap.Peer{{Card: 1, Address: local(l.DoRouter, "fup0")}}}
 	f := follow(t, l, 0, c, true)
 	if s := await(t, f, "link-local", found); s.Gateway != "" || s.Source != c.Local.String() {
 		t.Errorf("state %+v", s)
@@ -389,7 +397,8 @@ func TestManyPeers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if t.Logf("a quiet round asks for %d routes in %v", r.asked, time.Since(begun)); r.asked > routesAnyway || r.left {
+		if t.Logf("a quiet round asks for %d routes in %v", r.asked, time.Since(begun)); r.asked >
+			routesAnyway || r.left {
 			t.Errorf("a quiet round asks for %d routes", r.asked)
 		}
 		if f.Table() != before {
@@ -442,7 +451,8 @@ func TestManyPeers(t *testing.T) {
 	}
 	t.Logf("all routes in %v", time.Since(begun))
 	f.SetPeers(append(c.Peers, encap.Peer{Card: 20001, Address: netip.MustParseAddr("10.77.0.1")}))
-	if r, err = f.round(); err != nil || r.asked > 1+routesAnyway || len(f.States()) != 20001 || f.States()[20000].Missing != "" {
+	if r, err = f.round(); err != nil || r.asked > 1+routesAnyway || len(f.States()) != 20001 ||
+		f.States()[20000].Missing != "" {
 		t.Errorf("a peer has joined: %d routes are asked for, %v", r.asked, err)
 	}
 }

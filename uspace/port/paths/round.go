@@ -119,7 +119,8 @@ func (f *Follower) round() (round, error) {
 func (f *Follower) same(l *link, w *way) bool {
 	n := l.neighbours[w.route.next]
 	return w.path != nil && w.route.err == nil && w.heard == w.told && w.made.From == l.mac && w.made.MTU == l.mtu &&
-		n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) != 0 && string(n.HardwareAddr) == string(w.made.To[:])
+		n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) != 0 && string(n.HardwareAddr) ==
+		string(w.made.To[:])
 }
 
 // doubt marks the routes that the kernel must be asked for, and reports whether the peers are
@@ -296,16 +297,19 @@ func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
 	}
 	s.MAC = net.HardwareAddr(mac[:]).String()
 	if l.mtu < f.c.Least {
-		return nil, fmt.Errorf("the MTU of %s is %d bytes, FUNet needs %d; `ip link set %[1]s mtu 1500` mends it", f.c.Interface, l.mtu, f.c.Least)
+		return nil, fmt.Errorf("the MTU of %s is %d bytes, FUNet needs %d; `ip link set %[1]s mtu 1500` mends it",
+			f.c.Interface, l.mtu, f.c.Least)
 	}
 	if s.MTU < f.c.Least {
 		// The MTU is a state and the ICMP error an event: neither hides the other, whichever came
 		// first.
-		narrow := fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, w.Address)
+		narrow :=
+			fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, w.Address)
 		s.Heard = strings.TrimSuffix(narrow+"; "+s.Heard, "; ")
 	}
 	// How long packets may be is for the card to find out: what the kernel heard may be forged.
-	made := encap.Route{Source: w.route.source, Destination: w.Address, From: l.mac, To: mac, Port: f.c.Port, MTU: l.mtu}
+	made := encap.Route{Source: w.route.source, Destination: w.Address, From: l.mac, To: mac,
+		Port: f.c.Port, MTU: l.mtu}
 	if w.path != nil && w.made == made {
 		return w.path, nil
 	}
@@ -404,7 +408,8 @@ func (f *Follower) noRoute(to netip.Addr, err error) error {
 		err = e
 	case len(any) == 1 && any[0].LinkIndex != f.c.Index:
 		if l, e := f.handle.LinkByIndex(any[0].LinkIndex); e == nil {
-			return fmt.Errorf("the route to %v leads through %s, not %s; take that interface, or change the route", to, l.Attrs().Name, f.c.Interface)
+			return fmt.Errorf("the route to %v leads through %s, not %s; take that interface, or change the route", to,
+				l.Attrs().Name, f.c.Interface)
 		}
 	}
 	why := err.Error()
@@ -418,7 +423,8 @@ func (f *Follower) noRoute(to netip.Addr, err error) error {
 	case errors.Is(err, unix.ENETDOWN):
 		why = "the interface is down"
 	}
-	return fmt.Errorf("%s to %v through %s; `ip route get %v` shows what the kernel would do", why, to, f.c.Interface, to)
+	return fmt.Errorf("%s to %v through %s; `ip route get %v` shows what the kernel would do", why, to,
+		f.c.Interface, to)
 }
 
 // usable are the states of a neighbour whose Ethernet address is valid (NUD_VALID in
@@ -431,7 +437,8 @@ func (f *Follower) neighbour(l *link, a, to netip.Addr) (mac [6]byte, err error)
 	n, known := l.neighbours[a]
 	if !known || n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) == 0 {
 		if err = f.sources.nudge(a, to); errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			err = fmt.Errorf("sending UDP to %v is forbidden on this host: %w; allow it (a packet filter, or IPAddressDeny= of funid's unit)", to, err)
+			err =
+				fmt.Errorf("sending UDP to %v is forbidden on this host: %w; allow it (a packet filter, or IPAddressDeny= of funid's unit)", to, err)
 		} else {
 			err = nil
 		}
@@ -446,7 +453,8 @@ func (f *Follower) neighbour(l *link, a, to netip.Addr) (mac [6]byte, err error)
 	if err != nil {
 		return mac, err
 	}
-	return mac, fmt.Errorf("%w: %v does not answer %s on %s; see that it is up, and on this network", errUnresolved, a, how, f.c.Interface)
+	return mac, fmt.Errorf("%w: %v does not answer %s on %s; see that it is up, and on this network", errUnresolved,
+		a, how, f.c.Interface)
 }
 
 // allHeard returns the last ICMP errors, by peer, that are not long ago.

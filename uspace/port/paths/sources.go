@@ -64,7 +64,8 @@ func (s *sources) open(c *Config) error {
 // prepare sets what the sockets are for: errors are told with what routers said, datagrams are sent
 // as long as they are even where the kernel knows better, and little that arrives is kept.
 func prepare(fd int, ifname string, four bool) error {
-	level, receive, discover, probe := unix.IPPROTO_IPV6, unix.IPV6_RECVERR, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE
+	level, receive, discover, probe := unix.IPPROTO_IPV6, unix.IPV6_RECVERR, unix.IPV6_MTU_DISCOVER,
+		unix.IPV6_PMTUDISC_PROBE
 	if four {
 		level, receive, discover, probe = unix.IPPROTO_IP, unix.IP_RECVERR, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE
 	}
@@ -147,7 +148,8 @@ func (f *Follower) hear(c *net.UDPConn) {
 				news = f.note(from, control[:controls]) || news
 			}
 			for n < atOnce {
-				if _, _, err := unix.Recvfrom(int(fd), data, unix.MSG_DONTWAIT|unix.MSG_TRUNC); errors.Is(err, unix.EAGAIN) {
+				if _, _, err := unix.Recvfrom(int(fd), data, unix.MSG_DONTWAIT|unix.MSG_TRUNC); errors.Is(err,
+					unix.EAGAIN) {
 					break
 				}
 				n++ // also an error that a router has sent: it has been read
@@ -191,7 +193,8 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 		return known
 	}
 	for _, m := range messages {
-		if m.Header.Type != unix.IP_RECVERR && m.Header.Type != unix.IPV6_RECVERR || len(m.Data) < int(unsafe.Sizeof(unix.SockExtendedErr{})) {
+		if m.Header.Type != unix.IP_RECVERR && m.Header.Type != unix.IPV6_RECVERR ||
+			len(m.Data) < int(unsafe.Sizeof(unix.SockExtendedErr{})) {
 			continue
 		}
 		text := explain(m.Data)
@@ -208,8 +211,10 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 // explain says what an extended error means, and who sent it; "" if it is of no interest. Too long
 // a datagram is no error: the kernel has noted the path's MTU.
 func explain(data []byte) string {
-	e := unix.SockExtendedErr{Errno: binary.NativeEndian.Uint32(data), Origin: data[4], Type: data[5], Code: data[6], Info: binary.NativeEndian.Uint32(data[8:])}
-	if e.Origin != unix.SO_EE_ORIGIN_ICMP && e.Origin != unix.SO_EE_ORIGIN_ICMP6 || unix.Errno(e.Errno) == unix.EMSGSIZE {
+	e := unix.SockExtendedErr{Errno: binary.NativeEndian.Uint32(data), Origin: data[4], Type: data[5], Code: data[6],
+		Info: binary.NativeEndian.Uint32(data[8:])}
+	if e.Origin != unix.SO_EE_ORIGIN_ICMP && e.Origin != unix.SO_EE_ORIGIN_ICMP6 ||
+		unix.Errno(e.Errno) == unix.EMSGSIZE {
 		return ""
 	}
 	who := "a router"
@@ -253,7 +258,8 @@ const (
 // 4443 3).
 var meant = map[icmp]meaning{
 	{false, 3, 3}: nobody, {true, 1, 4}: nobody,
-	{false, 3, 9}: filtered, {false, 3, 10}: filtered, {false, 3, 13}: filtered, {true, 1, 1}: filtered, {true, 1, 5}: filtered, {true, 1, 6}: filtered,
+	{false, 3, 9}: filtered, {false, 3, 10}: filtered, {false, 3, 13}: filtered, {true, 1, 1}: filtered,
+	{true, 1, 5}: filtered, {true, 1, 6}: filtered,
 	{false, 11, 0}: expired, {true, 3, 0}: expired,
 	{false, 3, 0}: unreachable, {false, 3, 1}: unreachable, {true, 1, 0}: unreachable, {true, 1, 3}: unreachable,
 }

@@ -103,8 +103,10 @@ func TestPlug(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if p.FrameSize() != size || p.Plugged() != (in != nil) || p.Lost() != lost || in != nil && in.sent != sent {
-					t.Fatalf("size %d, plugged %v, lost %d of %d, sent of %d", p.FrameSize(), p.Plugged(), p.Lost(), lost, sent)
+				if p.FrameSize() != size || p.Plugged() != (in != nil) || p.Lost() != lost ||
+					in != nil && in.sent != sent {
+					t.Fatalf("size %d, plugged %v, lost %d of %d, sent of %d", p.FrameSize(), p.Plugged(),
+						p.Lost(), lost, sent)
 				}
 			},
 		})

@@ -69,7 +69,10 @@ type end struct {
 // newEnd returns the port of a node of four.
 func newEnd(node uint16) *end {
 	e := &end{inner: newInner(), node: node}
-	e.Port = shared.New(e.inner, shared.Config{Node: node, GID: gid, Tag: tag, Want: func(n uint16) bool { e.wants = append(e.wants, n); return true }})
+	e.Port = shared.New(e.inner, shared.Config{Node: node, GID: gid, Tag: tag, Want: func(n uint16) bool {
+		e.wants = append(e.wants, n)
+		return true
+	}})
 	e.Neighbours([]uint16{0, 1, 2, 3})
 	return e
 }
@@ -129,7 +132,8 @@ func TestWays(t *testing.T) {
 		a.send(9, 200, 1)
 	}
 	if len(a.inner.sent) != 200 || len(a.wants) != 1 || a.wants[0] != 1 {
-		t.Fatalf("without memory %d frames went by the port inside, and memory was asked for with %v", len(a.inner.sent), a.wants)
+		t.Fatalf("without memory %d frames went by the port inside, and memory was asked for with %v",
+			len(a.inner.sent), a.wants)
 	}
 	m := memory()
 	a.Join(1, shared.Memory{Bytes: m, Close: func() {}})
@@ -235,7 +239,9 @@ func TestForged(t *testing.T) {
 		counted func(c *shared.Counters) *uint64
 	}{
 		{"another EtherType", func(f []byte) { f[12] = 8 }, func(c *shared.Counters) *uint64 { return &c.BadVersion }},
-		{"the version of daemons", func(f []byte) { f[14] = arctic.Version }, func(c *shared.Counters) *uint64 { return &c.BadVersion }},
+		{"the version of daemons", func(f []byte) { f[14] = arctic.Version }, func(c *shared.Counters) *uint64 {
+			return &c.BadVersion
+		}},
 		{"shorter than it says", u16(16, 1400), func(c *shared.Counters) *uint64 { return &c.BadLength }},
 		{"no length", u16(16, 0), func(c *shared.Counters) *uint64 { return &c.BadLength }},
 		{"another group", u16(18, gid+1), func(c *shared.Counters) *uint64 { return &c.Forged }},
@@ -283,7 +289,9 @@ func TestEnds(t *testing.T) {
 	}{
 		{"erased", func(m []byte) { clear(m) }, 1, 0},
 		{"a frame longer than frames are", func(m []byte) { word(m, shared.Size/2+dataAt).Store(frameSize + 1) }, 0, 1},
-		{"a frame without a header", func(m []byte) { word(m, shared.Size/2+dataAt).Store(arctic.HeaderSize - 1) }, 0, 1},
+		{"a frame without a header", func(m []byte) {
+			word(m, shared.Size/2+dataAt).Store(arctic.HeaderSize - 1)
+		}, 0, 1},
 		{"around at the beginning", func(m []byte) { word(m, shared.Size/2+dataAt).Store(^uint32(0)) }, 0, 1},
 		{"more was taken than there was", func(m []byte) { word(m, tailAt).Store(1 << 20) }, 0, 1},
 		{"another reads its ring", func(m []byte) { word(m, shared.Size/2+readerAt).Store(77) }, 0, 1},
@@ -307,7 +315,8 @@ func TestEnds(t *testing.T) {
 			a.send(1, 100, 0)
 		}
 		if len(a.wants) != wants+1 || len(a.inner.sent) != before+40 {
-			t.Errorf("%s: it was asked for %d times more, and %d of 40 frames went by the port inside", c.name, len(a.wants)-wants, len(a.inner.sent)-before)
+			t.Errorf("%s: it was asked for %d times more, and %d of 40 frames went by the port inside", c.name,
+				len(a.wants)-wants, len(a.inner.sent)-before)
 		}
 		a.Refused(1)
 		for range 40 {

@@ -62,7 +62,8 @@ type ring struct {
 
 // ringOf finds a ring in ringSize bytes at the beginning of a page.
 func ringOf(b []byte) ring {
-	return ring{(*atomic.Uint32)(unsafe.Pointer(&b[0])), (*atomic.Uint64)(unsafe.Pointer(&b[line])), b[control:ringSize]}
+	return ring{(*atomic.Uint32)(unsafe.Pointer(&b[0])), (*atomic.Uint64)(unsafe.Pointer(&b[line])),
+		b[control:ringSize]}
 }
 
 // word is that of the record at a position, a multiple of line.

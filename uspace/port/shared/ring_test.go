@@ -82,7 +82,8 @@ func FuzzHostile(f *testing.F) {
 			victim.send(2, 1500, 1)
 			for _, b := range victim.take() {
 				p, err := arctic.Look(b)
-				if err != nil || !p.Direct() || p.Header().DestinationCard != 0 || p.Header().GID != gid || p.Header().Tag != tag {
+				if err != nil || !p.Direct() || p.Header().DestinationCard != 0 || p.Header().GID != gid ||
+					p.Header().Tag != tag {
 					t.Fatalf("a frame came that may not be sent: %v", err)
 				}
 				switch p.Header().SourceCard {

@@ -155,7 +155,8 @@ func (n *node) write() error {
 		for i := range size {
 			n.memory[i] = content(i, size)
 		}
-		if err := errors.Join(n.send(seed.Ticket, n.memory[:size], size), n.receive(funi.Reply, nextType, nil)); err != nil {
+		if err := errors.Join(n.send(seed.Ticket, n.memory[:size], size),
+			n.receive(funi.Reply, nextType, nil)); err != nil {
 			return err
 		}
 	}
@@ -166,7 +167,8 @@ func (n *node) write() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(n.send(seed.Ticket, n.memory[first:parts], parts), n.send(part.Ticket, n.memory[:first], parts), n.receive(funi.Reply, nextType, nil)); err != nil {
+	if err := errors.Join(n.send(seed.Ticket, n.memory[first:parts], parts),
+		n.send(part.Ticket, n.memory[:first], parts), n.receive(funi.Reply, nextType, nil)); err != nil {
 		return err
 	}
 	h, err := n.end.SendMsg(seed.Ticket, nil)
@@ -176,7 +178,8 @@ func (n *node) write() error {
 	if reason, err := n.reaches(h, rats.Failed); err != nil || reason != arctic.ReasonKeySlot {
 		return fmt.Errorf("with a key that was taken back: %s, %w", reason, err)
 	}
-	fmt.Printf("%d messages of up to %d bytes, and one of two parts; then the key was taken back\n", len(sizes), sizes[len(sizes)-1])
+	fmt.Printf("%d messages of up to %d bytes, and one of two parts; then the key was taken back\n", len(sizes),
+		sizes[len(sizes)-1])
 	return n.tell(funi.Request, endType)
 }
 

@@ -57,7 +57,8 @@ func (t table) add(key, v uint64) error {
 // time.
 func (t table) count(key uint64) (uint64, error) {
 	for i := range uint64(entries) {
-		id, err := t.end.Apply(t.at.At((hash(key)+i)%entries*entryBytes), arctic.RemoteRead, arctic.Uint64, nil, entryBytes, rma.With{})
+		id, err := t.end.Apply(t.at.At((hash(key)+i)%entries*entryBytes), arctic.RemoteRead, arctic.Uint64, nil,
+			entryBytes, rma.With{})
 		if err != nil {
 			return 0, err
 		}

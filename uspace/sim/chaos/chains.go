@@ -53,7 +53,8 @@ type multicast struct {
 func (r *run) plant(gid uint16, members []int32) {
 	x := rand.New(rand.NewPCG(r.scenario.Seed, streamChains+uint64(gid)))
 	for number := range uint16(chainsOfGroup) {
-		t := &tree{number: number, parent: map[int32]int32{}, next: map[int32][]int32{}, size: map[int32]uint16{}, joined: map[int32]bool{}}
+		t := &tree{number: number, parent: map[int32]int32{}, next: map[int32][]int32{}, size: map[int32]uint16{},
+			joined: map[int32]bool{}}
 		for _, i := range x.Perm(len(members)) {
 			t.members = append(t.members, members[i])
 		}
@@ -141,7 +142,8 @@ func (m *member) multicasts() {
 		if s == nil {
 			return
 		}
-		o := &multicast{number: chainBit | uint32(len(m.run.multicasts)), from: m, deaths: m.deaths, job: m.job, tree: t, words: words, typ: typ,
+		o := &multicast{number: chainBit | uint32(len(m.run.multicasts)), from: m, deaths: m.deaths, job: m.job,
+			tree: t, words: words, typ: typ,
 			lives: map[int32]uint16{}, got: map[int32]bool{}}
 		for _, k := range t.members {
 			o.lives[k] = m.run.members[k].deaths
@@ -153,8 +155,9 @@ func (m *member) multicasts() {
 		}
 		all[0] = o.number
 		arctic.PutWords(data[:], all)
-		s.SetMulticast(m.run.members[t.members[0]].node, &funi.MulticastRequest{Chain: t.number, Members: uint16(len(t.members)), Cookie: o.number, Message: typ,
-			Data: data[:words*arctic.WordSize]})
+		s.SetMulticast(m.run.members[t.members[0]].node,
+			&funi.MulticastRequest{Chain: t.number, Members: uint16(len(t.members)), Cookie: o.number, Message: typ,
+				Data: data[:words*arctic.WordSize]})
 		m.run.multicasts = append(m.run.multicasts, o)
 		m.commit(funi.Request)
 	}
@@ -171,15 +174,20 @@ func (m *member) copied(l funi.Level, s *funi.Slot) bool {
 	r.oracle.progress = r.world.Now()
 	switch _, member := o.tree.size[k]; {
 	case !member || m.gid != o.from.gid || m.job != o.job || s.Source() != o.from.node:
-		r.oracle.fail(&r.result.Misdelivered, "multicast %d of member %d in job %d has come to member %d in job %d, from node %d", number&^chainBit, o.from.number, o.job, m.number, m.job, s.Source())
+		r.oracle.fail(&r.result.Misdelivered,
+			"multicast %d of member %d in job %d has come to member %d in job %d, from node %d", number&^chainBit,
+			o.from.number, o.job, m.number, m.job, s.Source())
 	case h.Length() != o.words || h.Type() != o.typ || l != funi.Request:
-		r.oracle.fail(&r.result.Damaged, "multicast %d of %d words has come to member %d as %#x at level %v", number&^chainBit, o.words, m.number, h, l)
+		r.oracle.fail(&r.result.Damaged, "multicast %d of %d words has come to member %d as %#x at level %v",
+			number&^chainBit, o.words, m.number, h, l)
 	case o.got[k]:
-		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d has come to member %d again", number&^chainBit, o.from.number, m.number)
+		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d has come to member %d again", number&^chainBit,
+			o.from.number, m.number)
 	}
 	for i := 1; i < min(h.Length(), o.words); i++ {
 		if s[funi.PayloadWord+i] != r.oracle.word(number, i) {
-			r.oracle.fail(&r.result.Damaged, "multicast %d has come to member %d with another word %d", number&^chainBit, m.number, i)
+			r.oracle.fail(&r.result.Damaged, "multicast %d has come to member %d with another word %d",
+				number&^chainBit, m.number, i)
 			break
 		}
 	}
@@ -225,7 +233,8 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	}
 	o := r.multicasts[number&^chainBit]
 	if o.complete || o.from != m || o.deaths != m.deaths {
-		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d is complete twice, or for another: member %d", number&^chainBit, o.from.number, m.number)
+		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d is complete twice, or for another: member %d",
+			number&^chainBit, o.from.number, m.number)
 		return
 	}
 	o.complete, o.reason, o.told = true, reason, d
@@ -233,16 +242,19 @@ func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
 	switch {
 	case reason == arctic.ReasonNoBuffer:
 		return
-	case known+d.Doubtful != len(o.tree.members), (reason == arctic.ReasonNone) != (d.Delivered == len(o.tree.members)), d.Doubtful > 0 && d.Failed == 0 && !reason.Doubtful(),
+	case known+d.Doubtful != len(o.tree.members), (reason == arctic.ReasonNone) != (d.Delivered == len(o.tree.members)),
+		d.Doubtful > 0 && d.Failed == 0 && !reason.Doubtful(),
 		d.Failed > 0 && d.Named == 0, d.Named > d.Failed+d.Doubtful:
-		r.oracle.fail(&r.result.Damaged, "multicast %d to %d members: %v, %+v", number&^chainBit, len(o.tree.members), reason, d)
+		r.oracle.fail(&r.result.Damaged, "multicast %d to %d members: %v, %+v", number&^chainBit,
+			len(o.tree.members), reason, d)
 	case reason == arctic.ReasonNone:
 		r.carried++
 		return
 	}
 	for _, b := range d.Broken[:min(d.Named, funi.MaxNamed)] {
 		if !o.tree.has(r, b.Node) {
-			r.oracle.fail(&r.result.Damaged, "multicast %d failed at node %d, which is no member", number&^chainBit, b.Node)
+			r.oracle.fail(&r.result.Damaged, "multicast %d failed at node %d, which is no member",
+				number&^chainBit, b.Node)
 		}
 		o.mayBreak(r, b.Reason)
 	}
@@ -263,10 +275,12 @@ func (t *tree) has(r *run, node uint16) bool {
 func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 	switch {
 	case reason == arctic.ReasonChain: // a member has left, or not joined yet
-	case reason.Doubtful(), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob, reason == arctic.ReasonNoRoute,
+	case reason.Doubtful(), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob,
+		reason == arctic.ReasonNoRoute,
 		reason == arctic.ReasonSourceNode: // out of reach when a member moved
 		if r.scenario.Faults&^calm == 0 {
-			r.oracle.fail(&r.result.Lost, "multicast %d failed, and nothing was wrong: %v, %+v", o.number&^chainBit, reason, o.told)
+			r.oracle.fail(&r.result.Lost, "multicast %d failed, and nothing was wrong: %v, %+v",
+				o.number&^chainBit, reason, o.told)
 		}
 	default:
 		r.oracle.fail(&r.result.Damaged, "multicast %d: %v, %+v", o.number&^chainBit, reason, o.told)
@@ -289,14 +303,19 @@ func (r *run) settleChains() {
 			case o.got[k] || r.members[k].deaths != o.lives[k]:
 				have++
 			case o.reason == arctic.ReasonNone:
-				r.oracle.fail(&r.result.Lost, "multicast %d of member %d is complete, and has not come to member %d", number, o.from.number, k)
+				r.oracle.fail(&r.result.Lost, "multicast %d of member %d is complete, and has not come to member %d",
+					number, o.from.number, k)
 			}
 		}
 		if have < o.told.Delivered {
-			r.oracle.fail(&r.result.Lost, "multicast %d of member %d has come to %d members of %d that are said to have it", number, o.from.number, have, o.told.Delivered)
+			r.oracle.fail(&r.result.Lost,
+				"multicast %d of member %d has come to %d members of %d that are said to have it", number,
+				o.from.number, have, o.told.Delivered)
 		}
 		if got+o.told.Failed > len(o.tree.members) {
-			r.oracle.fail(&r.result.Damaged, "multicast %d of member %d has come to %d members of %d, and %d are said not to have it", number, o.from.number, got, len(o.tree.members), o.told.Failed)
+			r.oracle.fail(&r.result.Damaged,
+				"multicast %d of member %d has come to %d members of %d, and %d are said not to have it", number,
+				o.from.number, got, len(o.tree.members), o.told.Failed)
 		}
 	}
 }

@@ -42,7 +42,10 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 	broken := func(node uint16) [funi.MaxNamed]funi.Broken {
 		return [funi.MaxNamed]funi.Broken{{Node: node, Reason: silent}}
 	}
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: (&Scenario{Nodes: 2, Faults: Chains}).remoteSizes()}, Nodes: 2}, func(*sim.Process) error { return nil })
+	k,
+		err :=
+		sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: (&Scenario{Nodes: 2,
+			Faults: Chains}).remoteSizes()}, Nodes: 2}, func(*sim.Process) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,31 +59,39 @@ func TestWhatMulticastsHaveComeTo(t *testing.T) {
 		times  int
 		good   bool
 	}{
-		"came back untold":        {none, funi.Delivery{}, nil, 0, true},
-		"told, and came back":     {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 1, false},
-		"all":                     {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 1, true},
-		"never told":              {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 0, false},
-		"told twice":              {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 2, false},
-		"one has it not":          {none, funi.Delivery{Delivered: 2}, []int32{0}, 1, false},
-		"one is not counted":      {none, funi.Delivery{Delivered: 1}, []int32{0, 1}, 1, false},
-		"one too many":            {none, funi.Delivery{Delivered: 3}, []int32{0, 1}, 1, false},
-		"one failed":              {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, []int32{0}, 1, true},
-		"one failed, and has it":  {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, []int32{0, 1}, 1, false},
-		"one is doubtful":         {silent, funi.Delivery{Delivered: 1, Doubtful: 1, Named: 1, Broken: broken(11)}, []int32{0}, 1, true},
-		"doubtful, and has it":    {silent, funi.Delivery{Delivered: 1, Doubtful: 1, Named: 1, Broken: broken(11)}, []int32{0, 1}, 1, true},
-		"the other has it not":    {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)}, nil, 1, false},
+		"came back untold":    {none, funi.Delivery{}, nil, 0, true},
+		"told, and came back": {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 1, false},
+		"all":                 {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 1, true},
+		"never told":          {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 0, false},
+		"told twice":          {none, funi.Delivery{Delivered: 2}, []int32{0, 1}, 2, false},
+		"one has it not":      {none, funi.Delivery{Delivered: 2}, []int32{0}, 1, false},
+		"one is not counted":  {none, funi.Delivery{Delivered: 1}, []int32{0, 1}, 1, false},
+		"one too many":        {none, funi.Delivery{Delivered: 3}, []int32{0, 1}, 1, false},
+		"one failed": {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)},
+			[]int32{0}, 1, true},
+		"one failed, and has it": {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)},
+			[]int32{0, 1}, 1, false},
+		"one is doubtful": {silent, funi.Delivery{Delivered: 1, Doubtful: 1, Named: 1, Broken: broken(11)},
+			[]int32{0}, 1, true},
+		"doubtful, and has it": {silent, funi.Delivery{Delivered: 1, Doubtful: 1, Named: 1, Broken: broken(11)},
+			[]int32{0, 1}, 1, true},
+		"the other has it not": {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(11)},
+			nil, 1, false},
 		"one failed, and unnamed": {silent, funi.Delivery{Delivered: 1, Failed: 1}, []int32{0}, 1, false},
-		"failed at who is none":   {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(12)}, []int32{0}, 1, false},
-		"no answer":               {silent, funi.Delivery{Doubtful: 2}, []int32{0}, 1, true},
-		"one in no count":         {silent, funi.Delivery{Doubtful: 1}, []int32{0}, 1, false},
-		"no such reason":          {arctic.ReasonRemoteForm, funi.Delivery{}, nil, 1, false},
+		"failed at who is none": {silent, funi.Delivery{Delivered: 1, Failed: 1, Named: 1, Broken: broken(12)},
+			[]int32{0}, 1, false},
+		"no answer":       {silent, funi.Delivery{Doubtful: 2}, []int32{0}, 1, true},
+		"one in no count": {silent, funi.Delivery{Doubtful: 1}, []int32{0}, 1, false},
+		"no such reason":  {arctic.ReasonRemoteForm, funi.Delivery{}, nil, 1, false},
 	} {
 		r := &run{scenario: Scenario{Faults: Loss}, world: sim.NewWorld(sim.Options{})}
 		r.oracle = oracle{result: &r.result, now: func() int64 { return 0 }}
 		for i := range 2 {
-			r.members = append(r.members, &member{place: place{gid: 1, node: uint16(10 + i)}, number: i, run: r, process: k.Processes[i]})
+			r.members = append(r.members, &member{place: place{gid: 1, node: uint16(10 + i)}, number: i, run: r,
+				process: k.Processes[i]})
 		}
-		o := &multicast{number: chainBit, from: r.members[0], tree: &tree{members: []int32{0, 1}}, lives: map[int32]uint16{}, got: map[int32]bool{}}
+		o := &multicast{number: chainBit, from: r.members[0], tree: &tree{members: []int32{0, 1}},
+			lives: map[int32]uint16{}, got: map[int32]bool{}}
 		r.multicasts = append(r.multicasts, o)
 		for _, k := range c.got {
 			o.got[k] = true

@@ -106,7 +106,8 @@ func TestArctic(t *testing.T) {
 		for seed := range uint64(10) {
 			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f, Network: Arctic})
 			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
-				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody",
+					seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 			}
 		}
 	}
@@ -114,12 +115,14 @@ func TestArctic(t *testing.T) {
 
 // The same with direct cards, which have ports and a switch between them, and as a machine.
 func TestDirect(t *testing.T) {
-	for _, f := range []Faults{0, All, Ports, Ports | Jobs | Forge | Replay, Loss | Crash | Restart | Rats | RMA | Chains | Ports} {
+	for _, f := range []Faults{0, All, Ports, Ports | Jobs | Forge | Replay,
+		Loss | Crash | Restart | Rats | RMA | Chains | Ports} {
 		for _, profile := range []string{Native, "tokyo"} {
 			t.Run(fmt.Sprintf("%v/%s", f, profile), func(t *testing.T) {
 				t.Parallel()
 				for seed := range uint64(10) {
-					mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 2 + int(seed), Messages: 800, Faults: f, Profile: profile, Direct: true})
+					mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 2 + int(seed), Messages: 800, Faults: f,
+						Profile: profile, Direct: true})
 				}
 			})
 		}
@@ -135,9 +138,12 @@ func TestTimedCards(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/%v", filepath.Base(profile), n, f), func(t *testing.T) {
 					t.Parallel()
 					for seed := range uint64(10) {
-						r := mustHold(t, Scenario{Seed: 2000 + seed, Nodes: 8, Messages: 800, Faults: f, Network: n, Profile: profile})
-						if f&^(Transfer|Resize|Switch) == 0 && (r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays) {
-							t.Errorf("seed %d: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+						r := mustHold(t, Scenario{Seed: 2000 + seed, Nodes: 8, Messages: 800, Faults: f, Network: n,
+							Profile: profile})
+						if f&^(Transfer|Resize|Switch) == 0 &&
+							(r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays) {
+							t.Errorf("seed %d: %d of %d messages delivered and %d reported failed; %d were for nobody",
+								seed, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 						}
 					}
 				})
@@ -149,7 +155,8 @@ func TestTimedCards(t *testing.T) {
 // Jobs that follow each other under one GID, card by card, while frames are lost and cards
 // restart: what one sends reaches no other, and comes back; and it was tried.
 func TestJobsUnderOneGID(t *testing.T) {
-	for _, f := range []Faults{Jobs, Jobs | Loss | Dup | Reorder, Jobs | Loss | Restart | Crash, Jobs | Transfer | Loss, Jobs | Switch | Slow | Transfer} {
+	for _, f := range []Faults{Jobs, Jobs | Loss | Dup | Reorder, Jobs | Loss | Restart | Crash, Jobs | Transfer | Loss,
+		Jobs | Switch | Slow | Transfer} {
 		for _, n := range []Network{Ethernet, Arctic} {
 			t.Run(fmt.Sprintf("%v/%v", f, n), func(t *testing.T) {
 				t.Parallel()
@@ -173,7 +180,8 @@ func TestProfileOfAScenario(t *testing.T) {
 	for _, s.Profile = range []string{"", Native, "sbus-arctic", "../testdata/slow-units.yaml"} {
 		hashes[s.Profile] = Run(s).Hash
 	}
-	if hashes[""] != hashes[Native] || hashes[""] == hashes["sbus-arctic"] || hashes["sbus-arctic"] == hashes["../testdata/slow-units.yaml"] {
+	if hashes[""] != hashes[Native] || hashes[""] == hashes["sbus-arctic"] ||
+		hashes["sbus-arctic"] == hashes["../testdata/slow-units.yaml"] {
 		t.Errorf("%x", hashes)
 	}
 	if s.Profile = "sbus-arctic"; !strings.HasSuffix(s.String(), "--faults all --profile sbus-arctic") {
@@ -190,7 +198,8 @@ func TestNothingFailsWithoutFaults(t *testing.T) {
 				t.Errorf("seed %d, faults %v: no transfers", seed, f)
 			}
 			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
-				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody",
+					seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 			}
 		}
 	}
@@ -241,7 +250,8 @@ func TestMany(t *testing.T) {
 	if ran.Load() != 12 {
 		t.Errorf("%d runs were told of", ran.Load())
 	}
-	if one.Seeds != 12 || one.Trace != four.Trace || one.Messages != four.Messages || one.Delivered != four.Delivered || one.Failed != nil {
+	if one.Seeds != 12 || one.Trace != four.Trace || one.Messages != four.Messages || one.Delivered != four.Delivered ||
+		one.Failed != nil {
 		t.Errorf("one goroutine: %+v; four: %+v", one, four)
 	}
 	done, cancel := context.WithCancel(context.Background())
@@ -257,7 +267,8 @@ func TestMany(t *testing.T) {
 	if err := json.Unmarshal(b, &names); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"seeds", "messages", "transfers", "delivered", "reported_failed", "lost", "duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
+	for _, name := range []string{"seeds", "messages", "transfers", "delivered", "reported_failed", "lost",
+		"duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
 		if _, ok := names[name]; !ok {
 			t.Errorf("the report has no %s: %s", name, b)
 		}
@@ -294,7 +305,8 @@ func TestNetworkNames(t *testing.T) {
 
 // What cannot be run is refused.
 func TestImpossibleScenarios(t *testing.T) {
-	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2}, {Nodes: 2, Messages: -1}, {Nodes: maxArctic + 1, Messages: 1, Network: Arctic},
+	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2},
+		{Nodes: 2, Messages: -1}, {Nodes: maxArctic + 1, Messages: 1, Network: Arctic},
 		{Nodes: 2, Messages: 1, Profile: "cm5"}, {Nodes: 2, Messages: 1, Profile: "abacus"}} {
 		if err := s.Check(); !errors.Is(err, ErrScenario) {
 			t.Errorf("%v: %v, want ErrScenario", s, err)
@@ -321,10 +333,12 @@ func TestShrink(t *testing.T) {
 		t.Errorf("shrunk to %v", s)
 	}
 	runs = 0
-	if s, r := shrink(context.Background(), Scenario{Nodes: 100, Messages: 100, Faults: All}, 5, fails); runs > 6 || !r.Failed() {
+	if s, r := shrink(context.Background(), Scenario{Nodes: 100, Messages: 100, Faults: All}, 5, fails); runs > 6 ||
+		!r.Failed() {
 		t.Errorf("%d runs to shrink to %v in 5 tries", runs, s)
 	}
-	if s, r := shrink(context.Background(), Scenario{Nodes: 2, Messages: 100}, 5, fails); r.Failed() || s.Messages != 100 {
+	if s, r := shrink(context.Background(), Scenario{Nodes: 2, Messages: 100}, 5, fails); r.Failed() ||
+		s.Messages != 100 {
 		t.Errorf("%v was shrunk although it does not fail", s)
 	}
 }

@@ -22,7 +22,8 @@ const (
 	sessionKinds
 )
 
-var sessionNames = [sessionKinds]string{"tagged writes", "datagrams", "simple datagrams", "group", "reads", "stream", "initial requests"}
+var sessionNames = [sessionKinds]string{"tagged writes", "datagrams", "simple datagrams", "group", "reads", "stream",
+	"initial requests"}
 
 const (
 	datagramBytes = 700
@@ -77,7 +78,8 @@ func (s *session) alive() bool {
 
 // idle reports whether the client has not begun, or has no inquiry under way.
 func (s *session) idle() bool {
-	return s.writer == nil && s.client == nil && s.reader == nil && s.sender == nil && s.inquiry == nil && s.simple[0] == nil && (s.kind != groupSession || s.sent == 0)
+	return s.writer == nil && s.client == nil && s.reader == nil && s.sender == nil && s.inquiry == nil &&
+		s.simple[0] == nil && (s.kind != groupSession || s.sent == 0)
 }
 
 // missing says what is missing of a session that should be complete, or "".
@@ -192,7 +194,8 @@ func (k *keyed) receive() {
 			continue
 		}
 		number, i := binary.LittleEndian.Uint32(d.Bytes), int(binary.LittleEndian.Uint32(d.Bytes[4:]))
-		if s := k.of(number, datagramSession); s != nil && k.arrive(s, i) && (!holds(d.Bytes[8:], number, i) || len(d.Bytes) != s.size(i, datagramBytes)) {
+		if s := k.of(number, datagramSession); s != nil && k.arrive(s, i) &&
+			(!holds(d.Bytes[8:], number, i) || len(d.Bytes) != s.size(i, datagramBytes)) {
 			k.damaged(s, i)
 		}
 		k.held = append(k.held, d)
@@ -211,12 +214,14 @@ func (k *keyed) receive() {
 			continue
 		}
 		r := k.m.run
-		if number := q.Words[0]; number == 0 || int(number) > len(r.sessions) || r.sessions[number-1].to != k.m || r.sessions[number-1].kind != requestSession {
+		if number := q.Words[0]; number == 0 || int(number) > len(r.sessions) || r.sessions[number-1].to != k.m ||
+			r.sessions[number-1].kind != requestSession {
 			k.stray(int(number))
 			// requests are for whoever serves there, an earlier life or this
 		} else if s := r.sessions[number-1]; s.toLife == k.m.attached {
 			if s.seen>>q.Words[1]&1 != 0 {
-				k.m.run.oracle.fail(&k.m.run.result.Duplicated, "request %d of session %d came again", q.Words[1], s.number)
+				k.m.run.oracle.fail(&k.m.run.result.Duplicated, "request %d of session %d came again",
+					q.Words[1], s.number)
 			}
 			s.seen |= 1 << q.Words[1]
 		}
@@ -239,7 +244,8 @@ func (k *keyed) of(number uint32, kind int) *session {
 	}
 	s := r.sessions[number-1]
 	if s.kind != kind || s.to != k.m || s.toLife != k.m.attached {
-		r.oracle.fail(&r.result.Misdelivered, "something of session %d for member %d has come to member %d", number, s.to.number, k.m.number)
+		r.oracle.fail(&r.result.Misdelivered, "something of session %d for member %d has come to member %d", number,
+			s.to.number, k.m.number)
 		return nil
 	}
 	return s
@@ -251,9 +257,11 @@ func (k *keyed) arrive(s *session, i int) bool {
 	r.oracle.progress = r.oracle.now()
 	switch {
 	case i >= s.sent:
-		r.oracle.fail(&r.result.Damaged, "message %d of session %d (%v) came, and was not sent", i, s.number, sessionNames[s.kind])
+		r.oracle.fail(&r.result.Damaged, "message %d of session %d (%v) came, and was not sent", i, s.number,
+			sessionNames[s.kind])
 	case s.seen>>i&1 != 0:
-		r.oracle.fail(&r.result.Duplicated, "message %d of session %d (%v) came again", i, s.number, sessionNames[s.kind])
+		r.oracle.fail(&r.result.Duplicated, "message %d of session %d (%v) came again", i, s.number,
+			sessionNames[s.kind])
 	default:
 		s.seen |= 1 << i
 		s.got++
@@ -263,11 +271,14 @@ func (k *keyed) arrive(s *session, i int) bool {
 }
 
 func (k *keyed) damaged(s *session, i int) {
-	k.m.run.oracle.fail(&k.m.run.result.Damaged, "message %d of session %d (%v) from member %d to member %d is not what was sent", i, s.number, sessionNames[s.kind], s.from.number, s.to.number)
+	k.m.run.oracle.fail(&k.m.run.result.Damaged,
+		"message %d of session %d (%v) from member %d to member %d is not what was sent", i, s.number,
+		sessionNames[s.kind], s.from.number, s.to.number)
 }
 
 func (k *keyed) stray(n int) {
-	k.m.run.oracle.fail(&k.m.run.result.Damaged, "member %d got something by package rats that nobody sent: %d", k.m.number, n)
+	k.m.run.oracle.fail(&k.m.run.result.Damaged, "member %d got something by package rats that nobody sent: %d",
+		k.m.number, n)
 }
 
 // client lets the end of a session go on that began it.
@@ -383,7 +394,8 @@ func (k *keyed) writeTags(s *session) (err error) {
 	for ; s.sent < s.total; s.sent++ {
 		var b [rats.MaxTagged]byte
 		fill(b[:], s.number, s.sent)
-		if err := s.writer.WriteTag(uint32(s.part*partBytes+s.sent*tagBytes), b[:], s.number<<tagShift|uint32(s.sent)); err != nil {
+		if err := s.writer.WriteTag(uint32(s.part*partBytes+s.sent*tagBytes), b[:],
+			s.number<<tagShift|uint32(s.sent)); err != nil {
 			return err
 		}
 	}
@@ -484,7 +496,8 @@ func (k *keyed) pingPong(s *session) (err error) {
 			return err
 		}
 		i := s.sent - 1
-		if g.Words != 2 || g.Own[0] != s.number || int(g.Own[1]) != i || g.Length != s.size(2*i+1, simpleBytes) || !holds(s.simple[0].Memory()[:g.Length], s.number, 2*i+1) || !g.HasReply {
+		if g.Words != 2 || g.Own[0] != s.number || int(g.Own[1]) != i || g.Length != s.size(2*i+1, simpleBytes) ||
+			!holds(s.simple[0].Memory()[:g.Length], s.number, 2*i+1) || !g.HasReply {
 			k.damaged(s, i)
 		}
 		s.flying, s.seed = false, g.Reply
@@ -731,7 +744,8 @@ func (k *keyed) answer(s *session) error {
 			return err
 		}
 		i := int(g.Own[1])
-		if g.Words != 2 || g.Own[0] != s.number || !k.arrive(s, i) || g.Length != s.size(2*i, simpleBytes) || !holds(s.simple[1].Memory()[:g.Length], s.number, 2*i) || !g.HasReply {
+		if g.Words != 2 || g.Own[0] != s.number || !k.arrive(s, i) || g.Length != s.size(2*i, simpleBytes) ||
+			!holds(s.simple[1].Memory()[:g.Length], s.number, 2*i) || !g.HasReply {
 			k.damaged(s, i)
 		}
 		s.beat, s.reply = i+1, g.Reply

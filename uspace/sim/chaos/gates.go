@@ -27,7 +27,8 @@ type gates struct {
 
 // newGates puts the switch between the cards.
 func (r *run) newGates() *gates {
-	g := &gates{random: r.scenario.stream(streamFaults + 23), between: r.ethernet.Switch(r.hosts), stopped: make([]int64, r.hosts), jobs: make([]sim.Job, r.cards)}
+	g := &gates{random: r.scenario.stream(streamFaults + 23), between: r.ethernet.Switch(r.hosts),
+		stopped: make([]int64, r.hosts), jobs: make([]sim.Job, r.cards)}
 	for range r.cards {
 		g.host = append(g.host, g.random.IntN(r.hosts))
 	}
@@ -134,7 +135,8 @@ func (r *run) endCard(e *episode, i int) {
 // pretend returns what a stranger on the wire writes into a frame that he would have from one card
 // to another.
 func (r *run) pretend(as, to int) arctic.Header {
-	h := arctic.Header{To: sim.Address(to), From: sim.Address(as), Route: uint32(to), SourceCard: uint16(as), DestinationCard: uint16(to)}
+	h := arctic.Header{To: sim.Address(to), From: sim.Address(as), Route: uint32(to), SourceCard: uint16(as),
+		DestinationCard: uint16(to)}
 	if g := r.gates; g != nil {
 		h.To, h.From, h.Route = sim.Address(g.host[to]), sim.Address(g.host[as]), uint32(r.members[to].node)
 		h.SourceCard, h.DestinationCard = r.members[as].node, r.members[to].node

@@ -14,7 +14,8 @@ import (
 func TestPortsComeAndGo(t *testing.T) {
 	var sum sim.Switch
 	for seed := range uint64(40) {
-		r := runOf(Scenario{Seed: 5000 + seed, Nodes: 6, Messages: 600, Faults: Ports | Jobs | Crash | Loss | Dup | Corrupt | Forge | Replay, Direct: true}, nil)
+		r := runOf(Scenario{Seed: 5000 + seed, Nodes: 6, Messages: 600,
+			Faults: Ports | Jobs | Crash | Loss | Dup | Corrupt | Forge | Replay, Direct: true}, nil)
 		if r.result.Failed() {
 			t.Errorf("funet sim chaos %v: %v", r.scenario, r.result.Failures)
 		}
@@ -30,7 +31,8 @@ func TestPortsComeAndGo(t *testing.T) {
 		sum.NIC.Direct += s.NIC.Direct
 	}
 	g, n := sum.Guard, sum.NIC
-	if g.Refused != 0 || g.NoNode == 0 || g.Sent == 0 || g.Local == 0 || n.Refused == 0 || n.Stranger == 0 || n.NoPort == 0 || n.Direct == 0 {
+	if g.Refused != 0 || g.NoNode == 0 || g.Sent == 0 || g.Local == 0 || n.Refused == 0 || n.Stranger == 0 ||
+		n.NoPort == 0 || n.Direct == 0 {
 		t.Errorf("guards %+v, NICs %+v", g, n)
 	}
 }
@@ -40,8 +42,10 @@ func TestPortsComeAndGo(t *testing.T) {
 func TestNothingFailsBetweenPorts(t *testing.T) {
 	for _, f := range []Faults{0, Transfer | Resize | Switch | Dup | Reorder} {
 		for seed := range uint64(20) {
-			if r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f, Direct: true}); r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
-				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+			if r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f,
+				Direct: true}); r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
+				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody",
+					seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 			}
 		}
 	}

@@ -50,7 +50,8 @@ const (
 // what the word holds before them.
 func linearizable(known, unknown []*operation, ends bool, last uint64, bound int) (o order, left int, holds uint64) {
 	x := rand.New(rand.NewPCG(1, uint64(len(known))))
-	s := &search{known: known, marks: map[*operation]uint64{}, wanted: map[uint64]int{}, left: len(known), ends: ends, last: last, bound: bound, best: len(known) + 1}
+	s := &search{known: known, marks: map[*operation]uint64{}, wanted: map[uint64]int{}, left: len(known), ends: ends,
+		last: last, bound: bound, best: len(known) + 1}
 	for _, u := range unknown {
 		if u.mayChange() {
 			s.unknown = append(s.unknown, u)

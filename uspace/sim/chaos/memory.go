@@ -101,7 +101,8 @@ func (o *oracle) moved(at *member, number uint32, t *transfer) {
 	b := at.memory.target[t.address-targetBase:]
 	for k := range t.words {
 		if got, want := binary.LittleEndian.Uint32(b[arctic.WordSize*k:]), o.word(number, k+1); got != want {
-			o.fail(&o.result.Damaged, "transfer %d of %d words to %#x of member %d is noticed with word %d %#x instead of %#x",
+			o.fail(&o.result.Damaged,
+				"transfer %d of %d words to %#x of member %d is noticed with word %d %#x instead of %#x",
 				number, t.words, t.address, at.number, k, got, want)
 			break
 		}
@@ -129,13 +130,16 @@ func (o *oracle) intact(m *member, offset, size int) {
 			s := &m.targets.taken[i]
 			if number = s.number; got == o.word(number, int(at-s.first)/arctic.WordSize+1) {
 				if job := o.messages[number-1].job; job != m.job {
-					o.fail(&o.result.Misdelivered, "transfer %d of job %d has written the word at %#x of member %d, which is in job %d", number, job, at, m.number, m.job)
+					o.fail(&o.result.Misdelivered,
+						"transfer %d of job %d has written the word at %#x of member %d, which is in job %d", number,
+						job, at, m.number, m.job)
 					y.clean(at, at+arctic.WordSize)
 				}
 				continue
 			}
 		}
-		o.fail(&o.result.Damaged, "the word at %#x of member %d was changed to %#x; it belongs to transfer %d", at, m.number, got, number)
+		o.fail(&o.result.Damaged, "the word at %#x of member %d was changed to %#x; it belongs to transfer %d", at,
+			m.number, got, number)
 		y.clean(at, at+arctic.WordSize)
 	}
 }

@@ -82,7 +82,8 @@ func (s *Scenario) ethernet(p *plan) {
 func (s *Scenario) arctic(p *plan) {
 	r := s.stream(streamArctic)
 	radix, cube := pick(r, 4, 8), r.IntN(2) == 0
-	p.arctic = sim.ArcticConfig{MTU: pick(r, arctic.MinMTU, 1500), Cycle: pick(r, 40*time.Nanosecond, 4*time.Nanosecond), Transmit: pick(r, 16, 64)}
+	p.arctic = sim.ArcticConfig{MTU: pick(r, arctic.MinMTU, 1500),
+		Cycle: pick(r, 40*time.Nanosecond, 4*time.Nanosecond), Transmit: pick(r, 16, 64)}
 	if p.mtu != 0 {
 		p.arctic.MTU = p.mtu
 	}

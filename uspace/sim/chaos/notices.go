@@ -70,7 +70,8 @@ type notices struct {
 
 // newNotices is of hosts that know nothing.
 func (r *run) newNotices() *notices {
-	n := &notices{random: r.scenario.stream(streamFaults + 24), lives: make([]uint32, r.cards), died: map[uint32]int64{}, left: make([]bool, r.cards)}
+	n := &notices{random: r.scenario.stream(streamFaults + 24), lives: make([]uint32, r.cards),
+		died: map[uint32]int64{}, left: make([]bool, r.cards)}
 	n.lost, n.orders = pick(n.random, 0, 1, 4), n.random.IntN(2) == 0
 	for range r.hosts {
 		n.known = append(n.known, map[seat]news{})
@@ -181,7 +182,8 @@ func (r *run) post(host int, f news) {
 // tellProcesses tells the processes of a host that are of the job.
 func (r *run) tellProcesses(host int, f news) {
 	for i := range r.cards {
-		if at := r.seatOf(i); r.gates.host[i] == host && at.Job == f.Job && at.node != f.node && r.notices.lives[i] != 0 {
+		if at := r.seatOf(i); r.gates.host[i] == host && at.Job == f.Job && at.node != f.node &&
+			r.notices.lives[i] != 0 {
 			r.tellProcess(i, f)
 		}
 	}
@@ -301,12 +303,16 @@ func (r *run) judge(at *member, b funi.Returned) {
 	life, last := n.lives[peer.card], n.last[at.card][peer.node]
 	v := n.vouches[at.card][peer.node]
 	switch {
-	case b.Reason == arctic.ReasonSilent && v != nil && v.life == life && now < v.since+n.connect && (v.over == 0 || now < v.over+n.silence):
-		r.oracle.fail(&r.result.Damaged, "member %d, silent since %d, over %d, and vouched for, was given up by member %d", to, v.since, v.over, at.number)
+	case b.Reason == arctic.ReasonSilent && v != nil && v.life == life && now < v.since+n.connect &&
+		(v.over == 0 || now < v.over+n.silence):
+		r.oracle.fail(&r.result.Damaged,
+			"member %d, silent since %d, over %d, and vouched for, was given up by member %d", to, v.since,
+			v.over, at.number)
 	case b.Reason != arctic.ReasonDeparted:
 	case peer.deaths == 0:
 		r.oracle.fail(&r.result.Damaged, "member %d, which never ended, has departed for member %d", to, at.number)
 	case !n.left[peer.card] && last.lives && last.life == life && number >= last.before:
-		r.oracle.fail(&r.result.Damaged, "member %d has departed for member %d, which was told that it is there", to, at.number)
+		r.oracle.fail(&r.result.Damaged, "member %d has departed for member %d, which was told that it is there",
+			to, at.number)
 	}
 }

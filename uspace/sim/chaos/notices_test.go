@@ -15,7 +15,8 @@ import (
 func TestNoticesAreTried(t *testing.T) {
 	var sum notices
 	for seed := range uint64(60) {
-		r := runOf(Scenario{Seed: 7000 + seed, Nodes: 6, Messages: 600, Faults: Notices | Ports | Restart | Crash | Pause | Loss, Direct: true}, nil)
+		r := runOf(Scenario{Seed: 7000 + seed, Nodes: 6, Messages: 600,
+			Faults: Notices | Ports | Restart | Crash | Pause | Loss, Direct: true}, nil)
 		if r.result.Failed() {
 			t.Errorf("funet sim chaos %v: %v", r.scenario, r.result.Failures)
 		}
@@ -27,7 +28,8 @@ func TestNoticesAreTried(t *testing.T) {
 		sum.vouched += n.vouched
 	}
 	if sum.ended == 0 || sum.strange == 0 || sum.late == 0 || sum.doubts == 0 || sum.vouched == 0 {
-		t.Errorf("%d ended, %d strange, %d late; %d doubts, %d vouched", sum.ended, sum.strange, sum.late, sum.doubts, sum.vouched)
+		t.Errorf("%d ended, %d strange, %d late; %d doubts, %d vouched", sum.ended, sum.strange, sum.late,
+			sum.doubts, sum.vouched)
 	}
 }
 
@@ -41,12 +43,15 @@ func TestRulesOfNotices(t *testing.T) {
 		do          func(r *run)
 	}{
 		{what: "nothing", do: func(*run) {}},
-		{what: "the end of one who lives", words: "which never ended, has departed", do: func(r *run) { r.world.Cards()[0].Engine().Ended(1, r.notices.lives[1]) }},
-		{what: "the same of one of whose life the card was told last", words: "was told that it is there", do: func(r *run) {
-			r.members[1].deaths++
-			r.notices.last[0][1] = told{news: news{life: r.notices.lives[1], lives: true}}
+		{what: "the end of one who lives", words: "which never ended, has departed", do: func(r *run) {
 			r.world.Cards()[0].Engine().Ended(1, r.notices.lives[1])
 		}},
+		{what: "the same of one of whose life the card was told last", words: "was told that it is there",
+			do: func(r *run) {
+				r.members[1].deaths++
+				r.notices.last[0][1] = told{news: news{life: r.notices.lives[1], lives: true}}
+				r.world.Cards()[0].Engine().Ended(1, r.notices.lives[1])
+			}},
 		{what: "a silence that was vouched for", words: "and vouched for, was given up", do: func(r *run) {
 			for host := range r.gates.stopped { // nobody does, in truth
 				r.gates.stopped[host] = early + 2*r.notices.silence
@@ -67,7 +72,8 @@ func TestRulesOfNotices(t *testing.T) {
 		r.world.At(early, func() { c.do(r) })
 		r.happen()
 		r.finish()
-		if said := strings.Join(r.result.Failures, "\n"); r.result.Failed() != (c.words != "") || !strings.Contains(said, c.words) {
+		if said := strings.Join(r.result.Failures, "\n"); r.result.Failed() != (c.words != "") ||
+			!strings.Contains(said, c.words) {
 			t.Errorf("%s: judged %+v", c.what, r.result)
 		}
 	}

@@ -145,14 +145,17 @@ func (o *oracle) arrived(at *member, l funi.Level, s *funi.Slot) *message {
 	}
 	m := &o.messages[number-1]
 	if m.to != int32(at.number) || o.members[m.from].node != s.Source() {
-		o.fail(&r.Misdelivered, "message %d from member %d for member %d arrived at member %d, from node %d", number, m.from, m.to, at.number, s.Source())
+		o.fail(&r.Misdelivered, "message %d from member %d for member %d arrived at member %d, from node %d", number,
+			m.from, m.to, at.number, s.Source())
 		return nil
 	}
 	if m.job != at.job {
-		o.fail(&r.Misdelivered, "message %d from member %d in job %d arrived at member %d in job %d", number, m.from, m.job, at.number, at.job)
+		o.fail(&r.Misdelivered, "message %d from member %d in job %d arrived at member %d in job %d", number, m.from,
+			m.job, at.number, at.job)
 	}
 	if h != m.arrives || l != m.level {
-		o.fail(&r.Damaged, "message %d sent as %#x at level %v arrived as %#x at level %v", number, m.header, m.level, h, l)
+		o.fail(&r.Damaged, "message %d sent as %#x at level %v arrived as %#x at level %v", number,
+			m.header, m.level, h, l)
 	}
 	for k := 1; k < h.Length() && !h.Transfer(); k++ {
 		if s[funi.PayloadWord+k] != o.word(number, k) {
@@ -189,11 +192,15 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		o.fail(&r.Damaged, "message %d sent as %#x at level %v came back as %+v", b.Word, m.header, m.level, b)
 	case m.reported:
 		o.fail(&r.Duplicated, "message %d from member %d came back again, %v", b.Word, m.from, b.Reason)
-	case b.Reason == arctic.ReasonJob && o.parted(m) && (o.refusal(m) == arctic.ReasonNone || o.refusal(m) == arctic.ReasonDestination):
+	case b.Reason == arctic.ReasonJob && o.parted(m) &&
+		(o.refusal(m) == arctic.ReasonNone || o.refusal(m) == arctic.ReasonDestination):
 		r.parted++
-	case !m.mayFail(b.Reason, o.refusal(m)) && !slices.Contains(o.excused, b.Reason) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)) &&
+	case !m.mayFail(b.Reason, o.refusal(m)) && !slices.Contains(o.excused, b.Reason) &&
+		(b.Reason != arctic.ReasonReplaced || !o.replaced(m)) &&
 		(b.Reason != arctic.ReasonResynchronised || !o.waits(m)):
-		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
+		o.fail(&r.Damaged,
+			"message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word,
+			m.from, m.to, b.Reason, o.refusal(m))
 	}
 	m.reported, m.reason = true, b.Reason
 }
@@ -267,7 +274,8 @@ func (o *oracle) account() {
 				r.Transfers++
 			}
 		} else if len(o.probes) == 2 && i >= o.probes[1] && m.reported {
-			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network: %v", i+1, m.from, m.to, m.reason)
+			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network: %v", i+1,
+				m.from, m.to, m.reason)
 		}
 		if m.delivered || m.reported {
 			continue
@@ -290,7 +298,8 @@ func (o *oracle) account() {
 		r.ReportedFailed += min(counts[i], counted)
 		if n > counted {
 			m := &o.messages[first[i]]
-			o.fail(&r.Lost, "member %d misses %d messages, and the card counted %d of them; the first is %d to member %d, %v, header %#x", i, n, counted, first[i]+1, m.to, m.level, m.header)
+			o.fail(&r.Lost,
+				"member %d misses %d messages, and the card counted %d of them; the first is %d to member %d, %v, header %#x", i, n, counted, first[i]+1, m.to, m.level, m.header)
 			r.Lost += n - counted - 1
 		}
 	}

@@ -38,18 +38,29 @@ func TestVerdicts(t *testing.T) {
 		want Result
 		do   func(o *oracle, m []*member, s *funi.Slot)
 	}{
-		{"delivered", Result{Delivered: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.arrived(m[1], funi.Request, s) }},
-		{"reported", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.returned(m[0], came(s)) }},
-		{"reported, then delivered", Result{Delivered: 1, ReportedFailed: 1, Both: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.returned(m[0], came(s))
+		{"delivered", Result{Delivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"reported because two cards counted anew, which only transfers may", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.returned(m[0], funi.Returned{Reason: arctic.ReasonResynchronised, Header: s.Header(), Word: s[funi.PayloadWord]})
+		{"reported", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.returned(m[0], came(s))
 		}},
+		{"reported, then delivered", Result{Delivered: 1, ReportedFailed: 1, Both: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.returned(m[0], came(s))
+				o.arrived(m[1], funi.Request, s)
+			}},
+		{"reported because two cards counted anew, which only transfers may", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.returned(m[0], funi.Returned{Reason: arctic.ReasonResynchronised, Header: s.Header(),
+					Word: s[funi.PayloadWord]})
+			}},
 		{"neither", Result{Lost: 1}, func(*oracle, []*member, *funi.Slot) {}},
-		{"neither, but the sender died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[0].deaths++ }},
-		{"neither, but the receiver died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[1].deaths++ }},
+		{"neither, but the sender died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) {
+			m[0].deaths++
+		}},
+		{"neither, but the receiver died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) {
+			m[1].deaths++
+		}},
 		{"neither, and a third died", Result{Lost: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[2].deaths++ }},
 		{"delivered twice", Result{Delivered: 1, Duplicated: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.arrived(m[1], funi.Request, s)
@@ -64,16 +75,21 @@ func TestVerdicts(t *testing.T) {
 			o.returned(m[0], came(s))
 			o.returned(m[0], came(s))
 		}},
-		{"to another", Result{Lost: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.arrived(m[2], funi.Request, s) }},
+		{"to another", Result{Lost: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.arrived(m[2], funi.Request, s)
+		}},
 		{"from another", Result{Lost: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			s[funi.SourceWord] = 2
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"back to another", Result{ReportedFailed: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.returned(m[2], came(s)) }},
-		{"back to another life", Result{ReportedFailed: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[0].deaths++
-			o.returned(m[0], came(s))
+		{"back to another", Result{ReportedFailed: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.returned(m[2], came(s))
 		}},
+		{"back to another life", Result{ReportedFailed: 1, Misdelivered: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[0].deaths++
+				o.returned(m[0], came(s))
+			}},
 		{"to the next job", Result{Delivered: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			m[1].deaths, m[1].job = 1, 1
 			o.arrived(m[1], funi.Request, s)
@@ -94,7 +110,9 @@ func TestVerdicts(t *testing.T) {
 			s.SetHeader(funi.NewHeader(1, 8, 5))
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"another level", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.arrived(m[1], funi.Reply, s) }},
+		{"another level", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.arrived(m[1], funi.Reply, s)
+		}},
 		{"never sent", Result{Lost: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			s[funi.PayloadWord] = 99
 			o.arrived(m[1], funi.Request, s)

@@ -57,7 +57,9 @@ const (
 	All = Notices<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "chains", "moves", "ports", "notices"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow",
+	"crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma",
+	"chains", "moves", "ports", "notices"}
 
 // ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is
 // even, and these if it is odd.
@@ -81,7 +83,8 @@ func ParseFaults(s string) (Faults, error) {
 	for _, name := range strings.Split(s, ",") {
 		i := slices.Index(faultNames, strings.TrimSpace(name))
 		if i < 0 {
-			return 0, fmt.Errorf("reading faults %q: %w: %q; use all, none, or some of %s", s, ErrFaults, name, strings.Join(faultNames, ","))
+			return 0, fmt.Errorf("reading faults %q: %w: %q; use all, none, or some of %s", s, ErrFaults, name,
+				strings.Join(faultNames, ","))
 		}
 		f |= 1 << i
 	}
@@ -378,7 +381,8 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind&(Rats|RMA|Chains|Notices) != 0 {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes ||
+			kind&(Rats|RMA|Chains|Notices) != 0 {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

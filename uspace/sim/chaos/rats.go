@@ -106,7 +106,8 @@ func (m *member) newKeyed() {
 	if err != nil {
 		panic(err)
 	}
-	k := &keyed{m: m, p: m.process, all: make([]byte, max(128<<10, min(512<<10, 2*maxMemory/m.run.scenario.Nodes))), due: sim.Never}
+	k := &keyed{m: m, p: m.process, all: make([]byte, max(128<<10, min(512<<10, 2*maxMemory/m.run.scenario.Nodes))),
+		due: sim.Never}
 	segment := funi.Segment{Base: keyedBase, Memory: k.all, Rights: funi.Keyed | funi.Source}
 	if err := m.process.Context().Register(segment); err != nil {
 		panic(err)
@@ -167,7 +168,8 @@ func (m *member) converse() {
 	if len(k.mine) >= sessionsAtOnce || to.process == nil || to.keyed == nil {
 		return
 	}
-	s := &session{number: uint32(len(m.run.sessions) + 1), kind: m.random.IntN(sessionKinds), from: m, to: to, fromLife: m.attached, toLife: to.attached,
+	s := &session{number: uint32(len(m.run.sessions) + 1), kind: m.random.IntN(sessionKinds), from: m, to: to,
+		fromLife: m.attached, toLife: to.attached,
 		total: 1 + m.random.IntN(16), part: none}
 	if s.kind == streamSession {
 		s.total = 1 + m.random.IntN(6000<<m.random.IntN(4))
@@ -261,20 +263,26 @@ func (k *keyed) judge(s *session, end *error, err error) {
 	case k.stage == closing:
 	case errors.As(err, &f):
 		switch f.Reason {
-		case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonJob, arctic.ReasonResynchronised,
-			rats.NoReason, arctic.ReasonReplaced, arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey:
+		case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted,
+			arctic.ReasonJob, arctic.ReasonResynchronised,
+			rats.NoReason, arctic.ReasonReplaced, arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea,
+			arctic.ReasonKey:
 			if r.scenario.Faults&^calm == 0 {
-				o.fail(&r.result.Lost, "session %d (%v) of members %d and %d failed, and nothing was wrong: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+				o.fail(&r.result.Lost, "session %d (%v) of members %d and %d failed, and nothing was wrong: %v",
+					s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
 			}
 		default:
-			o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+			o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind],
+				s.from.number, s.to.number, err)
 		}
 	case errors.Is(err, rats.ErrAborted):
 		if r.scenario.Faults&^calm == 0 {
-			o.fail(&r.result.Lost, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+			o.fail(&r.result.Lost, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind],
+				s.from.number, s.to.number, err)
 		}
 	default:
-		o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+		o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind],
+			s.from.number, s.to.number, err)
 	}
 }
 
@@ -301,13 +309,16 @@ func (r *run) settle() bool {
 			for _, h := range m.keyed.stale {
 				r.closedKeys++
 				if st, _, err := m.keyed.Status(h); err != nil || st != rats.Failed {
-					r.oracle.fail(&r.result.Damaged, "member %d wrote with a key that was closed, and the write has not come back: status %d, %v", m.number, st, err)
+					r.oracle.fail(&r.result.Damaged,
+						"member %d wrote with a key that was closed, and the write has not come back: status %d, %v",
+						m.number, st, err)
 				}
 			}
 		}
 		for _, s := range r.sessions {
 			if why := s.missing(); why != "" {
-				r.oracle.fail(&r.result.Stuck, "session %d (%v) of members %d and %d is not complete: %s", s.number, sessionNames[s.kind], s.from.number, s.to.number, why)
+				r.oracle.fail(&r.result.Stuck, "session %d (%v) of members %d and %d is not complete: %s", s.number,
+					sessionNames[s.kind], s.from.number, s.to.number, why)
 			}
 		}
 	}
@@ -326,7 +337,9 @@ func (r *run) settle() bool {
 			k.GiveKeySlot(m.windows.slot)
 		}
 		if left := k.InUse(); left != [5]int{} {
-			r.oracle.fail(&r.result.Stuck, "member %d has closed everything, and has bytes, areas, credit, key slots and instances in use: %d", m.number, left)
+			r.oracle.fail(&r.result.Stuck,
+				"member %d has closed everything, and has bytes, areas, credit, key slots and instances in use: %d",
+				m.number, left)
 		}
 	}
 	return r.result.Stuck == 0

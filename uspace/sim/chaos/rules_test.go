@@ -69,7 +69,8 @@ func TestRulesOfTheWhole(t *testing.T) {
 			r.clean()
 		}
 		r.finish()
-		if said := strings.Join(r.result.Failures, "\n"); r.result.Failed() != (c.words != "") || !strings.Contains(said, c.words) {
+		if said := strings.Join(r.result.Failures, "\n"); r.result.Failed() != (c.words != "") ||
+			!strings.Contains(said, c.words) {
 			t.Errorf("%s: judged %+v", c.what, r.result)
 		}
 	}

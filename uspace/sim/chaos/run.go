@@ -142,7 +142,8 @@ func runOf(s Scenario, stop func() bool) (r *run) {
 	if err != nil {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
-	r = &run{plan: p, stop: stop, scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}, trees: map[uint16][]*tree{}}
+	r = &run{plan: p, stop: stop, scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{},
+		homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}, trees: map[uint16][]*tree{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
@@ -187,7 +188,8 @@ func (r *run) build() {
 		if m.peers = byGroup[m.gid]; r.trees[m.gid] == nil && r.scenario.Faults&Chains != 0 {
 			r.plant(m.gid, m.peers)
 		}
-		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
+		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2,
+			end: targetBase + uint32(r.segment)}
 	}
 	if r.keyed {
 		k, err := link.NewKey([]byte(fmt.Sprintf("%032d", r.scenario.Seed+1)))
@@ -231,7 +233,8 @@ func (r *run) start(i int, delay int64) {
 	c := r.world.Cards()[i]
 	r.lives++
 	cfg := engine.Native()
-	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
+	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1,
+		r.scenario.Seed+uint64(r.lives), r.routes
 	cfg.Peers, cfg.Readable = r.peers(i), r.readable
 	// as a daemon's card, which is told of groups that have nobody here yet
 	cfg.AnyGroup = r.scenario.Faults&Moves != 0
@@ -340,7 +343,8 @@ func (r *run) happen() bool {
 			return false
 		}
 		if max(r.oracle.progress, r.fair) == last {
-			r.oracle.fail(&r.result.Stuck, "no silence: %d messages sent, nothing arrived for %v, and the next event is due at %d ns%s",
+			r.oracle.fail(&r.result.Stuck,
+				"no silence: %d messages sent, nothing arrived for %v, and the next event is due at %d ns%s",
 				len(r.oracle.messages), time.Duration(patience), r.world.Next(), r.busy())
 			return false
 		}
@@ -378,7 +382,8 @@ func (r *run) probe() {
 func (r *run) busy() (s string) {
 	for _, m := range r.members {
 		if m.process != nil && !m.process.Context().Idle() {
-			s += fmt.Sprintf("; member %d on card %d has work left, TICKET %#x", m.number, m.card, m.process.Memory().Page.Load(15))
+			s += fmt.Sprintf("; member %d on card %d has work left, TICKET %#x", m.number, m.card,
+				m.process.Memory().Page.Load(15))
 		}
 	}
 	return s

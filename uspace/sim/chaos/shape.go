@@ -94,5 +94,6 @@ func (s Scenario) Plan() (string, error) {
 	if s.Network == Arctic {
 		mtu = p.arctic.MTU
 	}
-	return fmt.Sprintf("groups %d, cards %d, slots of a queue %d to %d, MTU %d", len(groups), p.cards, least, most, mtu), nil
+	return fmt.Sprintf("groups %d, cards %d, slots of a queue %d to %d, MTU %d", len(groups), p.cards,
+		least, most, mtu), nil
 }

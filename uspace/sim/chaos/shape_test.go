@@ -18,7 +18,8 @@ func swarmSeed(seed uint64) Scenario { return Scenario{Seed: seed}.Drawn() }
 // fault with a chance of one half.
 func TestSwarmDraws(t *testing.T) {
 	const seeds = 2000
-	nodes, profiles, networks, queues, mtus, crowded := map[int]int{}, map[string]int{}, map[Network]int{}, map[int]int{}, map[int]int{}, 0
+	nodes, profiles, networks, queues, mtus, crowded := map[int]int{}, map[string]int{}, map[Network]int{},
+		map[int]int{}, map[int]int{}, 0
 	faults, direct := make([]int, len(faultNames)), 0
 	for seed := range uint64(seeds) {
 		s := swarmSeed(seed)
@@ -62,19 +63,23 @@ func TestSwarmDraws(t *testing.T) {
 			t.Errorf("%s happens with %d of %d seeds", faultNames[k], n, seeds)
 		}
 	}
-	if len(profiles) != 1+len(swarmProfiles) || len(networks) != 2 || len(queues) != 9 || len(mtus) < 100 || crowded < seeds/10 || direct < seeds/5 || direct > seeds*3/10 {
-		t.Errorf("profiles %v, networks %v, queues %v, %d MTUs, %d seeds of crowded cards, %d of direct ones", profiles, networks, queues, len(mtus), crowded, direct)
+	if len(profiles) != 1+len(swarmProfiles) || len(networks) != 2 || len(queues) != 9 || len(mtus) < 100 ||
+		crowded < seeds/10 || direct < seeds/5 || direct > seeds*3/10 {
+		t.Errorf("profiles %v, networks %v, queues %v, %d MTUs, %d seeds of crowded cards, %d of direct ones", profiles,
+			networks, queues, len(mtus), crowded, direct)
 	}
 }
 
 // Rule: a scenario says with which arguments it runs again, whatever of them its shape drew.
 func TestSwarmIsRepeated(t *testing.T) {
 	s := Scenario{Seed: 7, Nodes: 3, Messages: 188, Faults: Loss | Restart, Shape: Swarm, Profile: Native}
-	if got, want := s.String(), "--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native --direct=false"; got != want {
+	if got, want := s.String(),
+		"--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native --direct=false"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	given := s
-	if given.Direct = true; given.String() != "--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native --direct=true" {
+	if given.Direct = true; given.String() !=
+		"--shape swarm --seed 7 --nodes 3 --messages 188 --faults loss,restart --network ethernet --profile native --direct=true" {
 		t.Errorf("%v", given)
 	}
 	given.Direct = false
@@ -119,7 +124,8 @@ func TestRunsEndWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	s := Scenario{Nodes: 16, Messages: 1 << 30, Faults: All}
-	if r := Many(ctx, func(seed uint64) Scenario { s.Seed = seed; return s }, 1, 1, 1, nil); r.Seeds != 0 || r.Failed != nil {
+	if r := Many(ctx, func(seed uint64) Scenario { s.Seed = seed; return s }, 1, 1, 1, nil); r.Seeds != 0 ||
+		r.Failed != nil {
 		t.Errorf("%d seeds were run; failed: %v", r.Seeds, r.Failed)
 	}
 	if _, r := Shrink(ctx, s, 10); r.Messages == 1<<30 {

@@ -89,8 +89,9 @@ func (s *spy) frame(kind Faults, r *run) []byte {
 	if s.random.IntN(3) == 0 {
 		h.Epoch = known.epoch
 	}
-	g := arctic.Greeting{Nonce: s.random.Uint64() | 1, Echo: known.nonce, Number: s.random.Uint64(), Incarnation: s.random.Uint32() | 1,
-		Longest: leastFrame + s.random.Uint32N(mostFrame), Flags: arctic.GreetingFlags(s.random.IntN(2))}
+	g := arctic.Greeting{Nonce: s.random.Uint64() | 1, Echo: known.nonce, Number: s.random.Uint64(),
+		Incarnation: s.random.Uint32() | 1,
+		Longest:     leastFrame + s.random.Uint32N(mostFrame), Flags: arctic.GreetingFlags(s.random.IntN(2))}
 	b := make([]byte, arctic.GreetingEnd)
 	h.Encode(b)
 	arctic.Seal(b, arctic.PutGreeting(b, &g))

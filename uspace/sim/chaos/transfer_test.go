@@ -22,7 +22,8 @@ func moving(words int) (o *oracle, m []*member, r *Result, notice funi.Slot) {
 	m[1].memory.clean(targetBase, targetBase+4096)
 	m[1].targets = arena{first: targetBase, seam: targetBase + 2048, end: targetBase + 4096}
 	m[1].targets.take(64, 99) // of another transfer, still to come
-	t := funi.Transfer{Source: sourceBase, Destination: m[1].targets.take(sizeOf(words), o.next()), Argument: o.next(), Words: words}
+	t := funi.Transfer{Source: sourceBase, Destination: m[1].targets.take(sizeOf(words), o.next()),
+		Argument: o.next(), Words: words}
 	var s funi.Slot
 	s.SetTransfer(1, 7, t)
 	o.moves(&s, m[0], 1, funi.Request, transfer{owner: 1, address: t.Destination, words: words})
@@ -56,21 +57,23 @@ func TestVerdictsOfTransfers(t *testing.T) {
 			o.come(0, words-1)
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"some of it in the next job", Result{ReportedFailed: 1, Misdelivered: 2, parted: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[1].job = 1
-			o.come(0, 2)
-			o.returned(m[0], back(o, arctic.ReasonJob))
-		}},
+		{"some of it in the next job", Result{ReportedFailed: 1, Misdelivered: 2, parted: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[1].job = 1
+				o.come(0, 2)
+				o.returned(m[0], back(o, arctic.ReasonJob))
+			}},
 		{"noticed twice", Result{Delivered: 1, Duplicated: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.come(0, words)
 			o.arrived(m[1], funi.Request, s)
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"written once more after the notice", Result{Delivered: 1, Damaged: 4}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.come(0, words)
-			o.arrived(m[1], funi.Request, s)
-			o.come(4, 8)
-		}},
+		{"written once more after the notice", Result{Delivered: 1, Damaged: 4},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.come(0, words)
+				o.arrived(m[1], funi.Request, s)
+				o.come(4, 8)
+			}},
 		{"a word too many", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.come(0, words+1)
 			o.arrived(m[1], funi.Request, s)
@@ -105,63 +108,74 @@ func TestVerdictsOfTransfers(t *testing.T) {
 			o.come(4, 20)
 			o.returned(m[0], back(o, arctic.ReasonSilent))
 		}},
-		{"failed with other bytes there", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[1].memory.target[64+100] ^= 4
-			o.returned(m[0], back(o, arctic.ReasonSilent))
-		}},
-		{"failed, then all there", Result{ReportedFailed: 1, Delivered: 1, Both: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.returned(m[0], back(o, arctic.ReasonRestarted))
-			o.come(0, words)
-			o.arrived(m[1], funi.Request, s)
-		}},
-		{"failed for a reason that it did not give", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.returned(m[0], back(o, arctic.ReasonDestination))
-		}},
-		{"failed because its card and another counted anew", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.returned(m[0], back(o, arctic.ReasonResynchronised))
-		}},
-		{"failed for a transient reason", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.returned(m[0], back(o, arctic.ReasonQueueFull))
-		}},
+		{"failed with other bytes there", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[1].memory.target[64+100] ^= 4
+				o.returned(m[0], back(o, arctic.ReasonSilent))
+			}},
+		{"failed, then all there", Result{ReportedFailed: 1, Delivered: 1, Both: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.returned(m[0], back(o, arctic.ReasonRestarted))
+				o.come(0, words)
+				o.arrived(m[1], funi.Request, s)
+			}},
+		{"failed for a reason that it did not give", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.returned(m[0], back(o, arctic.ReasonDestination))
+			}},
+		{"failed because its card and another counted anew", Result{ReportedFailed: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.returned(m[0], back(o, arctic.ReasonResynchronised))
+			}},
+		{"failed for a transient reason", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.returned(m[0], back(o, arctic.ReasonQueueFull))
+			}},
 		{"neither", Result{Lost: 1}, func(*oracle, []*member, *funi.Slot) {}},
-		{"half to a dead card, half to its next life", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[1].deaths++
-			o.come(20, words)
-			o.arrived(m[1], funi.Request, s)
-		}},
-		{"half to a dead process, half to its heir", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[1].deaths++
-			m[1].attached++
-			o.come(20, words)
-			o.arrived(m[1], funi.Request, s)
-		}},
+		{"half to a dead card, half to its next life", Result{Delivered: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[1].deaths++
+				o.come(20, words)
+				o.arrived(m[1], funi.Request, s)
+			}},
+		{"half to a dead process, half to its heir", Result{Delivered: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[1].deaths++
+				m[1].attached++
+				o.come(20, words)
+				o.arrived(m[1], funi.Request, s)
+			}},
 		{"failed because of an heir", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			m[1].attached++
 			o.come(20, words)
 			o.returned(m[0], back(o, arctic.ReasonReplaced))
 		}},
-		{"failed because of an heir that is not there", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[1].deaths++
-			o.returned(m[0], back(o, arctic.ReasonReplaced))
-		}},
-		{"one packet failed because of an heir", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			m[1].attached++
-			o.transfers[0].words = arctic.MaxSingleWords
-			o.returned(m[0], back(o, arctic.ReasonReplaced))
-		}},
-		{"not refused, but failed because of an heir", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonDestination
-			m[1].attached++
-			o.returned(m[0], back(o, arctic.ReasonReplaced))
-		}},
+		{"failed because of an heir that is not there", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[1].deaths++
+				o.returned(m[0], back(o, arctic.ReasonReplaced))
+			}},
+		{"one packet failed because of an heir", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				m[1].attached++
+				o.transfers[0].words = arctic.MaxSingleWords
+				o.returned(m[0], back(o, arctic.ReasonReplaced))
+			}},
+		{"not refused, but failed because of an heir", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonDestination
+				m[1].attached++
+				o.returned(m[0], back(o, arctic.ReasonReplaced))
+			}},
 		{"refused as it must be", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonSource
 			o.returned(m[0], back(o, arctic.ReasonSource))
 		}},
-		{"refused for another reason", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
-			o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonSource
-			o.returned(m[0], back(o, arctic.ReasonSilent))
-		}},
+		{"refused for another reason", Result{ReportedFailed: 1, Damaged: 1},
+			func(o *oracle, m []*member, s *funi.Slot) {
+				o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonSource
+				o.returned(m[0], back(o, arctic.ReasonSilent))
+			}},
 		{"refused by a receiver that is gone", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonDestination
 			o.returned(m[0], back(o, arctic.ReasonNoContext))

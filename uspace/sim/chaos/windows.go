@@ -107,7 +107,8 @@ func (o *operation) carriedOut() bool { return o.ended != 0 && o.reason == arcti
 // newWindows makes what a new life of a member has of operations.
 func (m *member) newWindows() {
 	w := &windows{m: m, memory: make([]byte, windowSegment), mine: map[*windows]*part{}}
-	if err := m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory, Rights: funi.Keyed | funi.Source}); err != nil {
+	if err := m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory,
+		Rights: funi.Keyed | funi.Source}); err != nil {
 		panic(err)
 	}
 	n, ok := m.keyed.TakeKeySlot()
@@ -157,7 +158,8 @@ func (w *windows) step() {
 		w.snapshot = bytes.Clone(w.memory[:windowBytes])
 	case w.phase == absent && now >= w.reopens:
 		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
-			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed while it was not present", w.m.number)
+			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed while it was not present",
+				w.m.number)
 		}
 		if w.command(func(s *funi.Slot) { s.SetResumeWindow(w.key, commandBit) }) {
 			w.phase, w.absent = opening, false
@@ -174,7 +176,8 @@ func (w *windows) step() {
 		w.locker = nil
 	case w.phase == shut && now >= w.reopens:
 		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
-			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed after it was closed", w.m.number)
+			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed after it was closed",
+				w.m.number)
 		}
 		w.opens()
 	}
@@ -191,7 +194,8 @@ func (m *member) operate() {
 		return
 	}
 	for range 1 + m.random.IntN(24) {
-		o := &operation{number: uint32(len(m.run.operations)), from: w, to: to, life: to.m.attached, key: to.key, openBefore: to.phase == open, stage: none}
+		o := &operation{number: uint32(len(m.run.operations)), from: w, to: to, life: to.m.attached, key: to.key,
+			openBefore: to.phase == open, stage: none}
 		if !w.draw(o) {
 			continue
 		}
@@ -288,7 +292,8 @@ func (o *operation) staged() []byte {
 
 // compose makes the request.
 func (o *operation) compose() (c funi.Operation) {
-	c.WindowRequest = arctic.WindowRequest{Operation: o.kind, Element: arctic.Uint64, Key: o.key, Address: windowAddress + uint64(8*o.word), Bytes: 8, Fetch: true}
+	c.WindowRequest = arctic.WindowRequest{Operation: o.kind, Element: arctic.Uint64, Key: o.key,
+		Address: windowAddress + uint64(8*o.word), Bytes: 8, Fetch: true}
 	number := func(v uint64) { c.Operands = binary.LittleEndian.AppendUint64(c.Operands, v) }
 	switch o.kind {
 	case arctic.RemoteRead:
@@ -307,7 +312,8 @@ func (o *operation) compose() (c funi.Operation) {
 		if o.kind == arctic.RemotePut {
 			fill(o.staged(), o.number*31+o.from.m.life(), o.size)
 			if c.Ack = true; o.signal != 0 {
-				c.Trailer = arctic.Trailer{Add: true, Key: o.key, Address: windowAddress + 8*signalWord, Value: o.signal}
+				c.Trailer = arctic.Trailer{Add: true, Key: o.key, Address: windowAddress + 8*signalWord,
+					Value: o.signal}
 			}
 		}
 	}
@@ -317,7 +323,8 @@ func (o *operation) compose() (c funi.Operation) {
 // note takes a completion.
 func (w *windows) note(n *funi.Notification) {
 	if n.Kind != funi.NoteCompletion || int(n.Cookie) >= len(w.m.run.operations) {
-		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d has a notification that is of no operation: %+v", w.m.number, n)
+		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d has a notification that is of no operation: %+v",
+			w.m.number, n)
 		return
 	}
 	o := w.m.run.operations[n.Cookie]
@@ -346,7 +353,8 @@ func (w *windows) returned(b funi.Returned) bool {
 func (w *windows) end(o *operation, reason arctic.Reason) {
 	r := w.m.run
 	if o.from != w || o.ended != 0 {
-		r.oracle.fail(&r.result.Duplicated, "operation %d is complete twice, or for another: member %d", o.number, w.m.number)
+		r.oracle.fail(&r.result.Duplicated, "operation %d is complete twice, or for another: member %d",
+			o.number, w.m.number)
 		return
 	}
 	o.ended, o.reason = r.world.Now(), reason
@@ -365,37 +373,46 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 	switch reason {
 	case arctic.ReasonNone, arctic.ReasonNoBuffer:
 		return
-	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised, arctic.ReasonReplaced:
+	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised,
+		arctic.ReasonReplaced:
 		o.doubtful = true // a put of several packets may have been carried out in part, too
 		if o.part != nil {
 			o.part.unknown = true
 		}
 		if r.scenario.Faults&^calm == 0 {
-			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and nothing was wrong: %v", o.number, w.m.number, o.to.m.number, reason)
+			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and nothing was wrong: %v",
+				o.number, w.m.number, o.to.m.number, reason)
 		}
-	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonSourceNode, arctic.ReasonJob, arctic.ReasonNoRoute, arctic.ReasonKey:
+	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonSourceNode, arctic.ReasonJob, arctic.ReasonNoRoute,
+		arctic.ReasonKey:
 		if o.part != nil && o.kind == arctic.RemotePut {
 			o.part.unknown = true // some packets of it may have come before
 		}
 		if reason == arctic.ReasonSourceNode && r.scenario.Faults&^calm == 0 {
-			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and every card was told: %v", o.number, w.m.number, o.to.m.number, reason)
+			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and every card was told: %v",
+				o.number, w.m.number, o.to.m.number, reason)
 		}
 	case arctic.ReasonWithheld: // its owner has taken longer than the card lets others wait
 		if o.part != nil && o.kind == arctic.RemotePut {
 			o.part.unknown = true // some packets of it may have come before
 		}
 		if o.openBefore { // what is present is so until it is closed
-			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d: the window was present, and is said to have been suspended", o.number, w.m.number, o.to.m.number)
+			r.oracle.fail(&r.result.Damaged,
+				"operation %d of members %d and %d: the window was present, and is said to have been suspended",
+				o.number, w.m.number, o.to.m.number)
 		}
 	case arctic.ReasonLocked:
 		if o.kind != arctic.RemoteLock && o.kind != arctic.RemoteUnlock && !o.to.everLocked() {
-			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d: the window is locked, and nobody has locked it", o.number, w.m.number, o.to.m.number)
+			r.oracle.fail(&r.result.Damaged,
+				"operation %d of members %d and %d: the window is locked, and nobody has locked it", o.number,
+				w.m.number, o.to.m.number)
 		}
 		if o.part != nil && o.kind == arctic.RemotePut {
 			o.part.unknown = true
 		}
 	default:
-		r.oracle.fail(&r.result.Damaged, "operation %d (%d) of members %d and %d: %v", o.number, o.kind, w.m.number, o.to.m.number, reason)
+		r.oracle.fail(&r.result.Damaged, "operation %d (%d) of members %d and %d: %v", o.number, o.kind, w.m.number,
+			o.to.m.number, reason)
 	}
 }
 
@@ -421,15 +438,18 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 		r.puts++
 	case arctic.RemoteGet:
 		if !o.part.unknown && !bytes.Equal(o.staged(), o.part.holds[:o.size]) {
-			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d got %d bytes that nobody has put there", o.number, w.m.number, o.to.m.number, o.size)
+			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d got %d bytes that nobody has put there",
+				o.number, w.m.number, o.to.m.number, o.size)
 		}
 		r.gets++
 	case arctic.RemoteLock:
 		if o.key != o.to.key {
 			return // the window was closed meanwhile, and locked perhaps under another key
 		}
-		if l := o.to.locker; l != nil && l.key == o.key && l.from.m.process != nil && l.from.m.windows == l.from && l.from != w {
-			r.oracle.fail(&r.result.Damaged, "members %d and %d both have the lock of %d", l.from.m.number, w.m.number, o.to.m.number)
+		if l := o.to.locker; l != nil && l.key == o.key && l.from.m.process != nil && l.from.m.windows ==
+			l.from && l.from != w {
+			r.oracle.fail(&r.result.Damaged, "members %d and %d both have the lock of %d", l.from.m.number,
+				w.m.number, o.to.m.number)
 		}
 		if o.to.locker = o; o.unsure {
 			o.to.locker = nil
@@ -459,9 +479,13 @@ func (r *run) settleLost() {
 		}
 		switch lost := int(m.process.Interface().OperationsLost()); {
 		case open[m] > lost:
-			r.oracle.fail(&r.result.Stuck, "member %d: %d operations and multicasts are not complete, and the card counted %d of them", m.number, open[m], lost)
+			r.oracle.fail(&r.result.Stuck,
+				"member %d: %d operations and multicasts are not complete, and the card counted %d of them",
+				m.number, open[m], lost)
 		case open[m] < lost:
-			r.oracle.fail(&r.result.Duplicated, "member %d: %d operations and multicasts are not complete, and the card says that %d have come back", m.number, open[m], lost)
+			r.oracle.fail(&r.result.Duplicated,
+				"member %d: %d operations and multicasts are not complete, and the card says that %d have come back",
+				m.number, open[m], lost)
 		}
 	}
 }
@@ -486,7 +510,8 @@ func (r *run) settleWindows() {
 		for word := range windowWords {
 			r.orders += linearize(r, w, word, byWindow[w], alive)
 		}
-		if sum, sure := signals(byWindow[w]); alive && sure && sum != binary.LittleEndian.Uint64(w.memory[8*signalWord:]) {
+		if sum, sure := signals(byWindow[w]); alive && sure && sum !=
+			binary.LittleEndian.Uint64(w.memory[8*signalWord:]) {
 			r.oracle.fail(&r.result.Damaged, "member %d: its signal is not the sum of those that came", w.m.number)
 		}
 	}
@@ -514,7 +539,8 @@ func signals(all []*operation) (sum uint64, sure bool) {
 func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n int) {
 	var known, unknown []*operation
 	for _, o := range all {
-		if o.word != word || o.kind < arctic.RemoteAdd && o.kind != arctic.RemoteRead || o.kind == arctic.RemoteLock || o.kind == arctic.RemoteUnlock {
+		if o.word != word || o.kind < arctic.RemoteAdd && o.kind != arctic.RemoteRead || o.kind == arctic.RemoteLock ||
+			o.kind == arctic.RemoteUnlock {
 			continue
 		}
 		switch {
@@ -527,7 +553,8 @@ func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n in
 	holds := binary.LittleEndian.Uint64(w.memory[8*word:])
 	switch found, left, end := linearizable(known, unknown, alive, holds, mostStates); found {
 	case impossible:
-		r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, len(known), end,
+		r.oracle.fail(&r.result.Damaged,
+			"word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, len(known), end,
 			holds, len(unknown))
 	case undecided:
 		r.result.Undecided++

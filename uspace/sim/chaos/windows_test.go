@@ -16,7 +16,8 @@ func TestOperationsOnWindows(t *testing.T) {
 		t.Run(profile, func(t *testing.T) {
 			orders, puts, gets, locks := 0, 0, 0, 0
 			for seed := range seeds {
-				s := Scenario{Seed: 7000 + seed, Nodes: 6, Messages: 1500, Faults: RMA | Loss | Reorder | Dup, Profile: profile}
+				s := Scenario{Seed: 7000 + seed, Nodes: 6, Messages: 1500, Faults: RMA | Loss | Reorder | Dup,
+					Profile: profile}
 				r := runOf(s, nil)
 				if r.result.Failed() {
 					t.Errorf("funet sim chaos %v: %q", s, r.result.Failures)
@@ -39,37 +40,48 @@ func TestLinearizability(t *testing.T) {
 		return &operation{kind: arctic.RemoteAdd, a: a, was: was, begun: begun, ended: ended}
 	}
 	unknown := func(a uint64) *operation {
-		return &operation{kind: arctic.RemoteAdd, a: a, begun: 1, ended: 99, reason: arctic.ReasonSilent, doubtful: true}
+		return &operation{kind: arctic.RemoteAdd, a: a, begun: 1, ended: 99, reason: arctic.ReasonSilent,
+			doubtful: true}
 	}
 	unknownFrom := func(begun int64, a uint64) *operation {
-		return &operation{kind: arctic.RemoteAdd, a: a, begun: begun, ended: 99, reason: arctic.ReasonSilent, doubtful: true}
+		return &operation{kind: arctic.RemoteAdd, a: a, begun: begun, ended: 99, reason: arctic.ReasonSilent,
+			doubtful: true}
 	}
 	swap := func(a uint64) *operation {
-		return &operation{kind: arctic.RemoteSwap, a: a, begun: 1, ended: 99, reason: arctic.ReasonSilent, doubtful: true}
+		return &operation{kind: arctic.RemoteSwap, a: a, begun: 1, ended: 99, reason: arctic.ReasonSilent,
+			doubtful: true}
 	}
 	for name, c := range map[string]struct {
 		all   []*operation
 		holds uint64
 		good  bool
 	}{
-		"in a row":                            {[]*operation{add(5, 0, 1, 2), add(7, 5, 3, 4)}, 12, true},
-		"at once":                             {[]*operation{add(5, 7, 1, 4), add(7, 0, 2, 3)}, 12, true},
-		"both answered the same":              {[]*operation{add(5, 0, 1, 2), add(7, 0, 3, 4)}, 7, false},
-		"what was never there":                {[]*operation{add(5, 0, 1, 2), add(7, 6, 3, 4)}, 13, false},
-		"before it was issued":                {[]*operation{add(5, 7, 1, 2), add(7, 0, 3, 4)}, 12, false},
-		"carried out twice":                   {[]*operation{add(5, 0, 1, 2)}, 10, false},
-		"lost":                                {[]*operation{add(5, 0, 1, 2), add(7, 5, 3, 4)}, 5, false},
-		"one that is not known, in it":        {[]*operation{add(5, 0, 1, 2), unknown(100), add(7, 105, 3, 4)}, 112, true},
-		"one that is not known, last":         {[]*operation{add(5, 0, 1, 2), unknown(100)}, 105, true},
-		"one that is not known, not":          {[]*operation{add(5, 0, 1, 2), unknown(100)}, 5, true},
-		"two that are not known":              {[]*operation{unknown(30), add(5, 130, 1, 2), unknown(100)}, 135, true},
-		"eight that are not known":            {[]*operation{unknown(1), unknown(2), unknown(4), unknown(8), unknown(16), unknown(32), unknown(64), unknown(128), add(5, 255, 1, 2)}, 260, true},
-		"two that lead there, one too late":   {[]*operation{unknownFrom(50, 100), unknown(100), add(7, 100, 2, 3)}, 107, true},
-		"only by coming back to what it held": {[]*operation{swap(3), swap(0), {kind: arctic.RemoteRead, was: 3, begun: 2, ended: 3}, add(5, 0, 4, 5)}, 5, true},
-		"and not when that comes too late":    {[]*operation{swap(3), {kind: arctic.RemoteRead, was: 3, begun: 2, ended: 3}, add(5, 0, 4, 5)}, 5, false},
-		"one that is not known, twice":        {[]*operation{unknown(100), add(5, 0, 1, 2), add(7, 105, 3, 4), add(9, 212, 5, 6)}, 221, false},
-		"a read of what was there":            {[]*operation{{kind: arctic.RemoteRead, was: 5, begun: 2, ended: 3}, add(5, 0, 1, 2)}, 5, true},
-		"a read of what was before":           {[]*operation{{kind: arctic.RemoteRead, was: 0, begun: 3, ended: 4}, add(5, 0, 1, 2)}, 5, false},
+		"in a row":               {[]*operation{add(5, 0, 1, 2), add(7, 5, 3, 4)}, 12, true},
+		"at once":                {[]*operation{add(5, 7, 1, 4), add(7, 0, 2, 3)}, 12, true},
+		"both answered the same": {[]*operation{add(5, 0, 1, 2), add(7, 0, 3, 4)}, 7, false},
+		"what was never there":   {[]*operation{add(5, 0, 1, 2), add(7, 6, 3, 4)}, 13, false},
+		"before it was issued":   {[]*operation{add(5, 7, 1, 2), add(7, 0, 3, 4)}, 12, false},
+		"carried out twice":      {[]*operation{add(5, 0, 1, 2)}, 10, false},
+		"lost":                   {[]*operation{add(5, 0, 1, 2), add(7, 5, 3, 4)}, 5, false},
+		"one that is not known, in it": {[]*operation{add(5, 0, 1, 2), unknown(100), add(7, 105, 3, 4)},
+			112, true},
+		"one that is not known, last": {[]*operation{add(5, 0, 1, 2), unknown(100)}, 105, true},
+		"one that is not known, not":  {[]*operation{add(5, 0, 1, 2), unknown(100)}, 5, true},
+		"two that are not known":      {[]*operation{unknown(30), add(5, 130, 1, 2), unknown(100)}, 135, true},
+		"eight that are not known": {[]*operation{unknown(1), unknown(2), unknown(4), unknown(8),
+			unknown(16), unknown(32), unknown(64), unknown(128), add(5, 255, 1, 2)}, 260, true},
+		"two that lead there, one too late": {[]*operation{unknownFrom(50, 100), unknown(100), add(7, 100, 2, 3)},
+			107, true},
+		"only by coming back to what it held": {[]*operation{swap(3), swap(0),
+			{kind: arctic.RemoteRead, was: 3, begun: 2, ended: 3}, add(5, 0, 4, 5)}, 5, true},
+		"and not when that comes too late": {[]*operation{swap(3),
+			{kind: arctic.RemoteRead, was: 3, begun: 2, ended: 3}, add(5, 0, 4, 5)}, 5, false},
+		"one that is not known, twice": {[]*operation{unknown(100), add(5, 0, 1, 2), add(7, 105, 3, 4),
+			add(9, 212, 5, 6)}, 221, false},
+		"a read of what was there": {[]*operation{{kind: arctic.RemoteRead, was: 5, begun: 2, ended: 3},
+			add(5, 0, 1, 2)}, 5, true},
+		"a read of what was before": {[]*operation{{kind: arctic.RemoteRead, was: 0, begun: 3, ended: 4},
+			add(5, 0, 1, 2)}, 5, false},
 	} {
 		r := &run{}
 		r.oracle = oracle{result: &r.result, now: func() int64 { return 0 }}
@@ -94,7 +106,8 @@ func TestHistoriesOfWords(t *testing.T) {
 		known, unknown, holds := history(r)
 		o, left, at := linearizable(known, unknown, true, holds, mostStates)
 		if found[0][o]++; o != possible {
-			t.Fatalf("history %d of %d operations and %d that are not known: %d, %d left at %#x", seed, len(known), len(unknown), o, left, at)
+			t.Fatalf("history %d of %d operations and %d that are not known: %d, %d left at %#x", seed, len(known),
+				len(unknown), o, left, at)
 		}
 		if o, _, _ := linearizable(known, unknown, true, holds, 1); o != undecided && len(known) > 1 {
 			t.Fatalf("history %d: %d after one state", seed, o)

@@ -130,7 +130,8 @@ func open(ctx context.Context, peers, iface string, number int) (n network, node
 	if number < 0 || number >= len(file.Peers) {
 		return nil, 0, 0, fmt.Errorf("node %d: %s has nodes 0 to %d", number, peers, len(file.Peers)-1)
 	}
-	c := card.Config{Interfaces: []string{iface}, GID: file.GID, Token: file.Token, Node: uint16(number), CPU: -1, Context: ctx,
+	c := card.Config{Interfaces: []string{iface}, GID: file.GID, Token: file.Token, Node: uint16(number),
+		CPU: -1, Context: ctx,
 		Tell: func(line string) { fmt.Fprintln(os.Stderr, "alltoall: "+line) }}
 	if c.GID == 0 {
 		c.GID = 1
@@ -159,7 +160,8 @@ func (p *program) work(ctx context.Context, net network, node, nodes int) (err e
 		return err
 	}
 	p.e.Bind(ctx)
-	p.arrived, p.checks, p.checked, p.totals = make([]int, nodes), make([]uint32, nodes), make([]bool, nodes), make([]total, nodes)
+	p.arrived, p.checks, p.checked, p.totals = make([]int, nodes), make([]uint32, nodes), make([]bool, nodes),
+		make([]total, nodes)
 	if err := errors.Join(
 		p.e.HandleNotice(blockNotice, p.takeBlock),
 		p.e.Handle(checkHandler, p.takeCheck),
@@ -232,8 +234,9 @@ func (p *program) round(round int) error {
 		p.fill(block, round, self, node)
 		p.checks[node], p.checked[node] = crc32.ChecksumIEEE(block), false
 		at := uint32(node * p.place)
-		err := p.e.Transfer(node, blockNotice, funi.Transfer{Source: sendBase + at, Destination: uint32(receiveBase + self*p.place),
-			Argument: uint32(length), Words: (length + 15) &^ 15 / 4})
+		err := p.e.Transfer(node, blockNotice, funi.Transfer{Source: sendBase + at,
+			Destination: uint32(receiveBase + self*p.place),
+			Argument:    uint32(length), Words: (length + 15) &^ 15 / 4})
 		if err != nil {
 			return fmt.Errorf("sending to node %d: %w", node, err)
 		}
@@ -255,7 +258,8 @@ func (p *program) round(round int) error {
 // comes after the answer, so the place is this one's until then.
 func (p *program) takeBlock(m *am.Message, n funi.Notice) {
 	round, length := p.arrived[m.Source], int(n.Argument)
-	if length != p.length(round, m.Source, p.e.Node()) || n.Address != uint32(receiveBase+m.Source*p.place) || n.Words != (length+15)&^15/4 {
+	if length != p.length(round, m.Source, p.e.Node()) || n.Address != uint32(receiveBase+m.Source*p.place) ||
+		n.Words != (length+15)&^15/4 {
 		p.fail(fmt.Errorf("node %d sent %d bytes to %#x in round %d", m.Source, length, n.Address, round))
 		return
 	}
@@ -294,7 +298,8 @@ func (p *program) report() error {
 	self, nodes := p.e.Node(), p.e.Nodes()
 	if self != 0 {
 		o := p.own
-		if err := p.e.Request(0, totalHandler, uint32(o.blocks), uint32(o.blocks>>32), uint32(o.bytes), uint32(o.bytes>>32),
+		if err := p.e.Request(0, totalHandler, uint32(o.blocks), uint32(o.blocks>>32), uint32(o.bytes),
+			uint32(o.bytes>>32),
 			uint32(o.nanoseconds), uint32(o.nanoseconds>>32)); err != nil {
 			return fmt.Errorf("sending the result to node 0: %w", err)
 		}
@@ -314,7 +319,8 @@ func (p *program) report() error {
 		sum.nanoseconds = max(sum.nanoseconds, t.nanoseconds)
 		fmt.Printf("node %d: %d blocks, %d bytes, all as they were sent\n", n, t.blocks, t.bytes)
 	}
-	fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", nodes, p.rounds, sum.blocks, sum.bytes,
+	fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", nodes, p.rounds,
+		sum.blocks, sum.bytes,
 		float64(sum.nanoseconds)/1e9, float64(sum.bytes)/float64(sum.nanoseconds)*1e3)
 	// Nobody leaves while another still needs it.
 	return p.e.Barrier()

@@ -47,7 +47,8 @@ func run(ctx context.Context) (err error) {
 	defer func() { err = cmp.Or(err, e.Close(ctx)) }()
 
 	// A deadline holds for everything that waits, and is an error like any other.
-	within, cancel := context.WithTimeoutCause(ctx, *patience, fmt.Errorf("the token has not come back within %v", *patience))
+	within, cancel := context.WithTimeoutCause(ctx, *patience,
+		fmt.Errorf("the token has not come back within %v", *patience))
 	defer cancel()
 	// a message to a node that is not there yet comes back
 	if err := e.Barrier(within); err != nil {
@@ -86,7 +87,8 @@ func goRound(ctx context.Context, e *funet.Endpoint, laps int) (err error) {
 			return fmt.Errorf("the token has %d, not %d", sum, want)
 		}
 		hop := time.Since(begin) / time.Duration(laps*e.Nodes())
-		fmt.Printf("%d laps over %d nodes, %v each; all nodes together waited %.3f s\n", laps, n, hop.Round(10*time.Nanosecond), all[0])
+		fmt.Printf("%d laps over %d nodes, %v each; all nodes together waited %.3f s\n", laps, n,
+			hop.Round(10*time.Nanosecond), all[0])
 	}
 	return e.Barrier(ctx)
 }

@@ -68,7 +68,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, p.Close(ctx)) }()
-	if err := errors.Join(p.Serve(takePiece, p.takePiece), p.Serve(takeCounts, p.takeCounts), p.Serve(mostOf, p.mostOf)); err != nil {
+	if err := errors.Join(p.Serve(takePiece, p.takePiece), p.Serve(takeCounts, p.takeCounts),
+		p.Serve(mostOf, p.mostOf)); err != nil {
 		return err
 	}
 	if err := p.Barrier(ctx); err != nil { // all nodes have their handlers
@@ -178,7 +179,9 @@ func (p *program) mostOf(*funet.Message) ([]byte, error) {
 
 // first returns the most frequent words, in order.
 func first(all []counted) []counted {
-	slices.SortFunc(all, func(a, b counted) int { return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.Word, b.Word)) })
+	slices.SortFunc(all, func(a, b counted) int {
+		return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.Word, b.Word))
+	})
 	return all[:min(most, len(all))]
 }
 

@@ -129,7 +129,8 @@ func (n *node) join() error {
 		return err
 	}
 	n.key = w.Key
-	if err := errors.Join(n.sendAlong(keyType, uint32(w.Key), uint32(w.Key>>32)), n.receive(keyType, words), n.fromOthers(readyType)); err != nil {
+	if err := errors.Join(n.sendAlong(keyType, uint32(w.Key), uint32(w.Key>>32)), n.receive(keyType, words),
+		n.fromOthers(readyType)); err != nil {
 		return err
 	}
 	return n.sendAlong(beginType)
@@ -163,13 +164,15 @@ func (n *node) leave() error {
 	}
 	d, err := n.multicast(endType)
 	var why *rma.Error
-	if !errors.As(err, &why) || why.Reason != arctic.ReasonChain || d.Delivered != int(n.last) || d.Failed != 1 || d.Named != 1 || d.Broken[0].Node != n.last {
+	if !errors.As(err, &why) || why.Reason != arctic.ReasonChain || d.Delivered != int(n.last) || d.Failed != 1 ||
+		d.Named != 1 || d.Broken[0].Node != n.last {
 		return fmt.Errorf("the last node has left: %+v, %w", d, err)
 	}
 	if err := errors.Join(n.receive(endType, nil), n.tell(n.last, endType)); err != nil {
 		return err
 	}
-	fmt.Printf("%d nodes have each sent %d messages and as many writes along a chain; each came to all of them once\n", n.last+1, rounds)
+	fmt.Printf("%d nodes have each sent %d messages and as many writes along a chain; each came to all of them once\n",
+		n.last+1, rounds)
 	return nil
 }
 
@@ -178,8 +181,9 @@ func value(node, round uint32) uint64 { return uint64(node)<<32 | uint64(round+1
 
 // sendRound writes a round of this node into everybody's window, and tells everybody.
 func (n *node) sendRound(round uint32) error {
-	d, err := n.end.Multicast(0, funi.MulticastRequest{Chain: chain, Members: n.last + 1, Put: true, Key: uint64(n.key), Address: 8 * uint64(uint32(n.number)*rounds+round),
-		Data: binary.LittleEndian.AppendUint64(nil, value(uint32(n.number), round))})
+	d, err := n.end.Multicast(0, funi.MulticastRequest{Chain: chain, Members: n.last + 1, Put: true, Key: uint64(n.key),
+		Address: 8 * uint64(uint32(n.number)*rounds+round),
+		Data:    binary.LittleEndian.AppendUint64(nil, value(uint32(n.number), round))})
 	if err == nil && d.Delivered != int(n.last)+1 {
 		err = fmt.Errorf("a write has come to %+v", d)
 	}
