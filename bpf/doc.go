@@ -77,13 +77,13 @@
 // made (rx-udp-gro-forwarding and rx-gro-list of ethtool). Merged datagrams are dropped: their
 // checksums are gone, and sockets have no room for them.
 //
-// So frames that are not FUNet's are left to the kernel untouched, as are the probes with which
-// `funet doctor` finds out whether the EtherType passes between two hosts (package
-// ctl/doctor/probe): sockets of the kernel get them also while a card has the interface. And a
-// malformed frame, or one of a group that the card has not opened, never wakes user space. Hellos
-// (package uspace/port/hello) do, whatever the card has opened: cards of any version find and ask
-// each other with them. A card of one process opens its group; a daemon opens all, because it
-// answers frames for groups that it does not have (package ctl/daemon).
+// So the program leaves frames that are not FUNet's to the kernel, untouched. It also leaves to the
+// kernel the probes of `funet doctor`, which show whether the EtherType passes between two hosts
+// (package ctl/doctor/probe). The kernel's sockets get these probes also while a card has the
+// interface. And a malformed frame, or one of a group that the card has not opened, never wakes
+// user space. Hellos (package uspace/port/hello) do, whatever the card has opened: cards of any
+// version find and ask each other with them. A card of one process opens its group; a daemon opens
+// all, because it answers frames for groups that it does not have (package ctl/daemon).
 //
 // # Ports
 //
@@ -135,11 +135,11 @@
 // an XDP program redirects to a NIC that is full, frames are lost. But frames that a tc program
 // redirects pass generic XDP programs by, until they come to a wire, and on a veth, as in a lab,
 // the NIC program of the other host is such. So where a NIC that is no device of its own is in
-// generic mode the guard is an XDP program in generic mode, and so are the programs at inner ends;
-// it is the faster way on veth: a round trip of all-generic raw frames takes 3.2 us where
-// all-native ones take 3.7. Else the programs at inner ends are native, without which nothing gets
-// there from a native NIC program. Guards of both kinds on one host do not reach each other's
-// ports.
+// generic mode, the guard is an XDP program in generic mode. The programs at inner ends are then in
+// generic mode, too. That is the faster way on veth: a round trip of raw frames takes 3.2 us where
+// all programs are generic, and 3.7 us where all are native. Otherwise the programs at inner ends
+// are native: without that nothing gets there from a native NIC program. Guards of both kinds on
+// one host do not reach each other's ports.
 //
 // # Rules
 //

@@ -150,10 +150,11 @@ func TestCounterNames(t *testing.T) {
 }
 
 // TestCompiled: both committed objects hold both programs, and maps of the sizes that Go relies on.
-// The big-endian one swaps FUNet's length and GID, and of a direct frame tag, GID and the two
-// cards, and reads what IP and UDP have in network order as it is; the little-endian one swaps the
-// port, five fields of those and a tag, and not FUNet's: that, and not a run, shows as much of it
-// as a little-endian host can show.
+// The big-endian object swaps FUNet's length and GID, and of a direct frame the tag, the GID and
+// the two cards. It reads the fields of IP and UDP, which are in network order, as they are. The
+// little-endian object swaps the port, five fields of IP and UDP, and a tag, and none of FUNet's
+// fields. A little-endian host cannot run the big-endian object: the number of its swaps is as much
+// as it can show.
 func TestCompiled(t *testing.T) {
 	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 7, "nic_bpfeb.o": 6} {
 		spec, err := ebpf.LoadCollectionSpec(file)

@@ -200,11 +200,11 @@ static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct
 	return 1;
 }
 
-/* Whether another frame begins behind the body of a frame in a datagram: generic XDP on an
- * interface above another sees what GRO of the lower one made of several, too long for a socket,
- * and with a checksum of none. A card fills a datagram up with zeroes to find out whether longer
- * ones pass (RFC 4821); a version behind the body is of a frame that the kernel put there. Bodies
- * of 32 KiB and more are not looked behind: the verifier bounds how far a packet pointer moves.
+/* Reports whether another frame begins behind the body of a frame in a datagram. Generic XDP on an
+ * interface above another sees what GRO of the lower one merged: too long for a socket, with a
+ * checksum of none. A card fills a datagram up with zeroes to find out whether longer ones pass
+ * (RFC 4821). A version behind the body is of a frame that the kernel put there. Bodies of 32 KiB
+ * and more are not looked behind: the verifier bounds how far a packet pointer moves.
  */
 static __always_inline int merged(struct xdp_md *ctx, const struct found *found, __u64 body, int frags)
 {
@@ -226,9 +226,9 @@ static __always_inline int same(const struct funet_address *a, const struct fune
 	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) | (a->word[2] ^ b->word[2]) | (a->word[3] ^ b->word[3]));
 }
 
-/* What becomes of a direct frame of a right length: it goes to the port of the node that it is for,
- * without the addresses and headers of hosts, if it came from the host where the node is that it is
- * from. Never to the kernel, nor to a socket of the NIC. Who captures sees it as it came.
+/* Judges a direct frame of a right length. It goes to the port of its destination node, without the
+ * addresses and headers of hosts, if it came from the host of its source node. It never goes to the
+ * kernel, nor to a socket of the NIC. A capture shows it as it came.
  */
 static __always_inline int direct(struct xdp_md *ctx, const struct funet_header *ethernet, __u64 frame_len,
 	struct found *found, int merged)

@@ -188,10 +188,10 @@ type xdpMD struct {
 	Data, DataEnd, DataMeta, IngressIfindex, RxQueueIndex, EgressIfindex uint32
 }
 
-// run shows one frame to the program, on the queue of at if that is given and else on queue 0 of
-// the loopback interface (the kernel's default), with a first buffer of at.DataEnd bytes if that is
-// not zero, and compares all that the program can do: the
-// verdict, the counters, and the frame, which it must not change.
+// run shows one frame to the program, and compares all that the program can do: the verdict, the
+// counters, and the frame, which it must not change. The frame comes on the queue of at. Without at
+// it comes on queue 0 of the loopback interface (the kernel's default). The frame's first
+// buffer has at.DataEnd bytes, if that is not zero.
 func run(n *NIC, frame []byte, want Counters, at *xdpMD) error {
 	return runTo(n, frame, want, verdicts[want], at)
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // Rule (guard.c, nic.c): a frame leaves with the headers that a daemon's card writes for that way,
-// checksums included (package encap, which is tested against another encoder), and comes out of the
-// NIC program at the other host as the process composed it, without addresses; from another host's
-// address it is a stranger's.
+// checksums included (package encap, which is tested against another encoder). It comes out of the
+// NIC program at the other host as the process composed it, without addresses. A frame from another
+// host's address is a stranger's.
 func TestHeadersOfWays(t *testing.T) {
 	both(t, func(t *testing.T, b *switchBed) {
 		for name, c := range map[string]struct {

@@ -18,9 +18,9 @@ type context struct {
 	Data, DataEnd, DataMeta, IngressIfindex, RxQueueIndex, EgressIfindex uint32
 }
 
-// Try has the program take a frame as if it had come in on an interface of the calling thread's
-// network namespace, in native mode, and carries its verdict out: a frame for a port goes there
-// (BPF_PROG_RUN, live frame mode). Errors are those of the kernel; before Linux 5.18 it is
+// Try has the program take a frame as if it had come in, in native mode, on an interface of the
+// calling thread's network namespace. It carries the program's verdict out: a frame for a port goes
+// there (BPF_PROG_RUN, live frame mode). Errors are those of the kernel; before Linux 5.18 it is
 // [ErrLive].
 func (n *NIC) Try(ifindex uint32, frame []byte) error {
 	_, err := n.program.Run(&ebpf.RunOptions{Data: frame, Repeat: 1, Flags: liveFrames,

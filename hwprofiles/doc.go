@@ -2,10 +2,10 @@
 // profile is data (design idea 6, uspace/DESIGN.md): the costs of operations and the limits of the
 // card.
 //
-// The journey of a figure: it stands in a YAML file, with a comment and an entry of
-// `sources` that name its source; [Load] finds the file by name among the embedded
-// ones or by path, reads it strictly, checks it as a whole, and returns a [Profile] whose
-// fields have their units in their names. `funet profile show` prints it with its source.
+// The journey of a figure: it stands in a YAML file, with a comment and an entry of `sources` that
+// name its source. [Load] finds the file by name among the embedded ones, or by path. Load reads
+// the file strictly, checks it as a whole, and returns a [Profile] whose fields have their units in
+// their names. `funet profile show` prints the figure with its source.
 //
 // The embedded profiles:
 //
@@ -29,11 +29,11 @@
 //	sources:
 //	  cpu.clock_mhz: thesis 6.1.1
 //
-// `funet profile show NAME --yaml` writes one to start from. Unknown keys, keys given
+// `funet profile show NAME --yaml` writes one to start from. Load refuses unknown keys, keys given
 // twice or left out of their section, wrong types, numbers out of range, and figures that
-// contradict each other are refused with file, line, column, and what to write instead;
-// so are anchors, aliases, tags and second documents. Any bytes give a profile or an error,
-// never a panic.
+// contradict each other. It also refuses anchors, aliases, tags and second documents. The refusal
+// names file, line, column, and what to write instead. Any bytes give a profile or an error, never
+// a panic.
 //
 // Time is exact: frequencies are whole kilohertz ([Clock]), cycles are whole tenths
 // ([Cycles]), and virtual time is whole nanoseconds. Every figure of the 40 MHz and 25 MHz

@@ -160,9 +160,9 @@ func TestNativeIsFree(t *testing.T) {
 	}
 }
 
-// Table 6.1's CMAM rows: the printed cycles are the profile's costs, and at 33 MHz they agree
-// with the printed microseconds and MB/s to a unit of the last digit (some were cut off, not
-// rounded); at the 32 MHz of section 6.2.1 they do not.
+// TestCM5AgreesWithTable61: in table 6.1's CMAM rows the printed cycles are the profile's costs. At
+// 33 MHz they agree with the printed microseconds and MB/s to a unit of the last digit (some were
+// cut off, not rounded). At the 32 MHz of section 6.2.1 they do not.
 func TestCM5AgreesWithTable61(t *testing.T) {
 	p := load(t, "cm5")
 	rows := []struct {

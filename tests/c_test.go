@@ -90,10 +90,10 @@ func TestRunKeyed(t *testing.T) {
 	}
 }
 
-// TestRunStructures: the queue and the hash table in remote memory, in C and in Go, through the
-// daemons of two hosts, as an ordinary user, whoever owns them and whoever else uses them: each
-// number that is put into the queue is taken once, in the order of its node, and counted once; a
-// revoked key is refused (funi.h, package rma).
+// TestRunStructures: the queue and the hash table in remote memory work in C and in Go, through the
+// daemons of two hosts, as an ordinary user. Their owner and each of their other users may be in
+// either language. Each number that is put into the queue is taken once, in the order of its node,
+// and counted once. A revoked key is refused (funi.h, package rma).
 func TestRunStructures(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
@@ -122,9 +122,10 @@ func TestRunStructures(t *testing.T) {
 	}
 }
 
-// TestRunChain: the chain in C and in Go, through the daemons of two hosts, as an ordinary user,
-// whoever is the first member and whoever the last: what each sends along it comes to all, also to
-// those of the other language, once; who has left is named (funi.h "chains", package rma).
+// TestRunChain: the chain works in C and in Go, through the daemons of two hosts, as an ordinary
+// user. The first and the last member may each be in either language. What a member sends along the
+// chain comes once to all, also to those of the other language. A member that has left is named
+// (funi.h "chains", package rma).
 func TestRunChain(t *testing.T) {
 	folder := t.TempDir()
 	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")

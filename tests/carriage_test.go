@@ -39,9 +39,9 @@ func readable(t *testing.T, folder string) {
 	}
 }
 
-// TestAutoCarriage: daemons with carriage: auto prove ports and say so; funet run takes them
-// without being asked, and says what it took if it is; status and top show them; programs that use
-// funi.h are refused with the flag to use.
+// TestAutoCarriage: daemons with carriage: auto prove ports and say so. funet run takes ports
+// without being asked, and if it is asked it says what it took. status and top show the ports.
+// Programs that use funi.h are refused with the flag to use.
 func TestAutoCarriage(t *testing.T) {
 	folder := t.TempDir()
 	inC := filepath.Join(folder, "pingpong")

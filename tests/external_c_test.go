@@ -10,9 +10,9 @@ import (
 
 var cxx17 = []string{"c++", "-x", "c++", "-std=c++17", "-pedantic"}
 
-// Rule: the program that exchanges verified blocks is at most half as long on funet.h as on cards,
-// in C and in C++, through daemons by an ordinary user, with blocks of one packet and with longer
-// ones; the first Ctrl-C ends it.
+// Rule: the program that exchanges verified blocks is at most half as long on funet.h as on cards.
+// It works in C and in C++, through daemons by an ordinary user, with blocks of one packet and with
+// longer ones. The first Ctrl-C ends it.
 func TestProgramInC(t *testing.T) {
 	const source = "programs/alltoall.c"
 	if before, after := linesOf(t, "programs/before/alltoall.c"), linesOf(t, source); 2*after > before {

@@ -11,8 +11,8 @@ import (
 )
 
 // Rule: `make install DESTDIR=` puts programs, headers, manual and completions where they are
-// looked for, for everybody to read; a program in C compiles with the headers that are there,
-// alone; man shows the page of each command, with its flags, its examples and what Ctrl-C does.
+// looked for, for everybody to read. A program in C compiles with the installed headers alone. man
+// shows the page of each command, with its flags, its examples and what Ctrl-C does.
 func TestInstall(t *testing.T) {
 	stage := t.TempDir()
 	if out, err := exec.Command("make", "-C", "..", "-s", "install", "DESTDIR="+stage,

@@ -55,9 +55,9 @@ func (k *keyedLab) start(host int, key string) {
 	})
 }
 
-// TestKeysOfDaemons: programs run where the funid's of both hosts have the same key; where one has
-// another, or none, `funet run` says so at once, in a line that names the host, and so does the
-// doctor; where both are given another key, programs run again.
+// TestKeysOfDaemons: programs run if the funid's of both hosts have the same key. If one has
+// another key, or none, `funet run` says so at once, in a line that names the host, and so does the
+// doctor. If both are given another key, programs run again.
 func TestKeysOfDaemons(t *testing.T) {
 	name, l := namedLab(t)
 	k := &keyedLab{t: t, name: name, lab: l, dir: lab.DaemonDir(name)}

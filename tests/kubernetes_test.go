@@ -231,9 +231,9 @@ func (n *node) contexts() (users []int) {
 	return users
 }
 
-// TestKubernetes: funid in a container as its manifest says, without privilege, and pods that have
-// nothing but the socket: their programs talk, who has no right is refused and root of a pod
-// administrates nothing, a ConfigMap that changes is followed, and pods find a funid that was
+// TestKubernetes: funid is in a container as its manifest says, without privilege, and pods have
+// nothing but the socket. The pods' programs talk. A user without a right is refused, and root of a
+// pod administrates nothing. funid follows a ConfigMap that changes. Pods find a funid that was
 // started again.
 func TestKubernetes(t *testing.T) {
 	name, l := namedLab(t, "--router")

@@ -2,10 +2,9 @@
 // namespaces, as a person would run them. It holds what needs more than one package.
 //
 // TestMain builds the command and the daemon once, or takes the command that FUNET_BINARY names,
-// with the daemon beside it. Every
-// process that a test starts carries a mark in its environment, which its children
-// inherit, so a test can tell what is its own from what others on the machine do:
-// census_test.go follows the marks to namespaces, programs and maps and checks that
+// with the daemon beside it. Every process that a test starts carries a mark in its environment,
+// which its children inherit. By the mark a test tells its own processes from what others on the
+// machine do. census_test.go follows the marks to namespaces, programs and maps and checks that
 // they are gone. Labs that need a name get one that no other run has.
 package tests
 

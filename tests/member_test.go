@@ -1,8 +1,8 @@
 package tests
 
-// This file is a member: the test binary as a node of a group, a small program that
-// does what it is told by lines on standard input and reports in JSON what its NIC
-// program, its card and the process have counted.
+// This file is a member: the test binary as a node of a group. It is a small program that does what
+// lines on standard input tell it. It reports in JSON what its NIC program, its card and the
+// process have counted.
 
 import (
 	"bufio"

@@ -234,10 +234,10 @@ func TestHostTooSlow(t *testing.T) {
 	}
 }
 
-// TestRatsModelled: with profile hamlyn tagged writes take in real time no less than what both
-// libraries and sending cards do, and the round trip in virtual time stands beside them, which is
-// what the steps of HPL-95-86 add up to; a profile that models nothing has none, and programs of
-// active messages are refused, as the paper has no times for them.
+// TestRatsModelled: with profile hamlyn a round trip of tagged writes takes in real time at least
+// the time of both libraries and of the sending cards. The round trip in virtual time stands beside
+// it, and is what the steps of HPL-95-86 add up to. A profile that models nothing has no virtual
+// time. Programs of active messages are refused, as the paper has no times for them.
 func TestRatsModelled(t *testing.T) {
 	type result struct {
 		P50     float64  `json:"rtt_p50_us"`

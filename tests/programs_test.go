@@ -76,9 +76,9 @@ func explicit(t *testing.T, name string, ifaces []string, program ...string) (ou
 	return out
 }
 
-// TestExplicit: a named lab, a process a host that was given interface, node and peers
-// file, and the end of the lab; on a pair, on a bridge, and on a mesh, where every
-// neighbour is behind an interface of its own.
+// TestExplicit: in a named lab each host has a process that was given interface, node and peers
+// file, and then the lab ends. The lab is a pair, a bridge, or a mesh, where every neighbour is
+// behind an interface of its own.
 func TestExplicit(t *testing.T) {
 	for _, c := range []struct {
 		hosts          int

@@ -73,8 +73,8 @@ func (r *replaceable) replace(signal syscall.Signal) {
 var replacements = flag.Int("replacements", 20, "of daemons in TestReplaceDaemons")
 
 // TestReplaceDaemons: the daemons of two hosts are stopped or killed, in turn, and started again,
-// twenty times, while the four processes of a job verify every message, two and two through shared
-// memory; nothing is lost or comes twice, nobody is taken for gone, and nothing is left.
+// twenty times. Meanwhile the four processes of a job verify every message, two and two through
+// shared memory. Nothing is lost or comes twice, no process is taken for gone, and nothing is left.
 func TestReplaceDaemons(t *testing.T) {
 	s := directs(t)
 	l, err := lab.Open(s.name)

@@ -82,9 +82,9 @@ func (h *realHost) does(line string) string {
 	return start(h.t, h.on(line), nil).ok()
 }
 
-// TestTwoHostsInSteps: the steps of the manual for two hosts on a segment, and those for two cloud
-// VMs where a router stands for the cloud, lead to programs that talk; each command there is
-// executed, but for those that install, and of systemd.
+// TestTwoHostsInSteps: the manual's steps for two hosts on a segment lead to programs that talk. So
+// do those for two cloud VMs, where a router stands for the cloud. Each command there is executed,
+// but for those that install, and of systemd.
 func TestTwoHostsInSteps(t *testing.T) {
 	for _, c := range []struct {
 		name, page, section string

@@ -96,9 +96,9 @@ func pty(t *testing.T) (user, terminal *os.File) {
 	return user, terminal
 }
 
-// TestRunKeepsTheTerminal: a program that root's funet run starts as another user has no terminal
-// and cannot type into root's, is privileged in no way, has none of root's variables and
-// descriptors but what it was given, and is reached by the Ctrl-C of that terminal.
+// TestRunKeepsTheTerminal has root's funet run start a program as another user. The program has no
+// terminal, cannot type into root's, and has no privileges. Of root's variables and descriptors it
+// has only those that it was given. The Ctrl-C of root's terminal reaches it.
 func TestRunKeepsTheTerminal(t *testing.T) {
 	s := daemons(t)
 	user, terminal := pty(t)

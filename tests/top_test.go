@@ -116,9 +116,9 @@ func (s *screened) gone(code int) {
 	}
 }
 
-// TestTop: live on a terminal, of any size, with keys that choose; it ends on q and Ctrl-C, with
-// the terminal as it was; without a terminal it is a table, or documents; an ordinary user sees his
-// own jobs, and the sums.
+// TestTop checks that funet top is live on a terminal of any size, with keys that choose what it
+// shows. It ends on q and Ctrl-C, and leaves the terminal as it was. Without a terminal it prints a
+// table, or documents. An ordinary user sees the sums, and only jobs of that user.
 func TestTop(t *testing.T) {
 	s := daemons(t)
 	job := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000000000")

@@ -20,11 +20,10 @@
 //	  kernel: waits --+ kernel: sends ----------------+
 //	          for a frame
 //
-// Receiving: Fill gives free frames to the kernel. The program on the interface
-// (Attach) redirects to the socket that was registered in its XSKMAP (Register);
-// the kernel puts the packet into a frame of the fill ring, behind Headroom + 256
-// bytes, and a Desc into the rx ring. Read it with Rx and UMEM.Data; release the
-// entry; the frame is yours again.
+// Receiving: Fill gives free frames to the kernel. The program on the interface (Attach) redirects
+// a packet to the socket that was registered in its XSKMAP (Register). The kernel puts the packet
+// into a frame of the fill ring, behind Headroom + 256 bytes, and a Desc into the rx ring. Read it
+// with Rx and UMEM.Data; release the entry; the frame is yours again.
 //
 // Sending: write into a frame of yours (UMEM.Frame), put a Desc into Tx, Kick. The
 // frame is the kernel's until its address comes back in Completion. A received
@@ -49,11 +48,10 @@
 // did not take, or that Peek showed and Release did not return, are simply offered
 // again.
 //
-// What the kernel or a program writes into shared memory is checked before use:
-// impossible indices make a ring full or empty, UMEM.Data and UMEM.Frame are
-// nil for addresses outside, and a closed socket's rings are full and empty at
-// once. A view of a UMEM that was kept beyond UMEM.Close is the one thing that
-// faults.
+// What the kernel or a program writes into shared memory is checked before use. Impossible indices
+// make a ring full or empty. UMEM.Data and UMEM.Frame are nil for addresses outside. A closed
+// socket's rings are full and empty at once. A view of a UMEM that was kept beyond UMEM.Close is
+// the one thing that faults.
 //
 // Every ring is bounded. Without a frame in fill, or room in rx, the kernel drops the packet and
 // counts it (Statistics). Without room in tx, Reserve returns 0 and the frame stays yours. Without
@@ -68,16 +66,16 @@
 //
 // # The order
 //
-// Attach, then Open, then Register: a driver may have what a socket needs only while it
-// runs a program, and Open must know whether that is native. Frames to receive into are on
-// the fill ring before the socket is bound (SocketConfig.Frames), because drivers take the
-// receive buffers of a zero-copy queue from there at bind: one that finds none leaves the
-// queue without any, which cuts the host off, as the kernel's own frames come through that
-// queue, too. Afterwards WakeRx wakes a driver that found the ring empty.
+// Attach, then Open, then Register: a driver may have what a socket needs only while it runs a
+// program, and Open must know whether that is native. Frames to receive into are on the fill ring
+// before the socket is bound (SocketConfig.Frames), because drivers take the receive buffers of a
+// zero-copy queue from there at bind. A driver that finds none leaves the queue without any. That
+// cuts the host off, as the kernel's own frames come through that queue, too. Afterwards WakeRx
+// wakes a driver that found the ring empty.
 //
-// A driver may also round the room of a UMEM frame down to a size that its NIC knows (igb
-// and igc, from 2048 - 256 to 1024 bytes) and break longer frames, everybody's: a UMEM for
-// zero-copy has frames of 4096 bytes.
+// A driver may also round the room of a UMEM frame down to a size that its NIC knows (igb and igc,
+// from 2048 - 256 to 1024 bytes). Then longer frames break, those of everybody else on the
+// interface, too. So a UMEM for zero-copy has frames of 4096 bytes.
 //
 // Close in the order socket, attachment, program, UMEM. A NIC sends zero-copy frames after
 // Kick has returned and loses those that it still has when the socket is closed: whoever

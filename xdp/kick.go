@@ -18,11 +18,10 @@ const (
 	kickSpare = 4
 )
 
-// Kick makes the kernel send what is in the tx ring. In copy mode the frames are
-// sent inside the call, 32 a system call, and Kick goes on until the ring is
-// empty or its bound is reached (frames/32 + 4 calls); in zero-copy mode one call
-// starts the NIC, and only if the ring says that it must be woken. With nothing
-// to send, or on a closed socket, it makes no call.
+// Kick makes the kernel send what is in the tx ring. In copy mode the frames are sent inside the
+// call, 32 a system call. Kick goes on until the ring is empty or its bound is reached (frames/32 +
+// 4 calls). In zero-copy mode one call starts the NIC, and only if the ring says that it must be
+// woken. With nothing to send, or on a closed socket, it makes no call.
 //
 // ErrTxPending: frames are left, because the completion ring is full, the driver
 // is busy, or several descriptors were invalid (one costs a call). ErrNetDown,
@@ -94,15 +93,14 @@ func kickError(e unix.Errno) error {
 	return e
 }
 
-// WakeRx makes the kernel look for frames where it does not by itself: when the
-// fill ring has frames and says that the driver must be woken to see them, or when
-// busy polling was asked for. Other calls cost a load, and in copy mode nothing: there
-// no driver looks into the fill ring (only drivers call xsk_set_rx_need_wakeup), and the
-// word that would say so lies beside the kernel's index, which the sender's processor
-// writes for each frame that it copies. It is called after Submit to the
-// fill ring, and now and then while nothing arrives: a driver may find the ring empty,
-// and ask, just after a call that found nothing asked. The rules for callers and the
-// errors are those of Kick.
+// WakeRx makes the kernel look for frames where it does not by itself: when the fill ring has
+// frames and says that the driver must be woken to see them, or when busy polling was asked for.
+// Other calls cost a load, and in copy mode nothing. There no driver looks into the fill ring (only
+// drivers call xsk_set_rx_need_wakeup), so WakeRx does not read the word that would say so. That
+// word lies beside the kernel's index, which the sender's processor writes for each frame that it
+// copies. It is called after Submit to the fill ring, and now and then while nothing arrives: a
+// driver may find the ring empty, and ask, just after a call that found nothing asked. The rules
+// for callers and the errors are those of Kick.
 func (s *Socket) WakeRx() error {
 	if fill := &s.pair.fill; !s.busyPoll && (!s.zeroCopy || !fill.NeedWakeup() || fill.Len() == 0) {
 		return nil

@@ -75,8 +75,8 @@ type Capabilities struct {
 // Probe looks at an interface in the network namespace of the calling thread. It attaches a program
 // that passes every frame, and binds queue 0, each for a moment. On an interface that nothing else
 // uses for XDP the kernel's own traffic goes on, except that drivers may restart their queues for
-// it: each trial has frames on the fill ring before it binds, and what is received into them the
-// program passes on. An interface that is down has Unknown for everything that binds. Only an
+// the probe. Each trial has frames on the fill ring before it binds, and the program passes on what
+// is received into them. An interface that is down has Unknown for everything that binds. Only an
 // interface that is not there (ErrNoInterface) or a kernel that does not answer is an error.
 func Probe(ifname string) (Capabilities, error) {
 	dev, err := findInterface(ifname, 0)

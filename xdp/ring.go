@@ -44,11 +44,10 @@ func (s *shared) NeedWakeup() bool { return s.flags.Load()&unix.XDP_RING_NEED_WA
 
 // producer is our side of the fill and tx rings.
 //
-// The pairing is that of net/xdp/xsk_queue.h: the kernel's store of the consumer
-// index (D) is read by reload (A), so that a slot is overwritten only after the
-// kernel has read it; Submit's store of the producer index (B) is read by the
-// kernel (C), so that it sees the slots and the frame bytes written before.
-// sync/atomic is stronger than the acquire and release that this needs.
+// The pairing is that of net/xdp/xsk_queue.h. The kernel's store of the consumer index (D) is read
+// by reload (A), so that a slot is overwritten only after the kernel has read it. Submit's store of
+// the producer index (B) is read by the kernel (C), so that it sees the slots and the frame bytes
+// written before. sync/atomic is stronger than the acquire and release that this needs.
 type producer struct {
 	shared
 	prod uint32 // our index, as last stored

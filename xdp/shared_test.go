@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Each queue has its socket, and a socket gets what its queue receives. On a veth a
-// frame leaves on the socket's queue and arrives on the same queue of a peer with
-// a native program; with a generic one queue q > 0 arrives on queue q-1, because
-// veth_xmit records the receive queue only for a peer with NAPI, and the sender's
-// queue mapping reads as a recorded queue plus one (skb_get_rx_queue).
+// Each queue has its socket, and a socket gets what its queue receives. On a veth a frame leaves on
+// the socket's queue and arrives on the same queue of a peer with a native program. With a generic
+// program a frame of queue q > 0 arrives on queue q-1. For veth_xmit records the receive queue only
+// for a peer with NAPI, and the sender's queue mapping reads as a recorded queue plus one
+// (skb_get_rx_queue).
 func TestQueues(t *testing.T) {
 	for _, mode := range []AttachMode{AttachGeneric, AttachNative} {
 		t.Run(mode.String(), func(t *testing.T) {

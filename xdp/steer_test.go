@@ -142,8 +142,8 @@ func TestSteeringLayout(t *testing.T) {
 }
 
 // Rule: whatever rules there are, Steer leaves one for its flow, to its queue, and all others as
-// they are; a process that was killed left the same, which is taken over, or one to another queue,
-// which is replaced; and Close removes it unless somebody has changed it.
+// they are. Of the rules that a killed process may leave for the flow, the same is taken over, and
+// one to another queue is replaced. Close removes the rule unless somebody has changed it.
 func TestSteer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := &nicTable{size: rapid.Uint32Range(1, 8).Draw(t, "size"), special: rapid.Bool().Draw(t, "special"),

@@ -37,10 +37,9 @@ type UMEMConfig struct {
 	// Unaligned lets received frames begin at any address that is given to the fill ring
 	// (XDP_UMEM_UNALIGNED_CHUNK_FLAG, Linux 5.4), and frames that are sent cross the ends of UMEM
 	// frames. A received one still has the room of a UMEM frame, from 256 + Headroom bytes behind
-	// that address on, and the kernel's copy mode writes nothing else: so what it may fill can
-	// follow without a gap, and a packet of several descriptors lies in one piece, if addresses are
-	// given RxRoom apart. A UMEM for zero-copy has no use for that: NICs write into whole UMEM
-	// frames.
+	// that address on, and the kernel's copy mode writes nothing else. So the rooms follow without
+	// a gap, and a packet of several descriptors lies in one piece, if addresses are given RxRoom
+	// apart. A UMEM for zero-copy has no use for that: NICs write into whole UMEM frames.
 	Unaligned bool
 	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
 	HugePages bool
@@ -163,9 +162,9 @@ func (u *UMEM) Start(addr uint64) uint64 {
 }
 
 // Data is the view of a descriptor's bytes, or nil when they do not lie within one frame of the
-// UMEM, or if that is Unaligned are more than a frame has: a descriptor comes out of shared memory
-// and is checked before it is used. The result is also nil when the UMEM is closed. An empty
-// descriptor gives an empty view that is not nil.
+// UMEM. In an Unaligned UMEM it is nil when they are more than a frame has or lie outside the UMEM.
+// A descriptor comes out of shared memory and is checked before it is used. The result is also nil
+// when the UMEM is closed. An empty descriptor gives an empty view that is not nil.
 func (u *UMEM) Data(d Desc) []byte {
 	if u.config.Unaligned {
 		if d.Len > u.config.FrameSize {

@@ -1,6 +1,8 @@
-// Calls: a call of 64 bytes that is answered with as many, beside a ping-pong of short messages and
-// beside gRPC; messages of 16 bytes beside requests of as many in words, and of 1 MiB beside
-// blocks; and calls of several goroutines; in turn on one lab. The caller and sender is on host 0.
+// This file measures calls and messages beside comparable operations, in turn on one lab. It
+// compares a call of 64 bytes, which is answered with 64, with a ping-pong of short messages and
+// with gRPC. It compares messages of 16 bytes with requests of 16 bytes in words, and messages of
+// 1 MiB with blocks. It also measures calls of several goroutines. The caller and sender is on
+// host 0.
 
 package bench
 

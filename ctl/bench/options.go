@@ -80,11 +80,11 @@ type Options struct {
 	// choice for CalibrateMode where the MTU lets frames be longer than a buffer.
 	Jumbo bool
 
-	// Funet measures FUNet between the lab's hosts with embedded cards; UDP the same in UDP
-	// datagrams; Daemons the same through daemons; Direct between processes of an ordinary user
-	// with direct ports of daemons; Shared between two of them on host 0; Local between two
-	// contexts of one process on host 0, through its daemon. What is nil is absent; without Funet
-	// the report has no ratios.
+	// Funet measures FUNet between the lab's hosts with embedded cards, UDP the same in UDP
+	// datagrams, and Daemons the same through daemons. Direct measures it between processes of an
+	// ordinary user with direct ports of daemons. On host 0, Shared measures it between two such
+	// processes, and Local between two contexts of one process, through its daemon. A measurement
+	// that is nil is left out; without Funet the report has no ratios.
 	Funet, UDP, Daemons, Direct, Shared, Local Runner
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more

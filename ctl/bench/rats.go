@@ -1,6 +1,6 @@
-// Package rats beside active messages and transfers: round trips of tagged writes and of simple
-// datagrams beside am's ping-pong, and messages of 16 KiB with their notification beside blocks of
-// as many bytes, one at a time; in turn on one lab.
+// This file compares package rats with active messages and transfers, in turn on one lab. It
+// compares round trips of tagged writes and of simple datagrams with am's ping-pong. It compares
+// messages of 16 KiB, with their notification, with blocks of 16 KiB, one at a time.
 
 package bench
 

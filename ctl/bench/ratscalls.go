@@ -1,6 +1,6 @@
-// What calls of package rats cost their process, beside the calls of which HPL-95-86 counts
-// instructions (tables 1 and 2): both ends are on one card here, in virtual time, and only the time
-// within the calls counts, not that of the card.
+// This file measures the cost of calls of package rats to their process, beside the calls whose
+// instructions HPL-95-86 counts (tables 1 and 2). Both ends are on one card here, in virtual time.
+// Only the time within the calls counts, not that of the card.
 
 package bench
 

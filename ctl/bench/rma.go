@@ -1,7 +1,7 @@
-// Operations on another process's memory, beside what one would use otherwise: writes there and
-// back, reads, adds and swaps of 8 bytes beside round trips of active messages and beside UCX's,
-// blocks of 1 MiB beside transfers, and short writes a second beside short messages; in turn on one
-// lab.
+// This file compares operations on another process's memory with their alternatives, in turn on one
+// lab. Writes there and back, reads, adds and swaps of 8 bytes stand beside round trips of active
+// messages and beside UCX's. Blocks of 1 MiB stand beside transfers, and short writes a second
+// beside short messages.
 
 package bench
 

@@ -2,12 +2,12 @@
 // get from one process to another over AF_XDP rings.
 //
 // The sender copies its memory, a block after the other and again from its beginning, into frames
-// as long as FUNet's: behind as many bytes of header as those have, and cut where FUNet cuts a
-// block, whose last bytes have a frame of their own. The receiver copies the data of each frame,
-// which the number in it says to be the next one, to the same place of its memory. There is no
-// checksum, and nothing is sent again: a frame that is missing is an error. So that none is, the
-// receiver tells how many it has copied, four times in a window of frames, and no more than a
-// window are under way, for which it has buffers.
+// as long as FUNet's. The data of a frame lies behind as many bytes of header as FUNet's frames
+// have. A block is cut where FUNet cuts it, and its last bytes have a frame of their own. The
+// receiver copies the data of each frame, which the number in it says to be the next one, to the
+// same place of its memory. There is no checksum, and nothing is sent again: a frame that is
+// missing is an error. So that none is, the receiver tells how many it has copied, four times in a
+// window of frames. No more than a window are under way, for which it has buffers.
 //
 //	sender (host 0)              receiver (host 1)
 //	frame 0, 1, 2, ... ------>   copies

@@ -3,10 +3,10 @@
 // see the frames that a card receives.
 //
 // The journey of a frame: the card's thread copies it into a ring (ring.go), which exists only
-// while somebody captures; a goroutine of the daemon takes whole records from the ring (record.go)
-// and sends them to the administrator's process through the daemon's socket; Follow (client.go)
-// reads them there, and Writer (pcapng.go) makes a pcapng file of them, which Wireshark reads with
-// the dissector (funet.lua).
+// during a capture. A goroutine of the daemon takes whole records from the ring (record.go) and
+// sends them to the administrator's process through the daemon's socket. Follow (client.go) reads
+// them there. Writer (pcapng.go) makes a pcapng file of them, which Wireshark reads with the
+// dissector (funet.lua).
 //
 // Frames of direct ports do not pass the card. The switch puts them into a ring of the kernel while
 // somebody captures (package bpf), from which the same goroutine adds them to its batches.

@@ -110,9 +110,9 @@ type holdOut struct {
 	Simulations int      `json:"simulations"`
 }
 
-// chooseWithout chooses from the rules of a profile by all rows but a group's: it begins with all
-// rules and drops, again and again, the one without which the mean of these rows is least, until
-// each that is left makes it smaller. Then it looks at the group.
+// chooseWithout chooses from the rules of a profile by all rows but a group's. It begins with all
+// rules, and drops, again and again, the rule without which the mean of these rows is least. It
+// stops when each rule that is left makes this mean smaller. Then it looks at the group.
 func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*holdOut, error) {
 	names := groups[group]
 	held := func(r *tableRow) bool { return slices.Contains(names, r.Name) }

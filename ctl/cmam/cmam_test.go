@@ -96,8 +96,8 @@ func TestTableIsMet(t *testing.T) {
 	}
 }
 
-// What the papers say in words is judged by the model where the words have a limit, and the table's
-// own figures stand beside: by these receiving takes 6.7 times the cycles of the CM-5 and not over
+// The model judges statements of the papers whose words have a limit, and the table's own figures
+// stand beside. By these figures receiving takes 6.7 times the cycles of the CM-5, and not over
 // seven (348.2 of 52.2).
 func TestStatements(t *testing.T) {
 	rows, err := readTable61()

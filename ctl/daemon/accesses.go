@@ -1,19 +1,19 @@
 package daemon
 
-// This file is what the daemon, as the card's operating system, does about misses and forbidden
-// accesses (Tokyo, sections 2.1, 3.1 and 3.3; engine.Config.Fault): it counts them for the job
-// whose process they are of, and, if its configuration says so, has windows suspended.
+// This file handles misses and forbidden accesses, for which the daemon is the card's operating
+// system (Tokyo, sections 2.1, 3.1 and 3.3; engine.Config.Fault). It counts them for the job of the
+// process that they concern. If its configuration says so, it also has windows suspended.
 //
-// A job's processes hold the keys of each other's windows, and any of them may be on another host,
-// which can say what it likes in the name of its own. So only what no outsider can bring counts
-// towards a suspension: an access with the window's key, by a node that the job's table puts on the
-// card that it came from, to bytes or with an operation that the window forbids. Guessed keys do
-// not, nor what fails in an ordinary program: another's lock, a want of credit. Each node has a
-// count of its own, so that many do not add up to what none has done, and a process has windows
-// suspended at most once in connect_timeout, whoever tries: an owner that brings them back
-// (funi.ResumeWindow) can be held up no more often. A window without notifications is left alone:
-// its owner would not hear of it. Then those wait that use that window, all of the same job, and
-// nobody else.
+// A job's processes hold the keys of each other's windows. Any of them may be on another host, and
+// that host can say what it likes in the name of its own. So only an access that no outsider can
+// make counts towards a suspension. It has the window's key, and comes from a node on the card
+// where the job's table puts that node. It is to bytes, or with an operation, that the window
+// forbids. Guessed keys do not count, nor failures of an ordinary program: another's lock, a want
+// of credit. Each node has a count of its own, so many nodes do not reach together a limit that
+// none has reached. A process has windows suspended at most once in connect_timeout, whichever
+// nodes try. So an owner that brings them back (funi.ResumeWindow) can be held up no more often. A
+// window without notifications is left alone: its owner would not hear of it. A suspension makes
+// only the processes wait that use that window, all of the same job.
 
 import (
 	"fmt"

@@ -171,10 +171,10 @@ func TestMissesAndRefusalsAreCounted(t *testing.T) {
 	daemons[1].faults(t, gid, want)
 }
 
-// Rule: with refused_accesses: suspend a window that forbids what one node wants is suspended when
-// that node was refused refused_limit times; guessed keys do not count, and its owner is told of
-// the next who wants it, brings it back, and has it to himself for connect_timeout: whoever goes on
-// is refused, and holds up nobody.
+// Rule: with refused_accesses: suspend a window is suspended when one node's forbidden accesses to
+// it were refused refused_limit times. Guessed keys do not count. The owner is told of the next
+// node that wants the window. It brings the window back, and has it for connect_timeout without
+// another suspension. An offender that goes on is refused, and holds up no other node.
 func TestWindowIsSuspendedAfterRefusals(t *testing.T) {
 	const limit = 5
 	b := newBed(t)

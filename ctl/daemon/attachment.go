@@ -140,9 +140,9 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 }
 
 // make makes the parts of the context, and returns the descriptor on which the process waits. That
-// is the read end of a pipe, not an eventfd: whether a write waits for room is a flag of the open
-// file, which a process with the same eventfd could clear, and then fill the eventfd and so stop
-// the card's thread. Only the daemon has the writing end of a pipe.
+// is the read end of a pipe, not an eventfd. Whether a write waits for room is a flag of the open
+// file, and a process with the same eventfd could clear the flag. The process could then fill the
+// eventfd, and so stop the card's thread. Only the daemon has the writing end of a pipe.
 func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait int, err error) {
 	wait = -1
 	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {

@@ -82,8 +82,9 @@ func TestCapture(t *testing.T) {
 }
 
 // Rule (capturedirect.go): a capture sees the frames of direct ports as their switch counts them,
-// with addresses of hosts, in both directions and between ports of this host, and says which
-// interface they take; those that a process sends in another's name with whose it is.
+// with addresses of hosts. It sees both directions, and frames between ports of this host, and says
+// which interface they take. A frame that a process sends in another's name is shown with the node
+// of the process that sent it.
 func TestCaptureOfDirectFrames(t *testing.T) {
 	for name, mode := range map[string]xdp.AttachMode{"generic": xdp.AttachGeneric, "native": xdp.AttachNative} {
 		t.Run(name, func(t *testing.T) {

@@ -70,8 +70,8 @@ func (b *bed) choose(ctx context.Context, host int, c daemon.Carriage,
 }
 
 // Rule (ChooseCarriage): where ports carry frames jobs may have them, and the daemon says how that
-// was proven; where they do not it says why, in its status and to whoever asks for a direct job,
-// and goes on if it may. Whoever interrupts it is not told that ports are impossible.
+// was proven. Where they do not it says why, in its status and to a process that asks for a direct
+// job, and goes on if it may. An interrupted choice does not say that ports are impossible.
 func TestChooseCarriage(t *testing.T) {
 	b := newBed(t)
 	for host, c := range []daemon.Carriage{daemon.AutoCarriage, daemon.DirectCarriage} {

@@ -1,13 +1,13 @@
 package daemon
 
 // This file closes sockets without waiting. Whoever connects can send descriptors at once, and
-// whoever closes the last reference of one can be made to wait: by SO_LINGER, for as long as
-// its owner likes (socket(7)). From Linux 6.16 on the kernel refuses descriptors that are sent
-// to the daemon (listen.go), and to close is to close. Before that, sockets that are not served
-// go to the undertaker. It has a thread with a table of descriptors of its own, a copy
-// (unshare(2), CLONE_FILES), closes them in the daemon's table, where they are not the last, and
-// lets the thread end: for a thread that ends the kernel does not linger (PF_EXITING in
-// inet_release, af_inet.c, and in the other families).
+// whoever closes the last reference of one can be made to wait: by SO_LINGER, for as long as its
+// owner likes (socket(7)). From Linux 6.16 on the kernel refuses descriptors that are sent to the
+// daemon (listen.go), and to close is to close. Before that, sockets that are not served go to the
+// undertaker. It starts a thread with a table of descriptors of its own, a copy (unshare(2),
+// CLONE_FILES). Then it closes the sockets in the daemon's table, where they are not the last
+// references, and lets the thread end. For a thread that ends the kernel does not linger
+// (PF_EXITING in inet_release, af_inet.c, and in the other families).
 
 import (
 	"runtime"

@@ -132,11 +132,11 @@
 //     the way to the process come back to their senders at once, with arctic.ReasonNoContext.
 //     Before a member of a job has attached, messages for it wait, for connect_timeout from the
 //     first message: the member may have died with a daemon before this one (engine.Card.Expect).
-//   - A process with a direct port has a card of its own, so nobody rejects what is for it when it
-//     has died: the daemon tells the other processes of its job here, and the daemons of the job's
+//   - A process with a direct port has a card of its own, so after its death no card rejects what
+//     is for it. The daemon tells the other processes of its job here, and the daemons of the job's
 //     other hosts, which tell theirs. A daemon believes another about the nodes that the job has
-//     there. Whose process it was pays. A lost notice of an end costs peer_timeout; one that a
-//     process is back costs connect_timeout, unless the process sends something first.
+//     there. The user whose process it was pays. A lost notice of an end costs peer_timeout; one
+//     that a process is back costs connect_timeout, unless the process sends something first.
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that
 //     wait for a host that left come back to their senders at once, with arctic.ReasonDeparted.
 //   - With discover the daemon and others of a cluster of the same name find each other on their
@@ -162,8 +162,8 @@
 // The interfaces let in frames of all groups that the peers send, not only of the groups here, and
 // the card answers them (design idea 8, uspace/DESIGN.md). The NIC program drops malformed frames
 // and those of another version, whatever their group. If the program dropped a group, frames of
-// that group would have no answer, and hold up the sequence that all groups of two cards share, for
-// PeerTimeout: any user could stop all others between two hosts, with a job that he makes on only
-// one of them. To answer such frames in the driver, the program would have to know the state of the
-// sequence, which only the card has.
+// that group would have no answer. They would hold up the sequence that all groups of two cards
+// share, for PeerTimeout. So any user could stop all others between two hosts, with a job that he
+// makes on only one of them. To answer such frames in the driver, the program would have to know
+// the state of the sequence, which only the card has.
 package daemon

@@ -183,9 +183,9 @@ func (m *mortals) until(what string, host int, so func(n daemon.NoticeCounters) 
 	}
 }
 
-// Rule: a process of a direct job that is killed is known to be dead by the others, on its host and
-// on another one, by nobody's silence; its next life is known to be there, although it says
-// nothing; and all that for the next death, too.
+// Rule: when a process of a direct job is killed, the others on its host and on another one know
+// that it is dead, without waiting for its silence. They know that its next life is there, although
+// it says nothing. All that holds for the next death, too.
 func TestDeathIsTold(t *testing.T) {
 	t.Run("without a key", func(t *testing.T) { deathIsTold(t, newBed(t)) })
 	t.Run("with a key", func(t *testing.T) {
@@ -330,9 +330,10 @@ func stopped(t *testing.T, pid int) {
 	}
 }
 
-// Rule: a process that has forked children goes on as it did, and when it is killed its end is told
-// and its place is free, although they live; one that executes another program holds nothing, and
-// one that does not has the socket, which counts for its user as long, and none of the mappings.
+// Rule: a process that has forked children goes on as it did. When it is killed its end is told and
+// its place is free, although the children live. A child that executes another program holds
+// nothing. Any other child has none of the mappings; it has the socket, which counts for its user
+// as long.
 func TestChildrenOfAProcess(t *testing.T) {
 	b := newBed(t)
 	m := b.mortal(time.Hour, time.Hour, 2, 0, 1)

@@ -17,9 +17,10 @@ package daemon
 // abandoned, and their connections end. What a command had changed by halves belongs to a context
 // or a group of its connection, and goes with that.
 //
-// A panic of the card's thread that is nobody's ends the daemon: the sequences that the card shares
-// with its peers may be half changed, and only a card with another incarnation tells them that what
-// they agreed on is gone. So does a second panic while the first is being cleared away.
+// A panic of the card's thread that belongs to no context and no command ends the daemon. The
+// sequences that the card shares with its peers may then be half changed. Only a card with another
+// incarnation tells the peers that the state they agreed on is gone. A second panic while the first
+// is being cleared away ends the daemon, too.
 
 import (
 	"errors"

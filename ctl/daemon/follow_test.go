@@ -321,9 +321,9 @@ func TestInterfaceDown(t *testing.T) {
 	}
 }
 
-// Rule: somebody who deletes and makes an interface of the card's as fast as he can (CAP_NET_ADMIN
-// of its network namespace) costs those who need that one their jobs, and nobody else a message;
-// when he is done, it is opened again.
+// Rule: a process may delete and make an interface of the card's as fast as it can (CAP_NET_ADMIN
+// of its network namespace). That ends the jobs that need this interface, and costs no other job a
+// message. When the process is done, the interface is opened again.
 func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
 	daemons := []*running{b.start(0, nil), b.start(1, nil), b.start(2, nil)}
@@ -377,9 +377,9 @@ func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: where a link loses its carrier while the daemon opens it, as the drivers of some NICs reset
-// theirs, the log says that and how long it took, and nobody is sent to look at the cable; an
-// outage later is another's.
+// Rule: a link may lose its carrier while the daemon opens it, as the drivers of some NICs reset
+// theirs. The log then says that and how long it took, and does not point to the cable. A later
+// outage is not the driver's.
 func TestLinkResetByAttaching(t *testing.T) {
 	b := newBed(t)
 	var log logged

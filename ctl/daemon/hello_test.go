@@ -100,9 +100,10 @@ func (f *forger) send(m hello.Message, from [6]byte) {
 	}
 }
 
-// Rule: hosts on a segment that are told the cluster's name and nobody's address find each other
-// within seconds, and their programs talk; one that comes back with another NIC is found again; a
-// second host with a number, and one of another version or cluster, are named, and change nothing.
+// Rule: hosts on a segment that are told the cluster's name, and no address, find each other within
+// seconds, and their programs talk. A host that comes back with another NIC is found again. A
+// second host with the same number, and a host of another version or cluster, are named, and change
+// nothing.
 func TestHostsFindEachOther(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 4})
 	var logs [4]journal

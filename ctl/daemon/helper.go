@@ -1,8 +1,8 @@
 package daemon
 
-// This file starts the helper that makes direct ports (package ports), a process of its own: it
-// outlives the daemon, so that jobs of direct ports go on until there is another, and ends when
-// nobody has a port any more.
+// This file starts the helper that makes direct ports (package ports), a process of its own. The
+// helper outlives the daemon, so that jobs of direct ports go on until there is another daemon. It
+// ends when no process has a port any more.
 
 import (
 	"cmp"

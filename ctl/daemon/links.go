@@ -241,9 +241,9 @@ func (l *link) path(card uint16) *encap.Path {
 	return l.ways.Path(card)
 }
 
-// portMode returns the mode of the programs of direct ports. What a tc guard redirects passes
-// generic programs by until it comes to a wire: so it is generic where a NIC is in generic mode and
-// no device, but a veth, or an interface that may be above one (bpf/doc.go, Ports).
+// portMode returns the mode of the programs of direct ports. Frames that a tc guard redirects pass
+// generic programs by until they come to a wire. So the mode is generic where a NIC is in generic
+// mode and no device, but a veth, or an interface that may be above one (bpf/doc.go, Ports).
 func (d *Daemon) portMode() xdp.AttachMode {
 	for _, l := range d.links {
 		l.mu.Lock()

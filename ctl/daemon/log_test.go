@@ -34,9 +34,9 @@ func (k *kept) String() string {
 	return k.text.String()
 }
 
-// Rule: a line is one line: the sentence as it is and then the fields; for journald it has a syslog
-// level in front and no time, for others the time; what it names cannot make it two, nor command a
-// terminal (NewLog).
+// Rule: a line is one line: the sentence as it is and then the fields. For journald it has a syslog
+// level in front and no time, for others the time. Text that it names cannot make it two lines, nor
+// command a terminal (NewLog).
 func TestLogLines(t *testing.T) {
 	for _, c := range []struct {
 		format   daemon.LogFormat

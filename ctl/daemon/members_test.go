@@ -67,9 +67,10 @@ func replaceFile(t *testing.T, path, text string) {
 	}
 }
 
-// Rule: a host that joins the peers file can be talked to without restarting the daemon, one that
-// leaves is gone at once for those who talk to it, and one that moves is found again; what is no
-// peers file, or gives this host another address, changes nothing and is reported (members.go).
+// Rule: a host that joins the peers file can be talked to without restarting the daemon. A host
+// that leaves is gone at once for programs that talk to it. A host that moves is found again. A
+// file that is no peers file, or that gives this host another address, changes nothing and is
+// reported (members.go).
 func TestPeersFileIsFollowed(t *testing.T) {
 	peersFileIsFollowed(t, lab.Options{Hosts: 2}, func(p *cluster.Peer) {
 		p.MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1}
@@ -167,9 +168,9 @@ func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Pe
 	pingPong(t, nodes, 20)
 }
 
-// Rule: a job is made only of a GID that may live on all hosts that have a node of it, and the
-// peers file says that of each (groups); one that is free is chosen among those; another list
-// counts for the jobs that are made later.
+// Rule: a job is made only of a GID that may live on all hosts that have a node of it. The peers
+// file lists such GIDs for each host (groups). A GID that is free is chosen among those. Another
+// list counts for the jobs that are made later.
 func TestGroupsByHost(t *testing.T) {
 	b := newBed(t)
 	path := filepath.Join(b.dir, "peers")

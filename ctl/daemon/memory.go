@@ -4,8 +4,8 @@ package daemon
 // daemon, before any process has it. Nothing that a process does to it makes the card's
 // thread wait or die.
 //
-// It is a memfd: seals keep its size, its pages are there from the beginning, and mapped and locked
-// for the daemon, so that a machine without memory refuses to make the memory instead of ending the
+// It is a memfd. Seals keep its size. Its pages are there from the beginning, and mapped and locked
+// for the daemon. So a machine without memory refuses to make the memory, instead of ending the
 // daemon at the first store. Two things would still take pages away from the card's thread:
 //   - A hole (fallocate(2), MADV_REMOVE). The thread that touches it waits in the kernel for
 //     whoever punches, however seldom that one runs, and then for a page. The file is immutable
@@ -25,12 +25,12 @@ package daemon
 //
 // Other kinds were measured on Linux 6.18, with 256 MiB to make, map and fill, in ms, beside
 // 170 for the above:
-//   - memfd_secret(2), 2080: has no holes, but every process that maps it needs room in its
-//     RLIMIT_MEMLOCK, and ordinary users have 8 MiB or less of it, each page splits the kernel's
-//     direct map, and nobody can take it from a process that keeps its descriptor.
-//   - A BPF array that can be mapped, 350: has no holes and no faults, but nobody can take it from
-//     a process that keeps its descriptor, nor, without CAP_SYS_ADMIN, tell whether one does: a
-//     quota could be passed by keeping.
+//   - memfd_secret(2), 2080: has no holes. But every process that maps it needs room in its
+//     RLIMIT_MEMLOCK, and ordinary users have 8 MiB or less of it. Each page splits the kernel's
+//     direct map. And the daemon cannot take it from a process that keeps its descriptor.
+//   - A BPF array that can be mapped, 350: has no holes and no faults. But the daemon cannot take
+//     it from a process that keeps its descriptor. Without CAP_SYS_ADMIN it cannot even tell
+//     whether a process does. So a process could pass its quota by keeping descriptors.
 //   - udmabuf: meets every need, but few kernels have /dev/udmabuf, and only root may open it.
 //   - A memfd with F_SEAL_FUTURE_WRITE has no holes either, but pages of the doorbells are mapped
 //     by processes that come later, and nobody could erase it.

@@ -5,14 +5,15 @@ package daemon
 // never sleeps wait for whole time slices: everybody's messages would wait with it. The kernel runs
 // a thread that sleeps more than it runs as soon as it has something to do.
 //
-// So while several users use the card (engine.Card.Contended), or processes have direct ports, and
-// the thread had to wait for its processor lately, it says after each step that had work how long
-// that took, and those for whom it worked rest for twice as long (engine.Card.Charge): they get a
-// third of the time. The thread sleeps for shortestRest, and then until there is something to do
-// for those who do not rest, or they end: a user who has little to send waits for the shortest rest
-// only, or for none, and the flood gets the remaining time of the card. What arrives has to be
-// taken; where that is too much the thread rests for longer. On a machine with a processor to
-// spare, and for a user who has card and host to himself, nothing changes.
+// So the thread charges users for its work and rests, if it had to wait for its processor lately.
+// It does so while several users use the card (engine.Card.Contended), or processes have direct
+// ports. After each step that had work it says how long the step took (engine.Card.Charge). The
+// users for whom it worked rest for twice as long: they get a third of the time. The thread sleeps
+// for shortestRest. Then it sleeps until there is something to do for users who do not rest, or
+// until the rests end. So a user who has little to send waits for the shortest rest only, or for
+// none. The flood gets the remaining time of the card. What arrives has to be taken; where that is
+// too much the thread rests for longer. On a machine with a processor to spare, and for a user who
+// has card and host to himself, nothing changes.
 //
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up; what either gets in all

@@ -37,9 +37,9 @@ func TestWorkThatHarmsNobody(t *testing.T) {
 	}
 }
 
-// Rule: the thread counts as one whose processor others want if it was runnable and did not run for
-// more than a sixteenth of the time between two looks, and for a tenth of a second after that; and
-// never where the kernel does not say.
+// Rule: others want the thread's processor if the thread was runnable and did not run for more than
+// a sixteenth of the time between two looks. They count as wanting it for a tenth of a second after
+// that. Where the kernel does not say how long the thread waited, they never do.
 func TestWhenOthersWantTheProcessor(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/schedstat")
 	if err != nil {

@@ -119,9 +119,9 @@ func settled(t *testing.T, d *running, bytes int64) {
 	}
 }
 
-// Rule: frames of two nodes on one host go through memory, which the status shows and which counts
-// until one of the two ends, also when another daemon has taken the place of the first; the node's
-// next process gets other memory.
+// Rule: frames of two nodes on one host go through memory, which the status shows. The memory
+// counts until one of the two ends, also when another daemon has taken the place of the first. The
+// node's next process gets other memory.
 func TestNeighboursShare(t *testing.T) {
 	t.Run("without a key", func(t *testing.T) { neighboursShare(t, newBed(t)) })
 	t.Run("with a key", func(t *testing.T) {

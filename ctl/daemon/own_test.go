@@ -16,8 +16,8 @@ import (
 )
 
 // Rule: a daemon whose configuration has no card is the node whose address an interface of its host
-// has, and that interface is its own if no other is named; where no node or several are this host,
-// it says so.
+// has. That interface is the daemon's own if no other is named. Where no node or several are this
+// host, the daemon says so.
 func TestOwnCardIsFound(t *testing.T) {
 	for _, encap := range cluster.Encaps {
 		t.Run(encap.String(), func(t *testing.T) {

@@ -1,17 +1,17 @@
 package daemon
 
 // This file bounds the time that connections and requests of an account take. The kernel runs the
-// threads of the daemon in turn, and the Go runtime its goroutines: many connections that keep them
-// busy, for instance with memory made and freed as fast as possible, would keep the card's thread
-// and other users waiting.
+// threads of the daemon in turn, and the Go runtime its goroutines. Many busy connections would
+// keep the card's thread and other users waiting, for instance connections that have memory made
+// and freed as fast as possible.
 //
 // So the requests of an account are carried out one after the other, and each is paid for
-// afterwards: the processor time that the connection's thread has used for it, measured
-// (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands. Of elapsed time a user
-// would pay for what others compute. The cost is costFactor times that, because the runtime's own
-// part, such as waking the goroutine, cannot be measured. Debt is paid off by time. A user who owes
-// more than a burst waits until it is paid: he gets half of a processor, however large his requests
-// are and however many of his connections wait.
+// afterwards. It is charged the processor time that the connection's thread has used for it,
+// measured (CLOCK_THREAD_CPUTIME_ID), and that of the card's thread for its commands. With elapsed
+// time a user would pay for what others compute. The cost is costFactor times that processor time,
+// because the runtime's own part, such as waking the goroutine, cannot be measured. Debt is paid
+// off by time. A user who owes more than a burst waits until it is paid. He gets half of a
+// processor, however large his requests are and however many of his connections wait.
 //
 // While a request waits for something else, such as packets under way, another of the account goes
 // on.

@@ -1,8 +1,8 @@
 package daemon
 
-// This file is direct ports: a process of a direct job has a card of its own, on a port that the
-// helper makes (package ports), and the daemon stands beside: it admits, makes the memory, tells
-// the switch where nodes are, counts, and ends.
+// This file is direct ports. A process of a direct job has a card of its own, on a port that the
+// helper makes (package ports). The daemon stands beside: it admits processes, makes their memory,
+// tells the switch where nodes are, counts what processes use, and ends their ports.
 //
 // Memory and context count for the user until nobody has the port's socket any more: the kernel
 // keeps the memory as long.

@@ -369,9 +369,9 @@ func TestDirectJobEnds(t *testing.T) {
 	_ = e.Close(t.Context())
 }
 
-// Rule (resume.go): a daemon ends, cleanly or not, and another takes its place: processes go on and
-// lose nothing, and count for their user again; nobody else gets the job or a port; and what nobody
-// asks for is not there.
+// Rule (resume.go): a daemon ends, cleanly or not, and another takes its place. Processes go on and
+// lose nothing, and count for their user again. No other user gets the job or a port. A port that
+// no process asks for again is not there.
 func TestDirectJobGoesOn(t *testing.T) {
 	b := newBed(t)
 	connect := b.helper(0)

@@ -1,10 +1,10 @@
 package daemon
 
-// This file is the priority of the card's thread: it comes before the daemon's other threads,
-// which give way (setpriority(2)). That needs no privilege. The card's thread keeps the nice value
-// that the daemon was started with, because it takes turns with processes by yielding to
-// them (rest.go), which goes well among equals; and it must not have a real-time policy, as
-// it looks for work all the time and would keep the kernel's own threads from its processor.
+// This file is the priority of the card's thread: it comes before the daemon's other threads, which
+// give way (setpriority(2)). That needs no privilege. The card's thread keeps the nice value that
+// the daemon was started with: it takes turns with processes by yielding to them (rest.go), which
+// goes well among equals. It must not have a real-time policy. It looks for work all the time, and
+// would keep the kernel's own threads from its processor.
 
 import (
 	"fmt"

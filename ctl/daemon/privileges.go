@@ -22,9 +22,10 @@ var ErrPrivileges = errors.New("a capability is missing")
 // ErrCGo: the program was built with cgo, where not all threads can be reached.
 var ErrCGo = errors.New("this program was built with cgo, so it cannot drop the capabilities of all its threads; build it with `make build`, or with CGO_ENABLED=0")
 
-// needed are the capabilities with which AF_XDP sockets are opened (CAP_NET_RAW) and the
-// NIC program is loaded (CAP_BPF, and CAP_PERFMON because it subtracts pointers to tell how
-// long a frame is, which the verifier allows to nobody else) and attached (CAP_NET_ADMIN).
+// needed lists the capabilities for making the card. AF_XDP sockets are opened with CAP_NET_RAW.
+// The NIC program is loaded with CAP_BPF and CAP_PERFMON, and attached with CAP_NET_ADMIN.
+// CAP_PERFMON is needed because the program subtracts pointers to tell how long a frame is, which
+// the verifier allows only with it.
 var needed = []struct {
 	number int
 	name   string

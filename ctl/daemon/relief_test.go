@@ -89,8 +89,8 @@ func (r *role) compute(token attach.Token) {
 }
 
 // Rule (card, relief.go): a process that computes without a call, on all processors that Go gives
-// it, takes messages into its queues, is not silent to its peers, and has their operations on its
-// windows carried out, whether they are on its host or on another; handlers run when it calls
+// it, takes messages into its queues and is not silent to its peers. It has their operations on its
+// windows carried out, whether they are on its host or on another. Handlers run when it calls
 // again.
 func TestProcessComputes(t *testing.T) {
 	const timeout, messages = 2 * time.Second, 100

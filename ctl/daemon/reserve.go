@@ -1,9 +1,9 @@
 package daemon
 
-// This file is the capacity of the card as a whole, and its reserve: of the last quarter of the
-// card's contexts, groups, memory and descriptors, a user gets only what leaves at least
-// as much free as he then has. So nobody alone can take all, whatever his rule says, and
-// somebody who has nothing yet finds room.
+// This file is the capacity of the card as a whole, and its reserve: the last quarter of the card's
+// contexts, groups, memory and descriptors. Of the reserve a user gets only what leaves at least as
+// much free as he then has. So no user alone can take all, whatever his rule says, and a user who
+// has nothing yet finds room.
 
 import (
 	"errors"
@@ -62,9 +62,9 @@ func capacityOf(bytes int64) (c capacity, err error) {
 	return c, nil
 }
 
-// descriptors returns how many of the daemon's descriptors belong to what is used: a connection is
-// one, a context has an eventfd, a pipe and its process's pidfd, a job has that of its process, a
-// piece of memory has its file and pipes, one for each pipeHolds huge pages.
+// descriptors returns how many of the daemon's descriptors belong to what is used. A connection is
+// one. A context has three: an eventfd, a pipe and its process's pidfd. A job has the pidfd of its
+// process. A piece of memory has its file and pipes, one for each pipeHolds huge pages.
 func (u usage) descriptors() int64 {
 	return int64(u.connections) + 3*int64(u.contexts) + int64(u.jobs) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
 }

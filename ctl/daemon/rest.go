@@ -1,11 +1,10 @@
 package daemon
 
-// This file is how the card's thread waits while there is nothing to do. With spin it
-// goes on looking. With sleep it sleeps at once: the kernel wakes it when a frame
-// arrives, a process writes its eventfd, or a connection rings. Adaptive, it does as package
-// wait says: it looks for a while first, because a sleep costs tens of microseconds at either
-// end, and yields the processor now and then, so that daemons and processes that share
-// processors pass them on within microseconds.
+// This file is how the card's thread waits while there is nothing to do. With spin it goes on
+// looking. With sleep it sleeps at once: the kernel wakes it when a frame arrives, a process writes
+// its eventfd, or a connection rings. Adaptive, it does as package wait says. It looks for a while
+// first, because a sleep costs tens of microseconds at either end. It yields the processor now and
+// then, so that daemons and processes that share processors pass them on within microseconds.
 //
 // Before it sleeps it says so to all processes (engine.Card.Doze), steps once more, and
 // sleeps only if that step found nothing either.

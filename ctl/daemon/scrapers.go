@@ -1,9 +1,10 @@
 package daemon
 
 // This file bounds the connections to the metrics. Everybody on the host can connect, each
-// connection takes a descriptor and a goroutine, and there is room for a bounded number, so the
-// share of one user is bounded too: however many he opens, and holds or drops, others are answered.
-// A connection serves one request and ends within seconds, however slowly it is read or written.
+// connection takes a descriptor and a goroutine, and there is room for a bounded number. So the
+// share of one user is bounded too: however many connections he opens, and holds or drops, others
+// are answered. A connection serves one request and ends within seconds, however slowly it is read
+// or written.
 
 import (
 	"net"

@@ -1,10 +1,10 @@
 package daemon
 
-// This file makes AF_XDP sockets in a process of its own, because a daemon that has dropped
-// CAP_NET_RAW can make none when an interface comes back (follow.go), and a socket is of no use for
-// another interface than the one that it was bound to. That process keeps this one capability,
-// reads nothing but a byte for each socket, and passes the sockets on (SCM_RIGHTS, unix(7)). It
-// ends with its end of the connection.
+// This file makes AF_XDP sockets in a process of its own. A daemon that has dropped CAP_NET_RAW can
+// make none when an interface comes back (follow.go). A socket is of no use for another interface
+// than the one that it was bound to. That process keeps CAP_NET_RAW alone, reads nothing but a byte
+// for each socket, and passes the sockets on (SCM_RIGHTS, unix(7)). It ends with its end of the
+// connection.
 
 import (
 	"errors"

@@ -115,10 +115,10 @@ func (k *client) gotNothing(memory []byte, want byte) {
 	}
 }
 
-// Rule: when half of a user's job has ended, another user who makes its GID on that host
-// with a token of his own, for the same cards, gets nothing that the job sends and can
-// neither send to it nor write its memory; both hear why. His own job works, and
-// the first user may have his half again when it is gone (arctic.Header.Tag).
+// Rule: when half of a user's job has ended, another user may make its GID on that host with a
+// token of his own, for the same cards. He gets nothing that the first job sends, and can neither
+// send to it nor write its memory; both users hear why. His own job works, and the first user may
+// have his half again when it is gone (arctic.Header.Tag).
 func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}

@@ -56,9 +56,9 @@ func ends(t testing.TB, k *client) (all []engine.Trace) {
 	}
 }
 
-// Rule: root traces the packets of all, an ordinary user those of his own contexts, before and
-// after they are attached; each packet in its stages at both ends; when a trace has ended the
-// connection goes on, and contexts are free for another.
+// Rule: root traces the packets of all users, and an ordinary user those of his own contexts,
+// before and after they are attached. A trace has each packet in its stages at both ends. When a
+// trace has ended the connection goes on, and contexts are free for another trace.
 func TestTrace(t *testing.T) {
 	b := newBed(t)
 	daemons := []*running{b.start(0, nil), b.start(1, nil)}

@@ -4,12 +4,12 @@ package daemon
 // is missing (memory.go). Whoever makes a hole loses his context.
 //
 // While holes are made the card's thread takes faults, which are counted. When the count has grown
-// all memory is looked at for pages that are missing: the more of its time the thread spends in
-// such faults, the more likely a look finds one, and the thread that waits for somebody who was
-// interrupted while he punches a hole waits as long as the page is missing. So a process that does
-// much harm is found at the first looks, within 10 ms, and does no more; but the wait that is under
-// way is the kernel's, which nothing ends. A hole where the machine has no page to give is a fault
-// (fault.go).
+// all memory is looked at for pages that are missing. The more of its time the thread spends in
+// such faults, the more likely a look finds one. A process may be interrupted while it punches a
+// hole, and the thread then waits for it. The page is missing as long as the thread waits. So a
+// process that does much harm is found at the first looks, within 10 ms, and does no more. But the
+// wait that is under way is the kernel's, and nothing ends it. A hole where the machine has no page
+// to give is a fault (fault.go).
 
 import (
 	"os"

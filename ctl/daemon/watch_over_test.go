@@ -18,9 +18,9 @@ import (
 )
 
 // Rule: when a driver forgets the native program (here it is detached behind the daemon's back),
-// the daemon finds out by the frames that the interface counts and the program does not, says so
-// and attaches it anew: the job goes on, the interface is not opened again. When that does not help
-// generic mode takes its place, which the status tells.
+// the daemon says so and attaches it anew. It finds out by the frames that the interface counts and
+// the program does not. The job goes on, and the interface is not opened again. When that does not
+// help generic mode takes its place, which the status tells.
 func TestProgramNotRun(t *testing.T) {
 	b := newBed(t)
 	patient := func(c *daemon.Config) {

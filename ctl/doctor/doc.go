@@ -1,12 +1,13 @@
 // Package doctor finds out why FUNet does not work between two hosts, or is slower than it could
 // be. For each check it says whether all is well, and what to do if not.
 //
-// The journey of a finding: Gather collects facts (facts.go), and changes nothing: about this host
-// (gather_host.go), the interface (gather_interface.go), the daemon (gather_daemon.go), key files
-// (gather_key.go), and a peer, to which package probe sends (gather_peer.go), and whose card the
-// daemon of this host asks (gather_hello.go). Judge makes findings from the facts (judge_host.go
-// and so on), one for each check, in the order in which a frame would meet their subjects. Judge is
-// pure: the same facts give the same findings, so each rule has a row in a table.
+// The journey of a finding: Gather collects facts (facts.go), and changes nothing. The facts are
+// about this host (gather_host.go), the interface (gather_interface.go), the daemon
+// (gather_daemon.go), key files (gather_key.go), and a peer. Package probe sends to the peer
+// (gather_peer.go), and the daemon of this host asks the peer's card (gather_hello.go). Judge makes
+// findings from the facts (judge_host.go and so on), one for each check, in the order in which a
+// frame would meet their subjects. Judge is pure: the same facts give the same findings, so each
+// rule has a row in a table.
 //
 // Verdicts: Fail keeps FUNet from working, Warn costs time or may become a failure, or could not be
 // found out; OK is the rest. Every other finding has a cure: a command to run, or the person who

@@ -183,9 +183,9 @@ func pictureText(t *testing.T, svg []byte) string {
 	}
 }
 
-// A picture is XML with all curves and their names, both axes' names and units, ticks at
-// what was measured, perfect scaling, the mark of what the thesis claims (6.2.2), and every
-// claim; a claim that does not hold says so, in the table too.
+// A picture is XML with all curves and their names, both axes' names and units, ticks at the
+// measured values, and perfect scaling. It also has the mark of the thesis's claim (6.2.2), and
+// every claim. A claim that does not hold says so, in the table too.
 func TestFigurePicture(t *testing.T) {
 	utilisation := []string{"M/p: columns of the product", "utilisation (% of peak)", "\n2\n", "\n4\n", "\n8\n",
 		"\n16\n", "\n32\n"}

@@ -1,13 +1,13 @@
 package main
 
-// This file is how `funet run` keeps root's terminal from the programs that it starts as another
-// user: it runs itself again in a session without one (setsid(2)), where all of the job is, and
-// stays in the terminal's only to pass on signals and what is typed.
+// This file keeps root's terminal from the programs that `funet run` starts as another user. The
+// command runs itself again in a session without a terminal (setsid(2)), where all of the job is.
+// The first process stays in the terminal's session, only to pass on signals and what is typed.
 //
-// One session for the whole job, not one for each program: the kernel makes each a scheduling group
-// (sched(7), autogroup), and daemons and programs that share processors pass them on by
-// sched_yield(2), which within a group does so at once, and between groups when each has had its
-// share.
+// The whole job has one session, not one for each program, because the kernel makes each session a
+// scheduling group (sched(7), autogroup). Daemons and programs that share processors pass them on
+// by sched_yield(2). Within a group that call does so at once, and between groups when each has had
+// its share.
 
 import (
 	"context"

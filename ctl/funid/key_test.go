@@ -20,9 +20,9 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Rule (ctl/manual/keys.md): a key file that is not kept secret, of another user, of another
-// length, or that is not there is refused at the start, in one line that names the file and says
-// what to do; nothing is made.
+// Rule (ctl/manual/keys.md): a key file is refused at the start if it is not kept secret, is of
+// another user or of another length, or is not there. The refusal is one line that names the file
+// and says what to do. Nothing is made.
 func TestRefusesKeys(t *testing.T) {
 	path := program(t)
 	dir := t.TempDir()
@@ -83,9 +83,9 @@ func TestRefusesKeys(t *testing.T) {
 	}
 }
 
-// Rule (funid.service, ctl/manual/keys.md): as the unit runs it, as a user of its own with five
-// capabilities and a key of root's that systemd has handed over, readable by that user alone, funid
-// starts, carries messages, and ends; nobody else may look into it.
+// Rule (funid.service, ctl/manual/keys.md): funid starts, carries messages, and ends as the unit
+// runs it, as a user of its own with five capabilities. Its key is one of root's that systemd has
+// handed over, readable by that user alone. No other user may look into the process.
 func TestServiceWithACredential(t *testing.T) {
 	const user = 64321 // nobody else's, as with DynamicUser=
 	built := program(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/funet/funet/ctl/usage"
 )
 
-// The unit is one that systemd reads: it starts the program with the configuration, as a user of
-// its own, with the capabilities that the daemon needs, one that it keeps, and no others, and makes
-// the folder of the socket. (`make systemd` tries it under systemd.)
+// TestUnit: systemd can read the unit. The unit starts the program with the configuration, as a
+// user of its own, and makes the folder of the socket. The program has the capabilities that the
+// daemon needs, one that it keeps, and no others. (`make systemd` tries the unit under systemd.)
 func TestUnit(t *testing.T) {
 	text, err := unitFor("/opt/funet/funid", "/srv/funid.yaml")
 	if err != nil {

@@ -15,9 +15,9 @@
 // There are four topologies. [Pair] is one cable between two hosts. [Bridge] has one more
 // namespace, the hub, where a Linux bridge joins the cables of all hosts. [Mesh] has a cable for
 // every two hosts. Host h has the MAC 02:46:55:00:hh:01 on its first interface and the address
-// 198.18.0.(h+1)/24 (198.18.0.0/15 is set aside for benchmarks, RFC 2544); in a mesh hosts i < j
-// share the /30 at 198.18.(i+1).(4j) and the interface fuJ leads to host J. IPv6 is off, all
-// neighbours and forwarding entries are static, the bridge runs no protocol: an idle lab is silent.
+// 198.18.0.(h+1)/24. RFC 2544 sets 198.18.0.0/15 aside for benchmarks. In a mesh hosts i < j share
+// the /30 at 198.18.(i+1).(4j), and the interface fuJ leads to host J. IPv6 is off, all neighbours
+// and forwarding entries are static, the bridge runs no protocol: an idle lab is silent.
 //
 // In [Router] the hub routes IPv4 and IPv6 between the hosts. Host h is alone with the router on
 // the networks 198.18.(100+h).0/24 and 2001:2:0:(h+1)::/64 (RFC 5180), where the router has number

@@ -11,9 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every plan gives each interface a MAC and address of its own, puts the two ends of a cable in one
-// subnet (pair, mesh), all hosts in one (bridge) or each in its own with its gateway (router), and
-// has the number of cables of its topology.
+// TestPlan: every plan gives each interface a MAC and an address of its own, and has the number of
+// cables of its topology. In a pair or a mesh the two ends of a cable are in one subnet. In a
+// bridge all hosts are in one subnet. With a router each host is in a subnet of its own, with its
+// gateway.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{

@@ -1,7 +1,7 @@
-// Programs of a lab that is being removed: those in its namespaces, of `funet lab exec`, of `ip
-// netns exec`, and what they have started; and the nodes of jobs on its daemons, of `funet run
-// --lab`, and what they have started. Left alone they would go on for ever in namespaces that have
-// neither links nor a name by which one could find them.
+// This file ends the programs of a lab that is being removed. `funet lab exec` and `ip netns exec`
+// start programs in its namespaces; `funet run --lab` starts the nodes of jobs on its daemons.
+// Whatever these programs and nodes have started is ended with them. Left alone they would go on
+// for ever in namespaces that have neither links nor a name by which one could find them.
 
 package lab
 

@@ -46,8 +46,8 @@
 //     connects to the daemon as that user. Only a program that this user cannot reach is opened by
 //     the launcher (program.go).
 //   - Programs, arguments and variables reach a process byte for byte.
-//   - A program that root starts as another user gets nothing of root's: no privilege and no way to
-//     one (no_new_privs), no terminal (process.go), an environment that is composed and not
-//     inherited (environment.go), pipes for standard input and output, and no other descriptor. A
-//     program that runs as the user who started it has what that user has.
+//   - A program that root starts as another user gets nothing of root's. It has no privilege and no
+//     way to one (no_new_privs), and no terminal (process.go). Its environment is composed and not
+//     inherited (environment.go). It has pipes for standard input and output, and no other
+//     descriptor. A program that runs as the user who started it has what that user has.
 package launch

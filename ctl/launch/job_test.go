@@ -118,9 +118,10 @@ func TestMakeJobRefused(t *testing.T) {
 	}
 }
 
-// TestChooseCards: auto takes direct ports where every host has proven them and none refuses, and
-// says otherwise which host it is for, and why; it is worth a word without being asked where a host
-// has ports, or was to have some. What was asked for is not chosen.
+// TestChooseCards: AutoCards takes direct ports if every host has proven them and none refuses.
+// Otherwise the choice names the host that is the reason, and says why. The choice is wanted, that
+// is worth a line without being asked for, if a host has direct ports or was to have some.
+// DaemonCards and DirectCards are taken as they were asked for.
 func TestChooseCards(t *testing.T) {
 	proven := attach.Carriage{Configured: attach.CarriageAuto, Chosen: attach.CarriageDirect, Why: "frames"}
 	failed := attach.Carriage{Configured: attach.CarriageAuto, Chosen: attach.CarriageDaemon, Why: "no namespaces"}

@@ -1,8 +1,8 @@
 package launch
 
-// This file keeps a job of direct ports while daemons come and go: its processes do not need them
-// to talk to each other, and the next daemon takes the job over from the one before, when its
-// launcher asks for it again (daemon/resume.go).
+// This file keeps a job of direct ports while daemons come and go. The job's processes do not need
+// the daemons to talk to each other. The next daemon takes the job over from the one before, when
+// the job's launcher asks for it again (daemon/resume.go).
 
 import (
 	"context"

@@ -3,11 +3,11 @@ package launch
 // This file is nodes that are started again after they have failed (Options.Restarts): when, how
 // often, and by whom.
 //
-// The journey: a process ends by a signal or with an exit code other than 0 (running.wait), its
-// node rests, longer after each failure, and one goroutine starts the next process, since a host
-// behind ssh may be slow to answer and signals must not wait for that. A job that is being ended
-// starts nothing: nodes that rest stay dead, and the host kills a process whose start is under way
-// (local.signal).
+// The journey: a process ends by a signal or with an exit code other than 0 (running.wait). Its
+// node rests, longer after each failure. Then the one goroutine that starts nodes (running.starter)
+// starts the next process. A host behind ssh may be slow to answer, and signals must not wait for
+// that. A job that is being ended starts nothing: nodes that rest stay dead, and the host kills a
+// process whose start is under way (local.signal).
 
 import (
 	"fmt"

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestPulse: a host is silent when it said nothing for the whole time in which the launcher
-// listened, and not while it says anything, an agent's sign of life or a piece of a long line, nor
-// while the launcher does not listen.
+// TestPulse: a host is silent if the launcher listened for the whole timeout and the host said
+// nothing. A host is not silent while it says anything, an agent's sign of life or a piece of a
+// long line. Nor is it silent while the launcher does not listen.
 func TestPulse(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	watch := func(p *pulse) (silent chan struct{}, stop func()) {

@@ -1,9 +1,9 @@
 // Package live shows a card at work: rates of cards, jobs, contexts and peers.
 //
-// The journey of a number: the daemon counts (package ctl/daemon, traffic.go); a Source asks for a
-// Sample each interval; Between makes a Report, with rates, from two successive Samples
-// (report.go); Write makes lines for people from the Report (table.go, lines.go), all tables or the
-// chosen one, and Run shows them on a terminal until it is told to end (screen.go).
+// The journey of a number: the daemon counts (package ctl/daemon, traffic.go). A Source asks for a
+// Sample each interval. Between makes a Report, with rates, from two successive Samples
+// (report.go). Write makes lines for people from the Report (table.go, lines.go), for all tables or
+// the chosen one. Run shows the lines on a terminal until it is told to end (screen.go).
 //
 // Rules:
 //

@@ -4,9 +4,9 @@
 // of a terminal (terminal.go), and by man(1) in section 7 (roff.go). What is about one command only
 // is in the help of that command, and what is about a function in its comment.
 //
-// Rules for pages, which the tests check: the first line is `# ` and the title; lines have at most
-// 80 columns, but for commands and programs that cannot be shorter; every link leads to a page, a
-// section or a file that is there; every command is accepted with the flags that it is given.
+// The tests check these rules for pages. The first line is `# ` and the title. Lines have at most
+// 80 columns, except commands and programs that cannot be shorter. Every link leads to a page, a
+// section or a file that is there. Every command is accepted with the flags that it is given.
 package manual
 
 import (

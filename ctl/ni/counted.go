@@ -1,10 +1,10 @@
 package ni
 
 // This file sends the multicasts of multicast.go, and writes to each member, between machines of
-// the profile in virtual time, and counts what the engine's cards put on their links, and how long
-// it takes until the last member has the data. A machine is a member or the sender. What is counted
-// is packets: frames without packets, by which cards acknowledge each other's frames, and which the
-// testbed had none of, are counted by themselves, and take no time.
+// the profile in virtual time. It counts what the engine's cards put on their links, and how long
+// it takes until the last member has the data. A machine is a member or the sender. The count is of
+// packets. Frames without packets, by which cards acknowledge each other's frames, are counted by
+// themselves and take no time; the testbed had none of them.
 
 import (
 	"bytes"

@@ -26,9 +26,9 @@ func report1(t *testing.T, profile string) *report {
 	return r
 }
 
-// Rule: every term and total that was printed without a slip is the model's within 1 %; those that
-// were not printed are the ones that follow from the text: bursts that follow each other (4.1.2),
-// and all of a write in each interface first.
+// Rule: every term and total that was printed without a slip is the model's within 1 %. Those that
+// were not printed follow from the text: bursts that follow each other (4.1.2), and a write that
+// each interface first stores as a whole.
 func TestFigures(t *testing.T) {
 	r := report1(t, "tokyo")
 	want := map[string]float64{
@@ -93,9 +93,9 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
-// Rule (2.2.1): until the last member has the data, the engine's traffic takes what the model says
-// within 1 %: of interfaces that store a message before they forward it, and of writes whose data
-// follow each other over the sender's bus; in both profiles.
+// Rule (2.2.1): in both profiles the engine's traffic takes the model's time, within 1 %, until the
+// last member has the data. For chains the model has interfaces that store a message before they
+// forward it. For writes the model has data that follow each other over the sender's bus.
 func TestTimesOfMulticasts(t *testing.T) {
 	for _, profile := range []string{"tokyo", "tokyo-text"} {
 		for _, c := range report1(t, profile).Multicast {

@@ -7,9 +7,9 @@ import (
 	"github.com/funet/funet/hwprofiles"
 )
 
-// Rule (designs/remote-memory.md, section 5): what the engine's traffic takes on two machines of
-// the profile is within 1 % of the model's totals, in both profiles; the fetch of an entry of the
-// window table is a DMA access longer (3.3, 4.3).
+// Rule: the time of the engine's traffic on two machines of
+// the profile is within 1 % of the model's totals, in both profiles. A fetch of an entry of the
+// window table takes one DMA access longer (3.3, 4.3).
 func TestTraffic(t *testing.T) {
 	for name, written := range map[string]float64{"tokyo": 2725.3, "tokyo-text": 2838.2} {
 		p, err := hwprofiles.Load(name)

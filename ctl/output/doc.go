@@ -1,6 +1,6 @@
-// Package output prints the results of commands for people and for programs: one JSON document or a
-// table on standard output ([Show]), how things go on, on standard error ([Begin]), and files that
-// are there whole or not at all ([Files]).
+// Package output prints the results of commands for people and for programs. [Show] prints one JSON
+// document or a table on standard output. [Begin] says on standard error how something goes on.
+// [Files] are files that are there whole or not at all.
 //
 // A [Report] has both forms. A command prints its errors itself, as one line ([OneLine]).
 //

@@ -1,8 +1,8 @@
 // Package ports makes direct ports: a card of its own for a process without privileges.
 //
-// A port is a veth pair. Its inner end lies in a network namespace that nobody else is in, and a
-// process has the AF_XDP socket that is bound to it; its outer end lies beside the NIC, and the
-// guard there (package bpf) lets pass only what that process may send.
+// A port is a veth pair. Its inner end lies in a network namespace that no process but the helper
+// is in, and a process has the AF_XDP socket that is bound to it. Its outer end lies beside the
+// NIC. The guard there (package bpf) lets pass only what that process may send.
 //
 // The journey of a request: a process asks funid for its node's port; funid makes memory for it,
 // which counts as the user's, and asks its helper (client.go, helper.go; wire.go is what they say).
@@ -181,10 +181,10 @@ func (p *Port) inner() string { return fmt.Sprintf(innerName, p.number) }
 // outerName and innerName are of the ends of a pair.
 const outerName, innerName = "fup%x", "fui%x"
 
-// Make makes a port for a node of a job, on memory that is divided as the geometry says, with links
-// of the given MTU and programs in the given mode, native or generic: that of the ports that are
-// there, or they would not reach each other. The job is there (bpf.Switch.AddJob). Errors: ErrFull,
-// and those of the kernel.
+// Make makes a port for a node of a job, on memory that is divided as the geometry says. Its links
+// have the given MTU, and its programs run in the given mode, native or generic. The mode is that
+// of the ports that exist, or the ports would not reach each other. The job exists already
+// (bpf.Switch.AddJob). Errors: ErrFull, and those of the kernel.
 func (h *Host) Make(of bpf.Port, memory *os.File, g port.Geometry, mtu int, mode xdp.AttachMode) (_ *Port, err error) {
 	doing := fmt.Sprintf("making a port for node %d of group %d", of.Node, of.Job.GID)
 	if h.ports != 0 && mode != h.mode {

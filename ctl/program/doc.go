@@ -8,9 +8,9 @@
 //     (ctl/bench);
 //   - [RunNodes] starts this binary once in the namespace of each host, with the flags that a
 //     person would use on real hosts, and the peers file as an open file without a name;
-//   - each of these processes is in Run again, without a lab: it opens an embedded card, or
-//     attaches to a daemon's, with an endpoint ([Node]), runs the program on it and prints one JSON
-//     document, which says where it ran ([Place]);
+//   - each of these processes is in Run again, without a lab. It opens an embedded card, or
+//     attaches to a daemon's, with an endpoint ([Node]). It runs the program on it and prints one
+//     JSON document, which says where it ran ([Place]);
 //   - RunNodes decodes these, and the command shows node 0's ([Show]).
 //
 // Rules:

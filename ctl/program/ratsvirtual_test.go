@@ -11,9 +11,9 @@ import (
 )
 
 // Rule (HPL-95-86, tables 1 and 3): a round trip of tagged writes on two modelled machines takes
-// twice what the steps add up to: Rats of sender and receiver, the card that sends, the switch, the
-// card that receives, and the notification. The card counts the 8 bytes that say which tag it is,
-// which the paper does not, in what sending and arriving take for a byte; and a look that is just
+// twice the sum of the steps. The steps are Rats of sender and receiver, the card that sends, the
+// switch, the card that receives, and the notification. In the time for a byte of sending and of
+// arriving, the card, unlike the paper, counts the 8 bytes that name the tag. A look that is just
 // too early takes 4 instructions.
 func TestRoundTripFollowsFromSteps(t *testing.T) {
 	p, err := hwprofiles.Load("hamlyn")

@@ -32,9 +32,9 @@ type well struct{ funet.Carrier }
 
 func (well) Err() error { return nil }
 
-// Rule: the error that a node is silent, where a daemon has the card, names what the daemon has
-// heard: other versions, clusters and numbers, and who does not answer; and is as it was where
-// there is nothing to say, or no daemon.
+// Rule: if a daemon has the card, the error that a node is silent names what the daemon has heard.
+// This is other versions, clusters and numbers, and the peers that do not answer. If there is
+// nothing to say, or no daemon, the error is unchanged.
 func TestSilentCards(t *testing.T) {
 	silent := &am.Undelivered{Node: 1, Reason: arctic.ReasonSilent}
 	for _, c := range []struct {

@@ -1,7 +1,6 @@
 package rats
 
-// This file holds how near the tables of the Hamlyn paper are (HPL-95-86; designs/hamlyn.md, "Done
-// when").
+// This file holds how near the tables of the Hamlyn paper are (HPL-95-86).
 
 import (
 	"errors"
@@ -100,9 +99,9 @@ func TestTrafficTakesWhatStepsAddUpTo(t *testing.T) {
 	}
 }
 
-// Rule: traffic is made of each unit's own time, not of the sums: what is cut into packets of 64
-// bytes is slower than blocks, which the sums do not know, and a step that somebody waits for shows
-// as often as there are packets that nothing hides.
+// Rule: traffic is made of each unit's own time, not of the sums. Packets of 64 bytes are slower
+// than blocks; the sums do not know this difference. A step that another unit waits for shows as
+// often as there are packets that nothing hides.
 func TestTrafficIsSent(t *testing.T) {
 	long := message{bytes: 64 << 10, dma: true, notify: true}
 	took := func(change func(*hwprofiles.Profile)) float64 {

@@ -86,11 +86,11 @@ func Merge(hosts []Host) (*Table, error) {
 }
 
 // align returns what to add to the times of b, besides its clock, to have them on a's, and how far
-// that may be off. With the usual way from a to b, ab, and that from b to a, ba, both measured on
-// two clocks, b is ahead by (ab-ba)/2, if the ways are as long as each other; it cannot be off by
-// more than (ab+ba)/2 (RFC 5905 section 8). The usual one is the median: a card's thread that is
-// kept from its processor within a step has read the clock too early, so that the shortest way may
-// be none at all.
+// that may be off. Let ab be the usual time from a to b, and ba that from b to a, both measured on
+// two clocks. If both ways take equally long, b is ahead by (ab-ba)/2. This cannot be off by more
+// than (ab+ba)/2 (RFC 5905 section 8). The usual time is the median. A card's thread that is kept
+// from its processor within a step has read the clock too early, so the shortest time may be one
+// that no packet took.
 func align(a, b *Host) (shift, within int64, aligned bool) {
 	ab, there := usual(a, b)
 	ba, back := usual(b, a)

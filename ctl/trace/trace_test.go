@@ -78,10 +78,10 @@ type parsed struct {
 	Args map[string]any
 }
 
-// Rule: the file follows the format: each event has the fields of its phase, the slices of a thread
-// lie within each other or apart and no time is negative, each arrow begins or ends in a slice of
-// its thread, and every process and thread that has slices has a name; and Read finds every record
-// again (perfetto.go).
+// Rule: the file follows the format (perfetto.go). Each event has the fields of its phase. The
+// slices of a thread lie within each other or apart, and no time is negative. Each arrow begins or
+// ends in a slice of its thread. Every process and thread that has slices has a name. Read finds
+// every record again.
 func TestFileIsOfTheFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := []Host{hostOf(t, 0)}

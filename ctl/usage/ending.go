@@ -12,9 +12,9 @@ import (
 // ending is the annotation of a command with its sentence.
 const ending = "ctrl-c"
 
-// Endings gives every command that does something, from c downwards, the sentence for its path
-// without c's name, such as "lab up", or for the nearest command above it that has one; the
-// sentence for "" is that of all others.
+// Endings gives every command that does something, from c downwards, its sentence. This is the
+// sentence for the command's path without c's name, such as "lab up", or for the nearest command
+// above it that has one. The sentence for "" is that of all other commands.
 func Endings(c *cobra.Command, sentences map[string]string) {
 	c.SetUsageTemplate(strings.TrimRight(c.UsageTemplate(), "\n") + "{{with index .Annotations \"" + ending +
 		"\"}}\n\n{{.}}{{end}}\n")

@@ -92,9 +92,9 @@ func Strict(c *cobra.Command) {
 	}
 }
 
-// Odd returns what is wrong with the help of a command and of those below it: a name in back quotes
-// within a flag's text is taken for that of its argument, which is meant only where it is one in
-// capital letters, such as FILE.
+// Odd returns what is wrong with the help of a command and of those below it. Package pflag takes a
+// name in back quotes within a flag's text for that of the flag's argument. Only a name in capital
+// letters, such as FILE, is meant as one.
 func Odd(c *cobra.Command) (odd []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)

@@ -94,11 +94,12 @@ func (f *Format) Parse(name string, data []byte) (root *Node, err error) {
 	return &Node{format: f, file: name, ast: body}, nil
 }
 
-// tooDeep returns the place, counted from 1, where more than most brackets are open or a line
-// begins with more than most signs of lists and keys ("- - - x" is a list in a list in a list),
-// or 0 if there is none. The parser descends once for each level, and a stack that overflows
-// cannot be recovered from, so this runs first. Brackets in comments and strings count too:
-// to tell them apart is the parser's work, and no real file leaves that many open.
+// tooDeep returns the place, counted from 1, where more than most brackets are open, or a line
+// begins with more than most signs of lists and keys. If there is none it returns 0. The line
+// "- - - x" begins with three signs: it is a list in a list in a list. The parser descends once for
+// each level, and a stack that overflows cannot be recovered from, so this runs first. Brackets in
+// comments and strings count too: to tell them apart is the parser's work, and no real file leaves
+// that many open.
 func tooDeep(data []byte, most int) (line, column int) {
 	open, begun, leading := 0, 0, true
 	line = 1

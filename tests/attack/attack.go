@@ -10,9 +10,9 @@
 // repeats the attack's round until it is killed. A context that the daemon takes away is
 // attached again. Ten times a second a line tells what has been done.
 //
-// A process has one busy thread, but for those idle ones that Idle counts: so it takes as much of
-// a processor as a process that only computes, and what others lose beside it that they do not lose
-// beside that one, they lose to the attack.
+// A process has one busy thread, besides the idle ones that Idle counts. So it takes as much of a
+// processor as a process that only computes. Others may lose more beside the attack than beside a
+// process that only computes: that loss is due to the attack.
 //
 //	deadnodes.go  messages for nodes that are expected or do not read
 //	replies.go    the reply level, full

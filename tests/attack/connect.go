@@ -1,10 +1,10 @@
 package attack
 
 // This file is connections: opened and closed as fast as the kernel does it, by a user who has no
-// group. The second attack holds as many as a user may have, so that all further ones
-// are refused, and sends descriptors with them that are slow to close: TCP sockets whose
-// bytes nobody takes, with SO_LINGER, which holds up for a minute whoever closes them last.
-// From Linux 6.16 on the daemon has the kernel refuse descriptors.
+// group. The second attack holds as many connections as a user may have, so that all further ones
+// are refused. With those it sends descriptors that are slow to close: TCP sockets with SO_LINGER
+// whose bytes are never taken. The last close of such a socket blocks for a minute. From Linux 6.16
+// on the daemon has the kernel refuse descriptors.
 
 import (
 	"errors"

@@ -74,8 +74,8 @@ func (s *seat) files() []int {
 }
 
 // touch gives the card something to do with the memory, but never much of it, as floods are other
-// attacks: a message and a transfer of each context to its twin on the other host, and no more
-// until the card has taken them.
+// attacks. Each context sends a message and a transfer to its twin on the other host. It sends no
+// more until the card has taken these.
 func (p *player) touch() {
 	for _, s := range p.seats {
 		if s.k == nil {

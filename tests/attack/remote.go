@@ -1,9 +1,9 @@
 package attack
 
-// This file is memory of other processes (package funi, remote.go and operation.go): long writes
-// with keys that are right, half of them to readers that never read; keys that are guessed, beside
-// key slots that open and close; operations that all meet at one word, beside long reads; and
-// operations on windows that are away.
+// This file attacks memory of other processes (package funi, remote.go and operation.go). One
+// attack makes long writes with keys that are right, half of them to readers that never read. One
+// guesses keys, beside key slots that open and close. One makes operations that all meet at one
+// word, beside long reads. One makes operations on windows that are away.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

@@ -1,8 +1,8 @@
 package attack
 
-// This file is work for the card that makes no frame: request blocks that open, close and set,
-// those that are refused, messages to nodes that no route leads to, the modes of CNTL, and
-// operations of each context on its own window.
+// This file is work for the card that makes no frame. Some request blocks open, close and set;
+// others are refused. Messages go to nodes that no route leads to. Contexts change the modes of
+// CNTL. Each context makes operations on its own window.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

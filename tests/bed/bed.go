@@ -1,6 +1,6 @@
-// Package bed runs programs of package am on cards in memory, in virtual time, so
-// that a test of a program with up to a few dozen nodes is deterministic: the same
-// options give the same frames in the same order.
+// Package bed runs programs of package am on cards in memory, in virtual time. So a test of a
+// program with up to a few dozen nodes is deterministic: the same options give the same frames in
+// the same order.
 //
 // The journey of a test: New makes a network (tests/wire) with a card and an
 // endpoint for every node; Run starts the program once a node, each as a coroutine.
@@ -9,10 +9,9 @@
 // PollTime if a card made progress, else to the next event, but at most by IdleTime,
 // because programs poll and look at clocks.
 //
-// A node ends as a process does: when its program succeeds the
-// card goes on until everything sent is delivered, at most Linger, says goodbye and
-// is gone, as card.Card.Close does; when it fails the card says goodbye at once; and
-// Kill ends it without a word.
+// A node ends as a process does. When its program succeeds, the card goes on until everything sent
+// is delivered, at most Linger. Then the card says goodbye and is gone, as card.Card.Close does.
+// When the program fails, the card says goodbye at once. Kill ends the node without a word.
 //
 // A bed and all its programs belong to the goroutine of the test: only one of them
 // runs at a time. A test that has not ended after Options.Limit of virtual time fails.

@@ -1,6 +1,6 @@
-// Package client is a process's end of a daemon's socket, message by message, for tests and
-// attacks that need what package attach keeps to itself: the descriptors and mappings of a
-// context, one that is attached and not started, and several messages under way.
+// Package client is a process's end of a daemon's socket, message by message. It is for tests and
+// attacks that need what package attach keeps to itself. This is the descriptors and mappings of a
+// context, a context that is attached and not started, and several messages under way.
 //
 // The journey: Dial connects, Job makes a group, or Attach asks for a context, maps its memory and
 // the doorbells, and Start takes its queues into use (package funi). Segment adds memory for

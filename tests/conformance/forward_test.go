@@ -34,7 +34,7 @@ const (
 	interrupted = 130
 )
 
-// Rule (designs/hamlyn.md, "Done when"): gRPC's client binary, which dials only localhost, runs
+// Rule: gRPC's client binary, which dials only localhost, runs
 // over FUNet by funet forward, and so does its server; no call fails, in any of its forms; Ctrl-C
 // ends all.
 func TestForwardedGRPC(t *testing.T) {

@@ -37,8 +37,8 @@ type grpcFigures struct {
 	rate   []float64 // calls a second
 }
 
-// Rule: gRPC's benchmark runs over our listener and dialer without an error (designs/hamlyn.md,
-// "Done when"). How it compares with TCP is printed.
+// Rule: gRPC's benchmark runs over our listener and dialer without an error. How it compares with
+// TCP is printed.
 func TestGRPC(t *testing.T) {
 	b := emptyBed(t, veth)
 	b.open(0)

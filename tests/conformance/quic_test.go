@@ -25,8 +25,7 @@ const (
 	quicBytes = 4 << 20
 )
 
-// Rule: QUIC echoes a stream over our packet connections without an error (designs/hamlyn.md, "Done
-// when").
+// Rule: QUIC echoes a stream over our packet connections without an error.
 func TestQUIC(t *testing.T) {
 	for _, kind := range []string{veth, daemons} {
 		t.Run(kind, func(t *testing.T) { echoQUIC(t, newBed(t, kind)) })

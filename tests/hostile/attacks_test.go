@@ -107,10 +107,10 @@ func (s *siege) end() {
 	}
 }
 
-// TestAttacks: beside each attack, by one user with a process on each host, two groups of
-// others go on; nothing of theirs is lost, twice or damaged; and when it is over, nothing of it
-// is left and they go on as before (design idea 10: what one does costs him and nobody else; how
-// much it costs others is measured by `make share`).
+// TestAttacks: one user attacks, with a process on each host, and two groups of others go on beside
+// each attack. Nothing of theirs is lost, twice or damaged. When the attack is over, nothing of it
+// is left and the others go on as before. A user's actions cost that user and no other (design idea
+// 10); `make share` measures how much they cost others.
 func TestAttacks(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
 	b := newBed(t, attackRules(), longSilence)

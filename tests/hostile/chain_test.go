@@ -1,10 +1,10 @@
 package hostile
 
-// This file is chains (package rma): members of a job, one of whom lies about who comes after it,
-// sends where it is not the parent, guesses keys, changes the blocks that it has committed, or
-// never reads, and a process of another job that names the same chain. What each does comes back to
-// it, or ends at it; nobody has a message twice, and along a chain without it every message comes
-// (designs/remote-memory.md, section 5, hostile).
+// This file is chains (package rma). One member of a job lies about the member after it, sends
+// where it is not the parent, guesses keys, changes the blocks that it has committed, or never
+// reads. A process of another job names the same chain. What each of the two does comes back to it,
+// or ends at it. No member has a message twice, and along a chain without the offender every
+// message comes.
 
 import (
 	"bytes"

@@ -1,10 +1,10 @@
 package hostile
 
-// This file is floods of dials (package socket): a member of a job asks the job's server to make
-// connections, packets' ways and calls' links as fast as it can, with seeds that lead nowhere, with
-// words that are none, with keys that it guesses; or it dials properly and hangs up. The server
-// keeps answering the other members, whose every byte is verified, keeps nothing of what the flood
-// made, and two other users' verified traffic goes on.
+// This file is floods of dials (package socket). A member of a job asks the job's server to make
+// connections, packets' ways and calls' links as fast as it can. Its requests have seeds that lead
+// nowhere, words of no protocol, or keys that it guesses; or it dials properly and hangs up. The
+// server keeps answering the other members, whose every byte is verified. The server keeps nothing
+// that the flood made, and two other users' verified traffic goes on.
 
 import (
 	"bytes"
@@ -189,7 +189,7 @@ func (f *flooder) spray(done func() bool, message func() (rats.Ticket, []uint32)
 	return
 }
 
-// TestFloodsOfDials: see above, row by row (designs/hamlyn.md, done when).
+// TestFloodsOfDials: see above, row by row.
 func TestFloodsOfDials(t *testing.T) {
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)

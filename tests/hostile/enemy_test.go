@@ -1,9 +1,9 @@
 package hostile
 
-// This file is the enemy: a process of another user, in a group of its own, which does to
-// the card whatever it can, in an order that a seed draws, until it kills itself at an
-// instant that it draws too. It never frees anything. What a daemon should have refused and
-// did not, it says in a line that starts with "bad".
+// This file is the enemy: a process of another user, in a group of its own. It does to the card
+// whatever it can, in an order that a seed draws, until it kills itself. The seed draws that
+// instant, too. The enemy never frees anything. What a daemon should have refused and did not, it
+// says in a line that starts with "bad".
 
 import (
 	"fmt"

@@ -12,9 +12,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// TestForgedHeaders: whatever a process writes into headers, the word of the source, GID and
-// the rest of its registers, members of its own group see that it is from its node and for
-// theirs, and nothing reaches another group, on its host or beyond (issue, "Done when").
+// TestForgedHeaders: a process writes anything into headers, the word of the source, GID and the
+// rest of its registers. Members of its own group still see that a message is from its node and for
+// theirs. Nothing reaches another group, on the process's host or beyond (issue, "Done when").
 func TestForgedHeaders(t *testing.T) {
 	first := seed(t)
 	r := rand.New(rand.NewPCG(first, first))

@@ -65,10 +65,10 @@ var fuzzed = sync.OnceValues(func() (socket string, err error) {
 	return socket, err
 })
 
-// FuzzMessages: to whatever messages come on a connection, each of them as the input has it
-// behind its length, the daemon gives at most one answer each, which is well formed, and
-// is never at a loss (ErrInternal); afterwards nothing of the connection is left.
-// Commands of administrators are left out: this process is root.
+// FuzzMessages: whatever messages come on a connection, the daemon gives each at most one answer,
+// which is well formed. The input has each message behind its length. The daemon is never at a loss
+// (ErrInternal). Afterwards nothing of the connection is left. Commands of administrators are left
+// out: this process is root.
 func FuzzMessages(f *testing.F) {
 	messages := func(list ...[]byte) (all []byte) {
 		for _, m := range list {

@@ -1,10 +1,10 @@
 package hostile
 
-// This file judges whether daemons grow. What they have at one instant says little: a
-// connection that has just ended may not be closed yet, the Go heap is not the same twice,
-// and some things are made when they are first needed. So they are asked after each attack,
-// when the attacker is gone, and what they had at most in the last third of the time is
-// compared with the first; and what is more then may still fall back, as a leak never does.
+// This file judges whether daemons grow. What they have at one instant says little. A connection
+// that has just ended may not be closed yet, the Go heap is not the same twice, and some things are
+// made when they are first needed. So the daemons are asked after each attack, when the attacker is
+// gone. What they had at most in the last third of the time is compared with the first third. A
+// daemon that then has more may still fall back to what it had, as a leak never does.
 
 import (
 	"fmt"

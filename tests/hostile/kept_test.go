@@ -28,9 +28,9 @@ func held(t *testing.T, k *client.Connection) (n int64) {
 	return n
 }
 
-// TestMemoryThatIsKept: a process that keeps descriptors and mappings of memory that is
-// counted no more, as its segment or its context has ended, holds nothing but the pages of
-// registers and doorbells; as long as it holds more, that counts (issue, 2: bytes).
+// TestMemoryThatIsKept: a process keeps descriptors and mappings of memory that is counted no more,
+// as its segment or its context has ended. Of that memory it holds nothing but the pages of
+// registers and doorbells. As long as it holds more, that counts (issue, 2: bytes).
 func TestMemoryThatIsKept(t *testing.T) {
 	b := newBed(t, nil, longSilence)
 	g := b.newGroup("kept", acrossGID, 0, 0, 0, 0)

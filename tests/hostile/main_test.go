@@ -1,6 +1,6 @@
-// Package hostile attacks the daemon: while two groups of ordinary users exchange messages and
-// blocks, every word of them verified (victim_test.go), another user does to the card what he can
-// (enemy_*_test.go) or one thing as fast as he can (attacks_test.go, package attack), and then
+// Package hostile attacks the daemon while two groups of ordinary users exchange messages and
+// blocks, every word of them verified (victim_test.go). Another user does to the card all that he
+// can (enemy_*_test.go), or one thing as fast as he can (attacks_test.go, package attack). Then
 // processes and daemons are killed in the middle of their work (storm_test.go). Nothing of the
 // others may be lost, damaged, delivered to somebody else or slowed below half, and the daemon may
 // neither end nor grow (issue "The card as a service", 3, 5 and 7). The same holds for users with

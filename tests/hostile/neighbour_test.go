@@ -14,10 +14,10 @@ import (
 	"github.com/funet/funet/uspace/port/shared"
 )
 
-// TestHostileNeighbour: while a process writes over the memory that it shares with its neighbours
-// as fast as it can, these exchange verified messages with nodes of another host and, through other
-// memory, of their own; nothing of that is lost or wrong, and they count what they dropped. When it
-// ends they go on.
+// TestHostileNeighbour: a process writes over the memory that it shares with its neighbours as fast
+// as it can. Meanwhile the neighbours exchange verified messages with nodes of another host and,
+// through other memory, of their own. Nothing of that is lost or wrong, and the neighbours count
+// what they dropped. When the process ends they go on.
 func TestHostileNeighbour(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
 	b, l := newDirectBed(t), newLedger()

@@ -215,7 +215,7 @@ func (b *bed) trafficBeside(t *testing.T, l *ledger,
 	}
 }
 
-// TestRemoteMemory: see above, row by row (designs/hamlyn.md: refusals, done when).
+// TestRemoteMemory: see above, row by row.
 func TestRemoteMemory(t *testing.T) {
 	b, l := newBed(t, rules(), longSilence), newLedger()
 	goOn, end := b.traffic(t, l)

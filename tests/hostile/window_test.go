@@ -1,9 +1,9 @@
 package hostile
 
-// This file is windows (package rma): members of a job, one of whom holds a key that it uses for
-// what it does not permit, guesses others, changes what it has committed, floods the owner with
-// gets, or never reads what it is notified of. What it does comes back to it, changes no byte of
-// others, and stops nobody (designs/remote-memory.md, section 5, hostile).
+// This file is windows (package rma). One member of a job uses its key for what the key does not
+// permit, guesses other keys, and changes what it has committed. It floods the owner with gets, or
+// never reads its notifications. What it does comes back to it, changes no byte of others, and
+// stops no other member.
 
 import (
 	"bytes"

@@ -248,10 +248,10 @@
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the engine
 // changes, its mutation is written anew. The mutant is a file in a temporary folder that the
-// compiler is told to use instead (go help build, -overlay), so the tree is never written to and
-// there is nothing to restore, even if this program is killed; all that may be left then is that
-// folder. A mutant that does not compile, and a check that runs into its time limit, is an error.
-// In the end the unchanged engine must pass every check.
+// compiler is told to use instead (go help build, -overlay). So the tree is never written to and
+// there is nothing to restore, even if this program is killed. Only the temporary folder may be
+// left then. A mutant that does not compile, and a check that runs into its time limit, is an
+// error. In the end the unchanged engine must pass every check.
 //
 // The exit status is 0 if every mutant was caught.
 package main

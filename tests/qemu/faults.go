@@ -1,8 +1,8 @@
 package main
 
-// This file injects faults into a host while its daemon runs: the link goes down and comes back;
-// rings, queues and MTU change; the driver goes and comes back, from the device or from the kernel;
-// and the whole host is gone.
+// This file injects faults into a host while its daemon runs. The link goes down and comes back.
+// Rings, queues and MTU change. The driver goes and comes back, from the device or from the kernel.
+// In the last fault the whole host is gone.
 
 import (
 	"context"

@@ -24,9 +24,10 @@ func good() *configuration {
 			StartsLog:  []string{"funid: interface eth0: its driver resets the link when the NIC program comes or goes; this time it was back after 2.0 s"}}}
 }
 
-// A run passed if every program did, the kernel's TCP kept 0.8 of its rate beside an idle funid, or
-// of what the driver's XDP mode leaves of it, and no ping was lost while funid was there; nor while
-// it starts and stops, unless its log says that the driver resets its link.
+// TestVerdict: a run passed if every program did, and three more conditions hold. Beside an idle
+// funid the kernel's TCP kept 0.8 of its rate, or of what the driver's XDP mode leaves of it. No
+// ping was lost while funid was there. Nor was one lost while funid started and stopped, unless its
+// log says that the driver resets its link.
 func TestVerdict(t *testing.T) {
 	c := good()
 	c.Beside.ratio()

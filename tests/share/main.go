@@ -1,7 +1,8 @@
 // Command share measures what a user keeps of his network while another does what he can to take it
-// away: round trips and exchanges a second of two processes on two hosts, through the daemons
-// there, alone, beside a process on each host that only computes, and beside each attack of
-// package attack. It needs root and makes a lab of its own. `make share` runs it.
+// away. It measures round trips and exchanges a second of two processes on two hosts, through the
+// daemons there. These run alone, beside a process on each host that only computes, and beside each
+// attack of package attack. The command needs root and makes a lab of its own. `make share` runs
+// it.
 //
 // The journey of a run: the lab comes up with a daemon on each host (ctl/lab); a launcher, which is
 // this process, makes the victim's group, and the victim's two processes (victim.go) stay attached

@@ -2,12 +2,11 @@
 // address in virtual time, with faults drawn from a seed. The same seed, calls and
 // times give the same frames in the same order.
 //
-// The journey of a frame: Port.Commit copies it into the network's heap with the
-// time at which it arrives; Network.Advance moves what has arrived by then into
-// the receive ring of the port with its destination address; Port.Receive lends it
-// to the card. A receive ring holds Config.Ring frames; further ones are lost, as a
-// NIC without descriptors loses them. A network and its ports belong to one
-// goroutine.
+// The journey of a frame has three steps. Port.Commit copies it into the network's heap with the
+// time at which it arrives. Network.Advance moves the frames that have arrived by a given time into
+// the receive rings of the ports with their destination addresses. Port.Receive lends a frame to
+// the card. A receive ring holds Config.Ring frames; further ones are lost, as a NIC without
+// descriptors loses them. A network and its ports belong to one goroutine.
 package wire
 
 import (

@@ -21,11 +21,12 @@ package am
 // the answer says it.
 //
 // The lease, if it is not 0, is the address of 8 slots of 2048 bytes, which belong to that sender
-// for the life of both. A message that fits one, with the words of its kind before it, leaves at
-// once while a slot is free: as transfers of up to 16 words with their data, which all have the
-// same argument (types.go) and begin at the slot's address. The receiver counts words, runs the
-// handler, and answers typeTaken with that argument, which makes the slot free. The number in the
-// argument changes with each use of the slot.
+// for the life of both. A message leaves at once while a slot is free, if it fits the slot together
+// with the words of its kind, which precede it. It leaves as transfers of up to 16 words with their
+// data. All of them have the same argument (types.go), and they follow each other from the slot's
+// address on. The receiver counts words, runs the handler, and answers typeTaken with that
+// argument, which makes the slot free. The number in the argument changes with each use of the
+// slot.
 //
 // The sender's messages are requests; the receiver's are replies from the request handler, and else
 // requests that leave with the next Poll (pump.go). Only parts in slots travel at reply priority,

@@ -160,9 +160,9 @@ func TestHandlerFails(t *testing.T) {
 	})
 }
 
-// TestHandlerPanics: a panic in a handler fails the endpoint with a PanicError and goes no further,
-// also after a reply handler has run inside it, or if it is in that one; messages are given back,
-// and later ones are handled, once each.
+// TestHandlerPanics checks that a panic in a handler fails the endpoint with a PanicError and goes
+// no further. That also holds after a reply handler has run inside the handler, and for a panic in
+// that reply handler. Messages are given back, and later ones are handled, once each.
 func TestHandlerPanics(t *testing.T) {
 	cause := errors.New("cause")
 	for name, inside := range map[string]uint32{"alone": 0, "after another": 5, "inside another": 3} {

@@ -4,16 +4,15 @@ package am
 // instructions of one cycle (thesis 6.1.1), besides their loads and stores over the bus,
 // which package timing charges as such.
 //
-// The method. The counts are those of unoptimised C with the structure of thesis appendix
-// A, in which scalars declared so are in registers. Every operation of the source has one
-// price, the same everywhere, below; a flow control instruction takes two cycles, but its
-// delay slot is another instruction's (6.1.1), so it counts as one. A primitive is the sum
-// over its statements. Where the thesis leaves a choice, row cmam_4 of Table 6.1 decided it:
-// that delay slots are always of use, that the program's own loop around a primitive that
-// sends is not counted, and that a program that waits calls cmam_service, which handles
-// one message. No figure of another row is an input; but the whole table was in view when
-// the choices were made, and the rows of replies and of n words agreed with them, so they
-// are no blind predictions.
+// The method. The counts are those of unoptimised C with the structure of thesis appendix A, in
+// which scalars declared so are in registers. Every operation of the source has one price, the same
+// everywhere, below; a flow control instruction takes two cycles, but its delay slot is another
+// instruction's (6.1.1), so it counts as one. A primitive is the sum over its statements. Where the
+// thesis leaves a choice, row cmam_4 of Table 6.1 decided it. Delay slots are always of use. The
+// program's own loop around a primitive that sends is not counted. A program that waits calls
+// cmam_service, which handles one message. No figure of another row is an input; but the whole
+// table was in view when the choices were made, and the rows of replies and of n words agreed with
+// them, so they are no blind predictions.
 const (
 	opCost     = 1 // arithmetic, logic, shift, or a load or store that hits the cache
 	setCost    = 1 // moving a result into a register variable

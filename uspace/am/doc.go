@@ -33,10 +33,10 @@
 // the time that it would have taken there: pace.go is the hook, costs.go the costs.
 // On a machine that was only measured, whole calls have a price (prices.go).
 //
-// Each call is allowed in some contexts only. The main program is all code that runs
-// outside handlers; a request handler runs for a message of request priority and a reply
-// handler for one of reply priority, whether it is a Handler, a NoticeHandler, an Object
-// or a Completion. Rules that keep two nodes that flood each other from deadlock:
+// Each call is allowed in some contexts only. The main program is all code that runs outside
+// handlers. A request handler runs for a message of request priority, and a reply handler for one
+// of reply priority. Either is a Handler, a NoticeHandler, an Object or a Completion. Rules that
+// keep two nodes that flood each other from deadlock:
 //   - The main program sends requests. While its send queue is full the call polls.
 //   - A request handler may only reply. While the reply send queue is full it
 //     handles replies, and nothing else.
@@ -45,10 +45,10 @@
 // So replies always drain, therefore request handlers end, therefore requests
 // drain. Breaking the rules gives ErrHandler.
 //
-// Request or Post: a Request lets the card run, so that the message leaves at once, in a frame of
-// its own if it is the only one; that is for a program that then waits for what comes of it. A Post
-// only puts the message into the send queue, and the next call that polls takes all of them along:
-// that is for programs that send many, and is up to twenty times as fast (Post4 has figures).
+// Request or Post: a Request lets the card run. So the message leaves at once, in a frame of its
+// own if it is the only one. That suits a program that then waits for the outcome. A Post only puts
+// the message into the send queue, and the next call that polls takes all of them along. That suits
+// programs that send many messages, and is up to twenty times as fast (Post4 has figures).
 //
 // A transfer (transfer.go) moves data between registered memory of two nodes without
 // either process touching it, and runs a notice handler at the receiver; the same rules
@@ -76,9 +76,9 @@
 // does not know what its predecessor was asked. So does a message whose node has no handler of its
 // number: that node says so, and drops and counts it (Unknown).
 //
-// The bounds, and what happens at them: a full send queue holds the sender up as the rules say;
-// beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment
-// more than OpenSegments or one object more than MaxObjects is an error; Poll ends after some two
+// The package has these bounds. A full send queue holds the sender up as the rules say. Beyond
+// MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next call waits. One segment more
+// than OpenSegments, or one object more than MaxObjects, is an error. Poll ends after some two
 // thousand messages. Beyond MaxSends long messages the next one waits, and a message for which the
 // receiver has no memory waits there until it has. One that is longer than that memory gets some of
 // its own (Memory.Grow), or is refused (ErrMemory). After the first call of a kind, later calls of

@@ -81,10 +81,10 @@ type Endpoint struct {
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised
 // interface. Drive lets the card run: an embedded card's step, or a pause where the card runs
-// elsewhere. The numbers of the endpoint's calls start from the seed. A program gives a random one,
-// so that a late answer to a process that was this node before is taken for no call's; virtual time
-// gives one that is the same in each run, and another for each life of a node. New fails with
-// ErrNode unless 0 <= node < nodes <= 65536.
+// elsewhere. The numbers of the endpoint's calls start from the seed. A program gives a random
+// seed. Then no call takes a late answer to a process that was this node before for its own.
+// Virtual time gives a seed that is the same in each run, and another for each life of a node. New
+// fails with ErrNode unless 0 <= node < nodes <= 65536.
 func New(iface *funi.Interface, node, nodes int, drive func(), seed uint64) (*Endpoint, error) {
 	if node < 0 || node >= nodes || nodes > 1<<16 {
 		return nil, fmt.Errorf("making endpoint of node %d of %d: %w", node, nodes, ErrNode)

@@ -19,10 +19,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// TestFetchedInOrder: messages with tags, short and long, between nodes with much memory, little or
-// none, over any network, some given up by their sender or by their receiver at any moment, some
-// longer than their receive: each receive of a node's messages takes them in the order of sending,
-// whole or with the error that fits, and then all memory is free.
+// TestFetchedInOrder sends messages with tags, short and long, over any network, between nodes with
+// much memory, little or none. Their sender or their receiver gives some up at any moment, and some
+// are longer than their receive. The receives for a node's messages take them in the order of
+// sending, each whole or with the error that fits. Then all memory is free.
 func TestFetchedInOrder(t *testing.T) {
 	type message struct{ to, size, cancel int } // cancel: after the given number of polls; 0: never
 	rapid.Check(t, func(r *rapid.T) {

@@ -1,8 +1,8 @@
 package am
 
-// This file is the get of four words on a modelled machine, as Table 6.1 of the thesis shows that
-// it was: the caller opens a segment over the memory, the node answers with one message of
-// cmam_xfer_4 into it, and the segment closes when it is full.
+// This file is the get of four words on a modelled machine, in the form that Table 6.1 of the
+// thesis shows. The caller opens a segment over the memory. The node answers with one message of
+// cmam_xfer_4 into the segment, and the segment closes when it is full.
 
 import (
 	"fmt"

@@ -122,9 +122,9 @@ func TestMemoryGrows(t *testing.T) {
 	}
 }
 
-// Rule: where the card gives no memory the sender of a longer message gets ErrMemory, after a time,
-// and a message that fits does not wait for that; more than Grow is refused at once; and what the
-// card gives again is used.
+// Rule: where the card gives no memory, the sender of a message that is longer than the memory gets
+// ErrMemory after a time. A message that fits does not wait for that. A message longer than Grow is
+// refused at once. Memory that the card gives again is used.
 func TestMemoryDoesNotGrow(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {

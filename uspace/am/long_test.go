@@ -41,10 +41,10 @@ func numbered(from, number, size int) []byte {
 // plannedSend is a message of a property test.
 type plannedSend struct{ to, size, how int }
 
-// TestLongBytes: messages of any length, started, sent, gathered from pieces and sent back as
-// replies, by several nodes at once, over any network and card, with little memory or much, read
-// where they are or copied, arrive once and whole, with the sender's memory changed as soon as it
-// may be; then all memory is free.
+// TestLongBytes sends messages of any length from several nodes at once, over any network and card,
+// with little memory or much. They are started, sent, gathered from pieces and sent back as
+// replies, and read where they are or copied. The sender's memory is changed as soon as it may be.
+// Messages arrive once and whole, and then all memory is free.
 func TestLongBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		nodes := rapid.IntRange(1, 3).Draw(r, "nodes")

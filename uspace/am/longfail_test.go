@@ -154,9 +154,9 @@ func (w *windowCount) memory(n *bed.Node, direct bool) am.Memory {
 	return m
 }
 
-// TestCancelBytes: a message that is cancelled at any time is done once, with ErrCancelled, its
-// memory is not read afterwards, its handler runs with all of it or not at all, and messages
-// before, after and beside it arrive whole; then all memory is free.
+// TestCancelBytes cancels messages at any time. A cancelled message is done once, with
+// ErrCancelled, and its memory is not read afterwards. Its handler runs with all of it or not at
+// all. Messages before, after and beside it arrive whole. Then all memory is free.
 func TestCancelBytes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := bed.Options{Nodes: 2, Slots: rapid.SampledFrom([]int{2, 64}).Draw(r, "slots"),

@@ -6,11 +6,11 @@ package am
 // al. 2013); that a node comes back under its number is ours.
 //
 // The journey of a node that dies: a message to it comes back, the program's or a heartbeat
-// (announce.go), and the node has left: calls to it fail, sends to it are refused, collective calls
-// end with ErrLeft, the program gets the event Left. Its next life says hello to all nodes. Each
-// that hears it takes it for a member again, gives the program the event Joined and answers, and
-// from then on the two exchange messages. When the program has done what it must it calls Agree
-// (agree.go), and collective calls work again.
+// (announce.go), and the node has left. Then calls to it fail, sends to it are refused, collective
+// calls end with ErrLeft, and the program gets the event Left. Its next life says hello to all
+// nodes. Each that hears it takes it for a member again, gives the program the event Joined and
+// answers, and from then on the two exchange messages. When the program has done what it must it
+// calls Agree (agree.go), and collective calls work again.
 //
 // A message tells the life that it is from and the life that it is for, 5 bits of each (lives
 // below). One for an earlier life does not run, and its sender gets it back as Undelivered with
@@ -19,9 +19,9 @@ package am
 // the events first. Messages for objects and segments, Get, Put and transfers tell no lives: a
 // program that uses them agrees on new addresses before it does so again.
 //
-// A node that was held to be dead although it lives, because the network to it failed for a while,
-// hears so from the first node that it sends anything to, and ends with ErrExpelled: the others
-// have left it behind.
+// The others may take a node that lives for dead, because the network to it failed for a while.
+// That node hears so from the first node that it sends anything to. It ends with ErrExpelled: the
+// others have left it behind.
 
 import (
 	"errors"

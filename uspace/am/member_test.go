@@ -427,9 +427,9 @@ func runJob(t *testing.T, seed uint64) (steps, deaths int) {
 	return j.steps, deaths
 }
 
-// TestMembersOverSeeds: whoever dies when, with its card or without: no message between two lives
-// that go on is lost, none is handled twice or by another life or after its sender has left, events
-// are true and alternate, and the nodes find together again.
+// TestMembersOverSeeds has nodes die at random times, with their cards or without. No message
+// between two lives that go on is lost. None is handled twice, by another life, or after its sender
+// has left. Events are true and alternate, and the nodes form one group again.
 func TestMembersOverSeeds(t *testing.T) {
 	seeds, steps, deaths := uint64(30), 0, 0
 	if testing.Short() {

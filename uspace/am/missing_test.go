@@ -15,9 +15,9 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// Rule: a barrier that ends before all nodes have come names those of which nothing was heard, on
-// each node, and among them always the one that has not; where nothing hides it, that one alone; a
-// reduction names the node that it waits for (Missing).
+// Rule: a barrier that ends before all nodes have come names, on each node, the nodes of which
+// nothing was heard. The node that has not come is always among them. Where nothing hides it, it is
+// named alone. A reduction names the node that it waits for (Missing).
 func TestMissing(t *testing.T) {
 	for _, nodes := range []int{2, 3, 4, 7, 16} {
 		for _, absent := range []int{0, nodes - 1, nodes / 2} {

@@ -11,15 +11,15 @@ import (
 const (
 	// burst is how many requests are handled between two looks for replies.
 	burst = 256
-	// most is about how many messages one Poll handles each time that the card has run: as many as
-	// a queue of the default size holds, so that a receiver that is fast enough handles what the
-	// card brings before the card brings more, and rejects nothing; and no more, so that a polling
-	// program gets back to its work under any load.
+	// most is about how many messages one Poll handles each time that the card has run. It is as
+	// many as a queue of the default size holds. So a receiver that is fast enough handles what the
+	// card brings before the card brings more, and rejects nothing. It is no more, so that a
+	// polling program gets back to its work under any load.
 	most = 1024
 
-	// A caller that waits for a node sends the node a probe after this number of polls, some tens
-	// of milliseconds on a card in the same process, and each further one after twice as many, up
-	// to the most: few wait for a node that is gone.
+	// A caller that waits for a node sends the node a probe after firstProbe polls, some tens of
+	// milliseconds on a card in the same process. Each further probe follows after twice as many
+	// polls as the last, up to mostProbePolls. Few callers wait for a node that is gone.
 	firstProbe     = 1 << 16
 	mostProbePolls = 1 << 20
 )

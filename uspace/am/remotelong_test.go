@@ -18,9 +18,9 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// TestLongCalls: calls of any length, with answers of any length and errors with long texts, many
-// at once by all nodes, over any network, with little memory: each ends once, with its own answer
-// or, where there is no memory, ErrMemory; then all memory is free.
+// TestLongCalls makes calls of any length, with answers of any length and errors with long texts.
+// All nodes make many at once, over any network, with little memory. Each call ends once, with its
+// own answer or, where there is no memory, ErrMemory. Then all memory is free.
 func TestLongCalls(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := bed.Options{Nodes: rapid.IntRange(1, 3).Draw(r, "nodes"),

@@ -27,9 +27,9 @@ func shared(n *bed.Node, size int) ([]byte, error) {
 	return m, n.Share(n.Register, funi.Segment{Base: segment, Memory: m, Rights: funi.Source | funi.Destination})
 }
 
-// TestSegment: a segment that is filled in pieces of any kind, at either level, in any
-// order, over any network and card, holds what was sent when its function is called, once,
-// by the message that was the last, with its info; and nothing beside it was written.
+// TestSegment fills a segment in pieces of any kind, at either level, in any order, over any
+// network and card. The last message calls the segment's function, once, with the segment's info.
+// The segment then holds what was sent, and nothing beside it was written.
 func TestSegment(t *testing.T) {
 	const size = 16384
 	rapid.Check(t, func(r *rapid.T) {

@@ -33,9 +33,9 @@ func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
 
 // Post4 is Request4 for programs that send many messages in a row: the message may wait in the send
 // queue until the next Request, Poll, Wait or Barrier, so that several leave in one frame. Three
-// nodes that each sent the two others 10,000 messages, on cards of their own and two processors,
-// took 275 to 407 ms with Request4 and 15 to 17 ms with Post4; through daemons 37 to 69 and 13 to
-// 25 ms.
+// nodes on two processors each sent the two others 10,000 messages. On cards of their own that took
+// 275 to 407 ms with Request4 and 15 to 17 ms with Post4. Through daemons it took 37 to 69 ms with
+// Request4 and 13 to 25 ms with Post4.
 func (e *Endpoint) Post4(node int, handler, w0, w1, w2, w3 uint32) error {
 	return e.post4(node, typeFour, handler, w0, w1, w2, w3)
 }

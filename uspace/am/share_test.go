@@ -164,9 +164,10 @@ func TestManyCalls(t *testing.T) {
 	})
 }
 
-// TestShareRefused: what is not shared, or not for that, or not a multiple of 4, is
-// ErrAddress: at once here, and from the node by way of the counter or of the call that
-// waits; other calls of the counter are counted all the same.
+// TestShareRefused checks that an address is ErrAddress if it is not shared, not shared for that
+// use, or not a multiple of 4. The call reports at once what this node can tell. The other node's
+// refusal comes by way of the counter or of the call that waits. Other calls of the counter are
+// counted all the same.
 func TestShareRefused(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	b.MustRun(func(n *bed.Node) error {

@@ -7,10 +7,10 @@ package am
 // from this node to that one, and the bytes, if they fit, or how many they are. The receiver takes
 // envelopes in the order of their numbers, because the network keeps none (match.go). One that a
 // receive waits for is matched; the others are kept until one does. For a long message the receiver
-// then says that it wants it. One of more than 4 KiB is moved by transfers, as a message of bytes
-// is, if both nodes have memory for that (fetch.go); else typeTold says so, and the sender's Polls
-// send it in pieces (typePiece), each of which goes to its place in the receiver's memory
-// (pieces.go). So nothing long is ever kept.
+// then says that it wants it. Transfers move a message of more than 4 KiB, as they move a message
+// of bytes, if both nodes have memory for that (fetch.go). Otherwise typeTold says so, and the
+// sender's Polls send the message in pieces (typePiece). Each piece goes to its place in the
+// receiver's memory (pieces.go). So nothing long is ever kept.
 //
 // The bound: a node keeps at most TagWindow messages of another that nobody has received. The next
 // ones wait at their sender, which the receiver tells how many it has received. Everything is at

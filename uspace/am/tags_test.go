@@ -150,9 +150,9 @@ func TestTagsTruncate(t *testing.T) {
 	})
 }
 
-// TestTagsKeepMPIsOrder: what arrives over a network that loses, duplicates and reorders is
-// received in the order of sending for each source and tag, short and long in any order, by
-// receives with and without wildcards (MPI's rule that messages do not overtake each other).
+// TestTagsKeepMPIsOrder sends messages, short and long in any order, over a network that loses,
+// duplicates and reorders. For each source and tag they are received in the order of sending, by
+// receives with and without wildcards. That is MPI's rule that messages do not overtake each other.
 // Nothing is lost, nothing comes twice.
 func TestTagsKeepMPIsOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

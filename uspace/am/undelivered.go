@@ -195,9 +195,9 @@ func (e *Endpoint) underWay() int {
 	return n
 }
 
-// unasked reports whether what came back is an answer of the library's to a node that has gone:
-// nobody here waits for that, and a node may well end before the answer to a call that it has
-// cancelled arrives, or what becomes of a message.
+// unasked reports whether the packet that came back is an answer of the library's to a node that
+// has gone. Nothing here waits for such an answer to arrive. A node may well end before the answer
+// to a call that it has cancelled arrives, or the outcome of a message.
 func unasked(r *funi.Returned) bool {
 	if r.Header.Transfer() || !gone(r.Reason) {
 		return false

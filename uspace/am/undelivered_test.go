@@ -166,10 +166,10 @@ func TestReplyComesBack(t *testing.T) {
 	}
 }
 
-// TestBarrierWithoutAPeer: a barrier that a node will never reach ends with an error
-// on all others, whether they still have something to send to it or only wait, and
-// whether it died or ended (design: a peer that is gone becomes an error that the
-// program sees; nothing hangs for ever).
+// TestBarrierWithoutAPeer checks that a barrier that a node will never reach ends with an error on
+// all others. It does so whether they still have something to send to that node or only wait, and
+// whether the node died or ended. In the design a peer that is gone becomes an error that the
+// program sees, and nothing hangs for ever.
 func TestBarrierWithoutAPeer(t *testing.T) {
 	for name, end := range map[string]func(b *bed.Bed, n *bed.Node) error{
 		"killed": func(b *bed.Bed, n *bed.Node) error {
@@ -266,9 +266,9 @@ func TestLastWordOfANodeThatEnds(t *testing.T) {
 	}
 }
 
-// Rule: a message for a handler that the node does not have is not lost in silence: the sender's
-// Poll says which node and which handler, once for several (Undelivered, ErrNoHandler), whatever
-// its length, of requests and of replies; others arrive.
+// Rule: a message for a handler that the node does not have is not lost in silence. The sender's
+// Poll names the node and the handler, once for several messages (Undelivered, ErrNoHandler). That
+// holds for messages of any length, requests and replies. Other messages arrive.
 func TestNoHandlerThere(t *testing.T) {
 	const missing, there, asks = 7, 8, 9
 	for _, faulty := range []bool{false, true} {

@@ -256,9 +256,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestPeerGone: when a node dies in the middle of a program, the program ends with an
-// error on every other node: after the 5 s that a peer may be silent, or the 30 s that it
-// may take to be there for a node that had not yet heard of it.
+// TestPeerGone checks that the program ends with an error on every other node when a node dies in
+// the middle of it. The error comes after the 5 s that a peer may be silent. On a node that had not
+// yet heard of the peer, it comes after the 30 s that a peer may take to be there.
 func TestPeerGone(t *testing.T) {
 	programs := map[string]func(n *bed.Node) error{
 		"ping-pong": func(n *bed.Node) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// The benchmark runs wherever programs do, on two nodes and on more, and node 0, which
-// alone measures, has each of Table 6.1's 53 rows once, however many rounds there are, with
-// the bytes that a call moves for block transfers.
+// The benchmark runs wherever programs do, on two nodes and on more. Node 0, which alone measures,
+// has each of Table 6.1's 53 rows once, however many rounds there are. Rows of block transfers have
+// the bytes that a call moves.
 func TestCMAM(t *testing.T) {
 	for _, c := range []struct{ nodes, messages, rounds int }{{6, 40, 0}, {2, 40, 1}, {2, 44, 3}, {4, 40, 2}} {
 		b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: 64})

@@ -1,8 +1,8 @@
 package apps
 
-// This file is the matrix multiply of thesis appendix C as it was measured for Figures 6.2 to 6.5:
-// each column of A is fetched split-phase into a segment while the node computes on the previous
-// one; a node fetches its own columns by messages to itself. The program tells the endpoint the
+// This file is the matrix multiply of thesis appendix C as it was measured for Figures 6.2 to 6.5.
+// Each column of A is fetched split-phase into a segment while the node computes on the previous
+// one. A node fetches its own columns by messages to itself. The program tells the endpoint the
 // time of each computation, so that a modelled processor takes as long.
 
 import (
@@ -24,12 +24,12 @@ import (
 const (
 	// MultiplyAddCycles is one time round the loop over i: 57 instructions of GCC without
 	// optimisation for SPARC version 7, and 6 more cycles for loads of doubles. It has three
-	// multiplications of integers, for the indices; that processor has no instruction for them, and
-	// the routine that is called instead belongs to a library of the system, whose instructions the
-	// thesis's simulator did not count: it augments the user's application (6.1.1). So the calls,
-	// their empty slots and the moves of the results are in it, and the routine is not. From 54 to
-	// 66 can be defended. With the routine's 20 cycles, three times, it is 123, and the curves of
-	// Figure 6.2 pass 80 % at half the columns that the text names.
+	// multiplications of integers, for the indices, and that processor has no instruction for them.
+	// The routine that is called instead belongs to a library of the system. The thesis's simulator
+	// did not count that library's instructions: it augments the user's application (6.1.1). So the
+	// calls, their empty slots and the moves of the results are in it, and the routine is not. From
+	// 54 to 66 can be defended. With the routine's 20 cycles, three times, it is 123, and the
+	// curves of Figure 6.2 pass 80 % at half the columns that the text names.
 	MultiplyAddCycles = 63
 	// updateCost is one time round the loop over k besides: the test of k and M/p, i = 0,
 	// k++ and the jump back. The poll charges itself.

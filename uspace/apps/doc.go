@@ -1,8 +1,8 @@
 // Package apps holds the programs that come with FUNet: ping-pong, the CMAM primitives benchmark,
-// and the matrix multiply of thesis appendix C in two forms: by panels that cards move, for the
-// processors of today, and by single columns as the thesis measured it. Each is written once,
-// against package am and a clock that is passed in, and does not know whether the network under it
-// is real.
+// and the matrix multiply of thesis appendix C in two forms. One form multiplies by panels that
+// cards move, for the processors of today. The other multiplies by single columns, as the thesis
+// measured it. Each program is written once, against package am and a clock that is passed in, and
+// does not know whether the network under it is real.
 //
 // Every node of the group calls the same function with the same options; node 0
 // gets the figures. They start and end with a barrier, so nodes may be started one

@@ -1,13 +1,12 @@
 // Package arctic is the packet and frame format of FUNet: what travels.
 //
-// A packet is an Arctic packet (thesis 1.2.2, 5.2.2, 5.4): at most 24 words of
-// 32 bits, three of them header. A frame is an Ethernet frame with EtherType
-// 0x88B5 that carries a train of up to 64 packets of one source node,
-// destination node, group and level, or one packet with a block of memory behind
-// it (see Transfer), and the acknowledgments of both levels.
-// Everything after the EtherType is little-endian: payload words are then plain
-// memory copies on every machine that FUNet runs on, and big-endian machines
-// still agree because nothing here is read except through a byte order.
+// A packet is an Arctic packet (thesis 1.2.2, 5.2.2, 5.4): at most 24 words of 32 bits, three of
+// them header. A frame is an Ethernet frame with EtherType 0x88B5. It carries a train of up to 64
+// packets of one source node, destination node, group and level, or one packet with a block of
+// memory behind it (see Transfer). It also carries the acknowledgments of both levels. Everything
+// after the EtherType is little-endian: payload words are then plain memory copies on every machine
+// that FUNet runs on, and big-endian machines still agree because nothing here is read except
+// through a byte order.
 //
 // The packet:
 //
@@ -21,12 +20,12 @@
 //	        +-----+---------------------------------+------------------------+
 //	word 3..23    payload, 0 to 21 words, as many as length says
 //
-// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind: KindMessage,
+// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see Kind. KindMessage,
 // KindTransfer (see Transfer for its payload), KindRemote (see Remote and WindowRequest),
-// KindResponse (see Response), KindMulticast (see Multicast) and, later, the others that it names
-// have a meaning, and a card answers a kind that it does not know with ReasonUnknownKind. Types are
-// 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14 bits in the later conference
-// paper; the wire has room for both.
+// KindResponse (see Response) and KindMulticast (see Multicast) have a meaning. The others that
+// Kind names will have one later. A card answers a kind that it does not know with
+// ReasonUnknownKind. Types are 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14
+// bits in the later conference paper; the wire has room for both.
 //
 // The frame, offsets in bytes from its first:
 //
@@ -70,12 +69,12 @@
 // that gets lost is asked for again by the retransmission. Age tells the
 // receiver below which sequence the sender will never ask again.
 //
-// A GID says which group a packet is for, and anybody who may use that number on another
-// host can send with it. The tag says which job: it is a keyed hash of the job's token and
-// GID (JobTag), the same on all hosts of the job, and a card delivers nothing of a frame
-// whose tag is not that of the context that it is for. Rejects, acknowledgments, greetings
-// and byes are between cards and belong to no job, whatever the tag of the frame that they
-// are in; neither the NIC program nor a switch looks at it.
+// A GID says which group a packet is for, and anybody who may use that number on another host can
+// send with it. The tag says which job a packet is for. It is a keyed hash of the job's token and
+// GID (JobTag), the same on all hosts of the job. A card delivers nothing of a frame whose tag is
+// not that of the context that the frame is for. Rejects, acknowledgments, greetings and byes are
+// between cards and belong to no job, whatever the tag of the frame that they are in; neither the
+// NIC program nor a switch looks at it.
 //
 // Frames of version 7 are direct: their cards are the nodes of one job, each with a port of its
 // own. They are like those of version 6, but the tag is in all of them, greetings and

@@ -1,9 +1,9 @@
 package arctic
 
 // This file is the payload of a packet of KindRemote without the flag area: an operation on a
-// window, which is memory that a process has given a key to, with an address and rights (Tokyo,
-// sections 2.2.2, 3.3.1.1 and 3.3.1.2, which name a write, a read and atomic operations; what RDMA
-// verbs have besides is there, too).
+// window. A window is memory that a process has given a key to, with an address and rights (Tokyo,
+// sections 2.2.2, 3.3.1.1 and 3.3.1.2). These sections name a write, a read and atomic operations.
+// The further operations of RDMA verbs are here, too.
 //
 // The type of the packet: operation 3:0, element type 7:4, flags 13:8:
 //

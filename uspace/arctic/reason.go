@@ -121,9 +121,10 @@ const (
 	// ReasonRemoteRequest: a request block for remote memory is none, or this card does not take
 	// them.
 	ReasonRemoteRequest Reason = 139
-	// ReasonNotOpened: the key slot or area that a request block opens is open already, does not
-	// lie in the card's tables or in a segment with the right Keyed, or has more credit than the
-	// notification ring has left; or what it closes or resets is not open.
+	// ReasonNotOpened: a request block cannot open its key slot or area, or closes or resets one
+	// that is not open. It cannot open one that is open already, or does not lie in the card's
+	// tables or in a segment with the right Keyed. Nor can it open one with more credit than the
+	// notification ring has left.
 	ReasonNotOpened Reason = 140
 	// ReasonWindow: where the answer of a request is to go is not in a segment with the right
 	// Destination or Keyed.

@@ -44,7 +44,7 @@ func drawRemote(t *rapid.T) *arctic.Remote {
 }
 
 // Rule: what is encoded is decoded, and fits a packet of 24 words. 64 bytes, or 44 of metadata and
-// 16 or 20, fit one (designs/hamlyn.md; Hamlyn's table 2).
+// 16 or 20, fit one (Hamlyn's table 2).
 func TestRemoteRoundTrip(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, want *arctic.Remote) {
 		p := remotePacket(want)

@@ -4,10 +4,10 @@ package arctic
 
 import "encoding/binary"
 
-// SealBlock is PutBlock and Seal at once, for a frame of which nothing but the block is missing: it
-// copies data behind the only packet of the frame, a transfer of form Block that ends at n, writes
-// length and checksum, and returns the frame's length. Data is read once, so the frame is whole
-// also when somebody changes data meanwhile. The caller keeps to MaxBlock.
+// SealBlock is PutBlock and Seal at once, for a frame of which nothing but the block is missing. It
+// copies data behind the only packet of the frame, a transfer of form Block that ends at n. It also
+// writes length and checksum, and returns the frame's length. Data is read once, so the frame is
+// whole also when somebody changes data meanwhile. The caller keeps to MaxBlock.
 func SealBlock(b []byte, n int, data []byte) int {
 	end := n + len(data)
 	b = b[:end]

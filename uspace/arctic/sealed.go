@@ -21,10 +21,10 @@ func (f Frame) Hello() bool { return f[15]&flagHello != 0 }
 // Readable reports whether what a sealed frame carries is not encrypted.
 func (f Frame) Readable() bool { return f[15]&flagReadable != 0 }
 
-// BeginSeal makes the composed frame in the first n bytes of b, of which Seal has not been called,
-// a sealed one with the counter, and returns the parts of it: what is authenticated only, and what
-// is encrypted in its place as well, behind which there is room for the authentication. Until
-// EndSeal it is not a frame. b has room for n+SealSize bytes.
+// BeginSeal turns the composed frame in the first n bytes of b into a sealed one with the counter;
+// Seal has not been called on it. BeginSeal returns the two parts of the frame. The header is
+// authenticated only. The secret is encrypted in its place as well, and behind it there is room for
+// the authentication. Until EndSeal the bytes are not a frame. b has room for n+SealSize bytes.
 func BeginSeal(b []byte, n int, counter uint64, readable bool) (header, secret []byte) {
 	b[15] |= flagSealed
 	binary.LittleEndian.PutUint16(b[16:], uint16(n+SealSize-EthernetSize))

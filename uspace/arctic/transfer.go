@@ -14,12 +14,12 @@ package arctic
 // and, in a part or a block, 4 to ask for an acknowledgment at once; or, in a part, 8: then it is a
 // single of 17 to 20 words, whose argument is 0 and does not travel. Data comes in multiples of
 // four words. A single is the XFER packet of the thesis and makes a notice at the receiver. The
-// others are pieces of a transfer of total words, which the sending card splits: parts make no
-// notice and come in any order; the last, which holds the transfer's end, leaves when all others
-// are acknowledged, so that its notice says that all has arrived and the receiver need not count.
-// Its first is the sequence number that no frame with a piece of the transfer is before, so that
-// the receiving card can tell whether another process got some of them; between two processes of
-// one card, which send no frames, a number of the card's own.
+// others are pieces of a transfer of total words, which the sending card splits. Parts make no
+// notice and come in any order. The last holds the transfer's end, and leaves when all others are
+// acknowledged. So its notice says that all has arrived, and the receiver need not count. The field
+// first of the last is a sequence number, and no frame with a piece of the transfer lies before it.
+// From it the receiving card can tell whether another process got some of the pieces. Two processes
+// of one card send no frames; between them first is a number of the card's own.
 //
 // A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in
 // the frame and followed by the data, which no packet of 24 words could hold. Arctic
@@ -161,10 +161,10 @@ func (p Packet) Void() {
 	}
 }
 
-// PutVoid writes, behind n bytes of b, a packet that stands for all packets of a frame that is too
-// long to be sent, of which p is the first, and returns the new length: its header, as one of
-// KindTransfer without payload. A card that has not had the frame rejects all of it with
-// ReasonTooLong, and will not take it any more.
+// PutVoid writes a packet behind n bytes of b, and returns the new length. The packet stands for
+// all packets of a frame that is too long to be sent, of which p is the first. It is the header of
+// p, as one of KindTransfer without payload. A card that has not had the frame rejects all of it
+// with ReasonTooLong, and will not take it any more.
 func PutVoid(b []byte, n int, p Packet) int {
 	h := p.Header()
 	h.Kind, h.Length = KindTransfer, 0

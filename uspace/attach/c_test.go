@@ -382,9 +382,10 @@ one page of four that is locked: -22: it is locked, of huge pages, not for child
 memory that no child has: -22: it is locked, of huge pages, not for children, or the like
 `
 
-// Rule: a program has memory of its own where the daemon's cards reach it: the daemon's memory
-// takes its place with its content, and gives it back; memory for which that would change what it
-// is is refused, untouched (funi_adopt, funi_disown).
+// Rule: a program can have memory of its own where the daemon's cards reach it (funi_adopt,
+// funi_disown). The daemon's memory takes the place of the program's with its content, and gives it
+// back. Memory that would become something else by that, such as locked memory, is refused,
+// untouched.
 func TestCAdopts(t *testing.T) {
 	program := compile(t, "testdata/adopt.c")
 	d := start(t, "")

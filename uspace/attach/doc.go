@@ -1,27 +1,27 @@
-// Package attach is how a process without privileges attaches to the card of a daemon:
-// the protocol on the daemon's Unix socket, in both directions, and the client, which
-// gives a program what package card gives it with an embedded card.
+// Package attach is how a process without privileges attaches to the card of a daemon. It has the
+// protocol on the daemon's Unix socket, in both directions, and the client. The client gives a
+// program what package card gives it with an embedded card.
 //
 // The journey of an attachment: the client connects to the socket (SOCK_SEQPACKET: one message per
-// packet) and sends an AttachRequest (messages.go); the daemon asks the kernel who the client is
-// (SO_PEERCRED), makes the context, and answers with the memory that both share, as descriptors:
+// packet) and sends an AttachRequest (messages.go). The daemon asks the kernel who the client is
+// (SO_PEERCRED), and makes the context. It answers with the memory that both share, as descriptors:
 // the context's and the doorbell page of its user. From then on messages travel through that memory
-// (package funi), and the socket is for segments only, and for the end: when either side is gone
-// the kernel closes the socket, and the daemon detaches the context, or the client reports the end.
+// (package funi). The socket is for segments only, and for the end. When either side is gone the
+// kernel closes the socket. Then the daemon detaches the context, or the client reports the end.
 //
-// A context moves to the card of another daemon (Client.Move, move.go): the client asks that one
-// for a context of the same sizes (KindArrive), has the first let go (KindLeave), which hands out
-// an image of what its card knew, copies the memory, and hands the image on (KindImage). The memory
-// of the second daemon then takes the place of the first's, at the same addresses. An administrator
-// may ask for that (KindWhither): the register page says so, and Drive sees it. A move that is
-// refused leaves the context as it was; one that fails when the first card has let go ends it
-// (ErrLost).
+// A context moves to the card of another daemon (Client.Move, move.go). The client asks the second
+// daemon for a context of the same sizes (KindArrive). It has the first daemon let go (KindLeave),
+// which hands out an image of what its card knew. The client copies the memory, and hands the image
+// on (KindImage). The memory of the second daemon then takes the place of the first's, at the same
+// addresses. An administrator may ask for that (KindWhither): the register page says so, and Drive
+// sees it. A move that is refused leaves the context as it was; one that fails when the first card
+// has let go ends it (ErrLost).
 //
 // In a job of direct ports a process gets memory and the socket of a port instead of a context
 // (KindPort, port.go), and has a card of its own on it. Its connection is its place in the job;
 // when the daemon ends it shows a ticket to the next one (KindResume). On the connection the daemon
-// also tells what becomes of the other processes of the job, and the process may ask (KindFate,
-// fate.go); and the process asks for memory that it shares with other nodes of its host
+// also tells the fate of the other processes of the job, and the process may ask for it (KindFate,
+// fate.go). The process also asks there for memory that it shares with other nodes of its host
 // (KindNeighbours, KindShare, share.go).
 //
 // A message is little-endian and starts with a header:

@@ -30,11 +30,12 @@ const DefaultSocket = "/run/funet/funid.sock"
 // ErrEnvironment: the environment does not say which member of which job this is.
 var ErrEnvironment = errors.New("attach: start the program with funet run, which sets FUNET_GID, FUNET_NODE and FUNET_TOKEN")
 
-// places are where a process's number and the number of processes are, first those of the launcher
-// that starts processes within another's job: funet run, mpirun of Open MPI (OMPI_...), MPICH and
-// others that speak PMI (PMI_...), PMIx (PMIX_...), which does not say how many there are, and srun
-// of Slurm. Slurm's come last: within its job mpirun's processes have them too, all the same.
-// funi.h has the same list (funi_places); a test compares them.
+// places are the variables with a process's number and the number of processes. A launcher that
+// starts processes within another's job comes before that other. The order is funet run, mpirun of
+// Open MPI (OMPI_...), MPICH and others that speak PMI (PMI_...), PMIx (PMIX_...), and srun of
+// Slurm. PMIx does not say how many processes there are. Slurm's come last: within its job mpirun's
+// processes have them too, all the same. funi.h has the same list (funi_places); a test compares
+// them.
 var places = [][2]string{
 	{NodeVariable, NodesVariable},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},

@@ -170,8 +170,8 @@ func TestCAndGoTalk(t *testing.T) {
 }
 
 // Rule: messages of any length, tagged messages and collective operations arrive whole, the tagged
-// ones in order, from memory of the program and from that of the card; what is refused or given up
-// is told to both sides and disturbs nothing that follows (funet.h).
+// ones in order, from memory of the program and from that of the card. Both sides hear of an
+// operation that is refused or given up, and it disturbs nothing that follows (funet.h).
 func TestCLong(t *testing.T) {
 	program := compile(t, "testdata/long.c")
 	d := start(t, "")

@@ -10,8 +10,9 @@ import (
 
 const (
 	// Version is the version of the protocol. Both sides may be of two releases that follow each
-	// other: JSON may get fields, which the other does not know, and requests new kinds, which it
-	// refuses with ErrKind; messages with fields of their own stay as they are (TestReleaseBefore).
+	// other. JSON may get fields that the other side does not know. Requests may get new kinds,
+	// which the other side refuses with ErrKind. Messages with fields of their own stay as they are
+	// (TestReleaseBefore).
 	Version = 1
 	// HeaderSize is the size of the header, and of the shortest message, in bytes.
 	HeaderSize = 16
@@ -110,12 +111,16 @@ func fixed(b []byte, k Kind, n int) error {
 	return err
 }
 
-// EncodeBody composes a message of a header and a body: a request of KindStatus, KindInfo or
-// KindTraffic, without a body; one of KindAdmin, KindCapture, KindTrace or KindWhither, or the
-// answer to one of the seven, with JSON; the answers after the first to one of KindCapture, with
-// frames, and to one of KindLeave, with the image; the answer to one of KindImage; or the answer to
-// a request of KindUnsegment or KindDetach that was carried out, without. A body too long for a
-// message is ErrMalformed.
+// EncodeBody composes a message of a header and a body:
+//   - a request of KindStatus, KindInfo or KindTraffic, without a body
+//   - a request of KindAdmin, KindCapture, KindTrace or KindWhither, or the answer to one of the
+//     seven, with JSON
+//   - the answers after the first to a request of KindCapture, with frames, and to one of
+//     KindLeave, with the image
+//   - the answer to a request of KindImage, or of KindUnsegment or KindDetach that was carried out,
+//     without a body
+//
+// A body too long for a message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {
 	if len(body) > MaxMessage-HeaderSize {
 		return nil, fmt.Errorf("composing a message of kind %#x with %d bytes: %w", k, len(body), ErrMalformed)

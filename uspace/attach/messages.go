@@ -35,9 +35,9 @@ func malformed(what, field string, v uint64) error {
 //
 //	u16 gid@16, u16 node@18, u32 slots@20, remote@24, token@32
 //
-// where remote, here and in the answer, is eight or four bytes: key slots, areas and notifications
-// of the context's remote memory, each a byte with one more than the exponent of the power of two,
-// or 0 for none; then zeros.
+// where remote has eight bytes here and four in the answer. It gives the key slots, areas and
+// notifications of the context's remote memory, and then zeros. Each of the three is a byte with
+// one more than the exponent of the power of two, or 0 for none.
 type AttachRequest struct {
 	GID, Node uint16
 	Slots     uint32           // of each queue, a power of two; 0: the daemon's default

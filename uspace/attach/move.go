@@ -47,10 +47,10 @@ type segment struct {
 // has sent is delivered and its operations are complete. The group must be known there (funet run
 // names it to all of its hosts). The context of the call bounds the wait.
 //
-// Errors: where the context stays as it was, those of Open at the other daemon, ErrBusy if
-// something that it has sent is not taken, ErrRoute if the cards do not know each other, and the
-// cause of the end of ctx. If something fails when the old card has let go, the context is gone:
-// ErrLost.
+// Some errors leave the context as it was: those of Open at the other daemon, ErrBusy, ErrRoute,
+// and the cause of the end of ctx. ErrBusy reports that something that the context has sent is not
+// taken, ErrRoute that the cards do not know each other. If something fails when the old card has
+// let go, the context is gone: ErrLost.
 //
 // It belongs to the client's goroutine, and nobody may touch segments meanwhile. What processes
 // start with is not changed: a C program, and one whose memory is its own, does not move.

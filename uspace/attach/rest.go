@@ -1,8 +1,9 @@
 package attach
 
-// This file is how a client waits, as package wait says: it looks at its registers, then yields the
-// processor between looks, as the card may want it, and then asks the card to wake it and sleeps
-// (poll(2) on the descriptor that the card writes, on the socket, and on an eventfd of its own).
+// This file is how a client waits, as package wait says. The client looks at its registers, then
+// yields the processor between looks, as the card may want it. Then it asks the card to wake it and
+// sleeps in poll(2). It polls the descriptor that the card writes, the socket, and an eventfd of
+// its own.
 
 import (
 	"cmp"
@@ -34,11 +35,11 @@ func endings(sock, event, alarm int) [3]unix.PollFd {
 }
 
 // Drive lets the card run. It does next to nothing while the program finds something in its queues
-// between calls, or works between them; when nothing has happened for some time it yields the
-// processor, and then sleeps until the card does something for the process, which writes of others
-// are if the program asks for them (funi.Interface.Watch), or somebody calls Interrupt, at most for
-// 8 ms at a time. When the context is gone it returns at once; then Err says why, and package am
-// returns funi.ErrDetached.
+// between calls, or works between them. When nothing has happened for some time it yields the
+// processor, and then sleeps for at most 8 ms at a time. The sleep ends when the card does
+// something for the process, or when Interrupt is called. Writes of others count too, if the
+// program asks for them (funi.Interface.Watch). When the context is gone it returns at once; then
+// Err says why, and package am returns funi.ErrDetached.
 func (c *Client) Drive() { c.drive(true) }
 
 // Look is Drive that neither yields nor sleeps, for a program that does both by itself.
@@ -106,11 +107,12 @@ func (c *Client) sleep(nanoseconds int64) {
 // time.
 func (c *Client) Interrupt() { c.alarm.Call() }
 
-// Wait blocks until a message or a return waits in the queues, the queues are halted for the
-// program (funi.Interface.Halt), or the card has given slots of a send queue back or changed CNTL
-// since the last Wait, or others have written memory that is watched (funi.Interface.Watch), or ctx
-// ends: then it returns context.Cause. It may return nil although nothing has happened. ErrLost and
-// funi.ErrDetached say that the context of the card is gone.
+// Wait blocks until a message or a return waits in the queues, or the queues are halted for the
+// program (funi.Interface.Halt). It also ends if the card has given slots of a send queue back or
+// changed CNTL since the last Wait. It also ends if others have since written memory that is
+// watched (funi.Interface.Watch). When ctx ends it returns context.Cause. It may return nil
+// although nothing has happened. ErrLost and funi.ErrDetached say that the context of the card is
+// gone.
 func (c *Client) Wait(ctx context.Context) error {
 	for {
 		p := c.page.Published()

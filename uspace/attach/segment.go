@@ -13,9 +13,9 @@ import (
 var ErrOwnMemory = errors.New("attach: a daemon's card uses only memory that the daemon has made; allocate it with Segment and copy, or build the data there")
 
 // Register refuses: a card in another process cannot use memory that this one has. It stands here
-// because package card has it. The daemon could map a file of the client's only if nobody could
-// shrink it, nor change it while the card checks it, and would account for memory that it has not
-// made; reading the process's memory by its address (process_vm_readv(2)) takes rights over the
+// because package card has it. The daemon could map a file of the client's only if no process could
+// shrink it, or change it while the card checks it. It would also account for memory that it has
+// not made. Reading the process's memory by its address (process_vm_readv(2)) takes rights over the
 // process. So the memory is the daemon's (see Segment).
 func (c *Client) Register(s funi.Segment) error {
 	return fmt.Errorf("registering %d bytes at %#x: %w", len(s.Memory), s.Base, ErrOwnMemory)

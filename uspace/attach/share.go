@@ -1,9 +1,9 @@
 package attach
 
-// This file is memory between processes with direct ports on one host (package port/shared): a
-// process asks which nodes of its job are here (KindNeighbours) and, when it has much to say to one
-// of them, for the memory of the two (KindShare). Both get the same, whoever asks first, and it
-// ends with the first of them: the daemon then erases it.
+// This file is memory between processes with direct ports on one host (package port/shared). A
+// process asks which nodes of its job are here (KindNeighbours). When it has much to say to one of
+// them, it asks for the memory of the two (KindShare). Both get the same, whoever asks first, and
+// it ends with the first of them: the daemon then erases it.
 
 import (
 	"encoding/binary"

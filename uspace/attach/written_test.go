@@ -56,8 +56,8 @@ func (d *daemon) putNumbers(t *testing.T, n uint64) {
 	}
 }
 
-// Rule: a process that asks for it is woken by what others write, and by nothing else if nothing
-// else comes, also when the write comes just before the sleep; in Wait, which returns for news
+// Rule: writes of others wake a process that asks for it, also when the write comes just before the
+// sleep. Nothing else wakes it if nothing else comes. That holds in Wait, which returns for news
 // alone, and in an event loop.
 func TestWritesEndASleep(t *testing.T) {
 	const numbers = 400

@@ -420,10 +420,11 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 	return u
 }
 
-// Fault returns a known problem of the way to a node's card, nil if there is none: with UDP, that
-// there is no route, neighbour or room for frames (it wraps paths.ErrNoPath), or what a router has
-// answered lately; that the interface to the card does not work (it wraps ErrInterface); or a
-// finding of hellos, such as another version, or two cards with the number.
+// Fault returns a known problem of the way to a node's card, nil if there is none. With UDP the
+// problem may be that there is no route, neighbour or room for frames (it wraps paths.ErrNoPath),
+// or what a router has answered lately. It may be that the interface to the card does not work (it
+// wraps ErrInterface). It may also be a finding of hellos, such as another version, or two cards
+// with the number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -453,12 +454,12 @@ func (k *Card) Now() int64 {
 // wall is the host's clock.
 func (k *Card) wall() int64 { return int64(time.Since(k.start)) }
 
-// Drive lets the card run: it steps the engine if there is a frame to receive, a packet that was
-// not there at the last step, or work left over, and otherwise at every glance-th call, for timers
-// and for receive queues that have room again. So a program that polls in vain pays for a look at a
-// ring and two registers, not for a clock and a step. A program that works between two calls has
-// every call step: so timers, such as that of an acknowledgment, are not late by many times its
-// work.
+// Drive lets the card run. It steps the engine if there is a frame to receive, a packet that was
+// not there at the last step, or work left over. Otherwise it steps the engine at every glance-th
+// call, for timers and for receive queues that have room again. So a program that polls in vain
+// pays for a look at a ring and two registers, not for a clock and a step. A program that works
+// between two calls has every call step: so timers, such as that of an acknowledgment, are not late
+// by many times its work.
 //
 // A step that only receives is given the time of the last look at the clock, which
 // is dear on virtual machines: acknowledgments then become due a little early and

@@ -1,10 +1,10 @@
 package card
 
-// This file watches the card's interfaces, beside the card: a thread of its own asks each port once
-// a second whether it works (afxdp.Port.Watch; that attaches the NIC program anew if needed), and
-// opens a port anew if Watch asks for it. The card's goroutine does not wait for that, which takes
-// seconds when a driver resets its link: meanwhile its frames to that interface are lost, and sent
-// again.
+// This file watches the card's interfaces in a thread of its own, beside the card. Once a second
+// the thread asks each port whether it works (afxdp.Port.Watch, which attaches the NIC program anew
+// if needed). It opens a port anew if Watch asks for it. The card's goroutine does not wait for
+// that, which takes seconds when a driver resets its link: meanwhile its frames to that interface
+// are lost, and sent again.
 //
 //	the minder: Watch says: open anew ──> closes it, opens another, tries again ──┐
 //	the card:                           └─> takes the port out, steps again       │
@@ -109,9 +109,9 @@ func enter(space *os.File) error {
 	return unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
 }
 
-// stop ends the thread and waits for its end, which is that of a system call, but does not wait
-// long for a port that is being opened: that one is closed when it is open, and nothing else is
-// touched.
+// stop ends the thread and waits for its end, which takes as long as a system call. It does not
+// wait long for a port that is being opened. The thread closes that port when it is open, and
+// touches nothing else.
 func (m *minder) stop() {
 	if m == nil {
 		return

@@ -194,9 +194,10 @@ func TestCardWhoseProgramIsForgotten(t *testing.T) {
 	k.until("no fault is left", func() bool { return k.fault == nil })
 }
 
-// Rule: when that cannot be mended with the sockets that there are, the card's port is opened anew
-// beside the running card; as long as that fails (here another program has taken the interface)
-// Fault says why, of the node behind it; and when it can be done everything goes on.
+// Rule: when the present sockets cannot attach a NIC program that the driver no longer runs, the
+// card's port is opened anew beside the running card. As long as that fails, Fault says why for the
+// node behind the interface. Here it fails because another program has taken the interface. When it
+// can be opened, everything goes on.
 func TestCardWhoseInterfaceIsTaken(t *testing.T) {
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})

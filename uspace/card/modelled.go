@@ -3,12 +3,12 @@ package card
 // This file is a card of a modelled machine (Config.Profile): the events of the model,
 // each at its time by the clock of the host.
 //
-// The processor of the model has a time of its own, which a charge moves forward by
-// exactly what it costs. The program goes on when the host's clock has come there, and
-// until then this goroutine is the card: it steps the engine at the times at which the
-// model has something to do, one after the other, not when it comes round to it. So a
-// burst of the card's that ends while the host sends a frame ends in time for the next.
-// Only real frames leave and arrive in their own time.
+// The processor of the model has a time of its own, which a charge moves forward by exactly what it
+// costs. The program goes on when the host's clock has reached that time. Until then this goroutine
+// is the card. It steps the engine at the times at which the model has something to do, one after
+// the other, not when the goroutine comes round to it. So a burst of the card's that ends while the
+// host sends a frame ends in time for the next. Only real frames leave and arrive in their own
+// time.
 //
 // A host that is late, because a frame took it longer than the model, catches up: later
 // charges spin less. When it is more than mostLag behind it does not; the model then
@@ -88,10 +88,10 @@ func (k *Card) model(m *machine.Machine) {
 	k.modelled, k.wait = p, wait.New(wait.Modelled)
 }
 
-// holdOff is how long a rejected packet waits. The model's card sends it again at once
-// (thesis 5.2.4), which costs both hosts a frame and most often brings it back; until a
-// FIFO that was full is empty takes longer than a transaction for each of its packets, so
-// within that time it arrives as early as it can be used.
+// holdOff returns how long a rejected packet waits. The model's card sends it again at once (thesis
+// 5.2.4), which costs both hosts a frame and most often brings the packet back. A full FIFO takes
+// longer to empty than one transaction for each of its packets. So a packet that waits for that
+// time still arrives as early as it can be used.
 func holdOff(c *engine.Config, b *timing.Bus) time.Duration {
 	return time.Duration(c.FIFO) * time.Duration(b.Transaction(1))
 }

@@ -1,8 +1,9 @@
 package card
 
-// This file is how a card waits with its program, as package wait says: it spins while the process
-// has a processor to itself, yields now and then, and sleeps beside a process that computes, in
-// poll(2) on its sockets, which a frame ends, and on an eventfd, which Interrupt writes.
+// This file is how a card waits with its program, as package wait says. The card spins while the
+// process has a processor to itself, and yields now and then. Beside a process that computes it
+// sleeps in poll(2), on its sockets and on an eventfd. A frame ends the sleep on a socket, and
+// Interrupt ends it by writing the eventfd.
 //
 // A program that lets the card run now and then, between pieces of work, does not wait, and neither
 // yields nor sleeps.

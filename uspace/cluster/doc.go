@@ -1,6 +1,6 @@
-// Package cluster reads and writes the peers file: the short list that tells one
-// host who the members of its group are and which address each has: an Ethernet address
-// on a segment, or an IP address where routers or filters lie between (encap: udp).
+// Package cluster reads and writes the peers file. This short list tells one host the members of
+// its group and the address of each. An address is an Ethernet address on a segment, or an IP
+// address where routers or filters lie between (encap: udp).
 //
 //	gid: 1                                   # optional, 1..2047
 //	token: "8f3c...e1"                       # optional, 64 hexadecimal digits
@@ -47,11 +47,12 @@
 //     whose files have no token are one job: enough where only one administrator opens
 //     cards. Who can read the file knows the token. A daemon has no use for it, nor for
 //     gid: its jobs bring tokens of their own;
-//   - key names a file of 32 bytes ("funet key new", package keyfile), beside this one if its name
-//     is not absolute, that all hosts have a copy of: then all that cards send each other is
-//     authenticated, and encrypted, and nothing else is taken (package uspace/engine/link). A node
-//     may have another, {node: 1, mac: ..., key: a-b.key}, which this host shares with that one and
-//     with nobody else; then the host of that node names the same key for this one;
+//   - key names a file of 32 bytes ("funet key new", package keyfile), of which all hosts have a
+//     copy. A file whose name is not absolute lies beside this one. With a key all that cards send
+//     each other is authenticated and encrypted, and nothing else is taken (package
+//     uspace/engine/link). A node may have another key, {node: 1, mac: ..., key: a-b.key}, which
+//     this host shares with that one alone. The host of that node then names the same key for this
+//     one;
 //   - keys that are not listed here, keys given twice, anchors, aliases, tags and
 //     further YAML documents are refused.
 //

@@ -8,10 +8,10 @@ package engine
 //
 // Retrieval and delivery to this very card have a budget for each step, and contexts are visited in
 // turn: what is left is next in the next step, which follows at once. Dispatch is deficit round
-// robin (Shreedhar and Varghese, 1995): in each round an account may send as many bytes as its
-// quantum, replies first; a round ends when everybody who has something to send, and may, has sent
-// it, which may take several steps while the transmit ring is full. An account that has the card to
-// itself has more of everything, since nobody waits for it.
+// robin (Shreedhar and Varghese, 1995). In each round an account may send as many bytes as its
+// quantum, replies first. A round ends when every account that has something to send, and may send,
+// has sent it. That may take several steps while the transmit ring is full. An account that has the
+// card to itself has more of everything, since nobody waits for it.
 //
 // Work that moves no packet is charged as well, as the bytes that are copied in the same time
 // (Context.works and spends). It ends a visit when the account has spent its step's budget, and has

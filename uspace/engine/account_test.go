@@ -251,9 +251,9 @@ func crowded(t *testing.T, level funi.Level, contexts, groups int, to int, expec
 	}
 }
 
-// Rule: what a user sends waits for a few kilobytes of another user's frames at the most,
-// however many contexts, groups and nodes the other has, also if those send replies, or to
-// nodes that never come (design idea 10; more of it in link/turn_test.go).
+// Rule: a user's frames wait for a few kilobytes of another user's frames at the most, however many
+// contexts, groups and nodes the other has. That holds also if the other's contexts send replies,
+// or send to nodes that never come (design idea 10; more of it in link/turn_test.go).
 func TestAccountsShareDispatch(t *testing.T) {
 	for _, k := range []struct {
 		name             string

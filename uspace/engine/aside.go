@@ -1,12 +1,12 @@
 package engine
 
-// This file is remote writes of many packets that wait for their peer: all writes to one card
-// together may hold half of the lines that a level's messages can have, and as many as are free
-// beside them. One that has no more is set aside, and the card goes on with what is behind it in
-// the send queue. It goes on itself when a part of these lines is free again. So peers that are
-// silent do not take all lines of a process, however many they are: the next finds half of what the
-// others have left (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
-// switches", IEEE/ACM ToN 6(2), 1998).
+// This file is about remote writes of many packets that wait for their peer. All writes to one card
+// together may hold at most half of the lines that a level's messages can have, and at most as many
+// as are free beside them. A write that has no more lines is set aside, and the card goes on with
+// what is behind it in the send queue. The write goes on when a part of these lines is free again.
+// So peers that are silent do not take all lines of a process, however many peers they are. The
+// next finds half of what the others have left (Choudhury and Hahne, "Dynamic queue length
+// thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998).
 //
 // Its slot stays taken until the card has copied what is left of it (late.go). While the process
 // waits for its queues to halt nothing is set aside.

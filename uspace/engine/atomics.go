@@ -1,14 +1,15 @@
 package engine
 
-// This file is what operations do to elements. Each is changed at once by an instruction that locks
-// it, so for the process that owns the memory, which has C11's or Go's atomics for it, and for
-// other cards' threads it is one access (Tokyo, section 2.2.2, which leaves open which operations
-// there are).
+// This file is what operations do to elements. Each element is changed at once, by an instruction
+// that locks it. So the change is one access for other cards' threads, and for the process that
+// owns the memory, which has C11's or Go's atomics for it (Tokyo, section 2.2.2). That section
+// leaves open which operations there are.
 //
-// An operation of the processor does each but those on elements of 8 and 16 bits, on floats, and
-// bitwise, least, greatest, products and swaps under a condition, which are compare-and-swap loops
-// of 16 tries: a process that writes there all the time must not hold the card. Since what was
-// tried in vain is nothing that was done, such an operation has one element.
+// One operation of the processor does each, with these exceptions. Operations on elements of 8 and
+// 16 bits and on floats are compare-and-swap loops of 16 tries. So are bitwise operations, least,
+// greatest, products, and swaps under a condition. The tries are bounded because a process that
+// writes there all the time must not hold the card. An operation that is a loop has one element, so
+// that when all tries fail nothing has been done.
 
 import (
 	"encoding/binary"

@@ -11,7 +11,7 @@ import (
 )
 
 // Rule: an operation on an element is one access for the process that owns the memory, which uses
-// atomics: no add of either is lost (section 2.2.2 of Tokyo; designs/remote-memory.md, section 2).
+// atomics: no add of either is lost (section 2.2.2 of Tokyo).
 // Elements of 8 and 16 bits leave what is beside them.
 func TestOperationsAreAtomic(t *testing.T) {
 	const each = 2_000_000

@@ -14,11 +14,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: a receiver whose queue and FIFO are full rejects, the sender's packets
-// stay in its cache and are tried again after a back-off, nothing is lost or comes
-// twice, and the receiver is not swamped (thesis 5.5, 5.6.2; design idea 4). With a
-// back-off of up to MaxHold between tries of one frame, a stalled millisecond
-// costs each level at most one train once the back-off has grown.
+// Rule: a receiver whose queue and FIFO are full rejects packets (thesis 5.5, 5.6.2; design idea
+// 4). They stay in the sender's cache and are tried again after a back-off. Nothing is lost or
+// comes twice, and the receiver is not swamped. With a back-off of up to MaxHold between tries of
+// one frame, a stalled millisecond costs each level at most one train once the back-off has grown.
 func TestStalledReceiverIsNotSwamped(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		t.Run(kind, func(t *testing.T) {
@@ -122,10 +121,10 @@ func TestStalledProcessDoesNotHoldUpAnother(t *testing.T) {
 	}
 }
 
-// Rule: packets between contexts of one card use the same queues and are exactly
-// once too; what a full receive queue has no room for waits in its line, and
-// packets for which there was no line go on when the lines are free again
-// (retrieval.go; Step: Never only if a frame or a process can give it work).
+// Rule: packets between contexts of one card use the same queues and arrive exactly once, too. A
+// packet for which a full receive queue has no room waits in its line. Packets for which there was
+// no line go on when the lines are free again (retrieval.go). Step returns Never only if a frame or
+// a process can give it work.
 func TestOwnCard(t *testing.T) {
 	for kind, tune := range cardConfigs {
 		t.Run(kind, func(t *testing.T) {

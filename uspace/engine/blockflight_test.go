@@ -1,8 +1,8 @@
 package engine_test
 
-// This file holds the rules of blocks that are in the card when something happens to
-// their context: until the slot is retired the card reads the source, and after the
-// context was given up it does not (transfer.go; thesis 3.2.4, 4.2).
+// This file holds the rules of blocks that are in the card when something happens to their context
+// (transfer.go; thesis 3.2.4, 4.2). The card reads the source until the slot is retired. After the
+// context was given up the card does not read it.
 
 import (
 	"bytes"
@@ -55,8 +55,8 @@ func onlyOld(t *testing.T, got, before, source []byte) (arrived int) {
 	return arrived
 }
 
-// Rule: once a context is switched out, the card does not touch its process's memory
-// (thesis 4.2, appendix B), also if it left without CTXR1: blocks in flight are repeated
+// Rule: once a context is switched out, the card does not touch its process's memory (thesis 4.2,
+// appendix B). That holds also if the context left without CTXR1. Blocks in flight are repeated
 // from what the card kept, and the transfer is completed after the return.
 func TestSwitchedOutWithBlocksInFlight(t *testing.T) {
 	b, m, old := flight(t, nil)
@@ -119,9 +119,9 @@ func TestSwitchesWithBlocksInFlight(t *testing.T) {
 	quietTransfers(t, b)
 }
 
-// Rule: after Detach and after RESET (thesis 3.1.2) the card does not touch the memory, and
-// copies none of it before: what was in flight and has to be sent again arrives without its
-// data, nothing tells that all has, and nothing stays.
+// Rule: after Detach and after RESET (thesis 3.1.2) the card does not touch the memory, and copies
+// none of it before. Blocks that were in flight and have to be sent again arrive without their
+// data. Nothing tells the receiver that all data has arrived, and nothing stays in the card.
 func TestGivenUpWithBlocksInFlight(t *testing.T) {
 	for name, giveUp := range map[string]func(*testing.T, *bed){
 		"Detach": func(_ *testing.T, b *bed) { b.cards[0].Detach(b.ctx[0]) },
@@ -325,9 +325,9 @@ func TestSendQueuesHaltAfterAContextSwitch(t *testing.T) {
 	}
 }
 
-// Rule: in DRAIN mode a block goes into the receive queue as parts, all or none, and
-// memory is not written (thesis 3.1.2, 5.2.3): a queue with too little room takes nothing
-// of it, and it arrives when there is room or the mode ends.
+// Rule: in DRAIN mode a block goes into the receive queue as parts, all or none, and memory is not
+// written (thesis 3.1.2, 5.2.3). A queue with too little room takes nothing of the block. The block
+// arrives when there is room or the mode ends.
 func TestDrainOfBlocks(t *testing.T) {
 	const parts = (1408 + 79) / 80 // of a full block at an MTU of 1500
 	for _, slots := range []int{16, 32, 64} {

@@ -36,10 +36,10 @@ func forgeBlock(sequence uint32, data []byte, words ...uint32) []byte {
 	return b[:n]
 }
 
-// Rule: a block is rejected for good, with the reason, if its destination is not all in
-// one segment that others may write (thesis 3.2.4), or if its packet is none that a card
-// sends; nothing of it is written, and the books balance. Every packet of a frame gets
-// its own verdict.
+// Rule: a block is rejected for good, with the reason, if its destination is not all in one segment
+// that others may write (thesis 3.2.4). So is a block whose packet is one that no card sends.
+// Nothing of the block is written, and the books balance. Every packet of a frame gets its own
+// verdict.
 func TestHostileBlocks(t *testing.T) {
 	const block = uint32(arctic.Block)
 	data := bytes.Repeat([]byte{0xee}, 1408)

@@ -118,9 +118,9 @@ func stuck(t *testing.T, blocks bool) (*bed, []memory, *engine.Saved) {
 	return b, m, s
 }
 
-// Rule: the owner who resets TICKET gives up what is in the cache (thesis 3.1.2), and so
-// the transfers that it is part of: each comes back once, no notice tells of data that was
-// not sent, the slots are retired, and the segments are free.
+// Rule: an owner that resets TICKET gives up the packets in the cache (thesis 3.1.2), and with them
+// the transfers that they are part of. Each transfer comes back once, and no notice tells of data
+// that was not sent. The slots are retired, and the segments are free.
 func TestTicketGivesUpTransfers(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		b, m, s := stuck(t, blocks)

@@ -153,11 +153,11 @@ func (s *scripted) resize(node int) {
 	s.wake[node] = 0
 }
 
-// Rule: exactly once and byte-exact (design idea 4), for long transfers of both levels
-// between all nodes and to the own one, and messages, while queues change their size
-// (thesis 3.1.2), contexts are switched out with and without CTXR1 (4.2, appendix B) and
-// drained (5.2.3), over every network, on cards with blocks and without; and a source may
-// be changed as soon as its slot is retired (3.2.4).
+// Rule: long transfers and messages are exactly once and byte-exact (design idea 4). The transfers
+// are of both levels, between all nodes and to the own one. Meanwhile queues change their size
+// (thesis 3.1.2), and contexts are switched out with and without CTXR1 (4.2, appendix B) and
+// drained (5.2.3). The rule holds over every network, on cards with blocks and without. A source
+// may be changed as soon as its slot is retired (3.2.4).
 func TestTransfersUnderScripts(t *testing.T) {
 	total := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -4,12 +4,12 @@ package engine
 // funi/multicast.go): the way out of a multicast, what a member does with a copy, and what becomes
 // of the copies that it sends on.
 //
-// A member checks a copy, takes the lines for what it will send, delivers, and only then sends on:
-// a copy is accepted once, so a member delivers once, and nobody further on has what it refused. A
-// member with nobody behind it answers the origin; so does one whose copy another does not take, in
-// the line that the copy was in: a copy sent on always ends in one report, and needs no more room
-// for that. What is broken is reported and not passed by: who was passed might have sent on
-// already.
+// A member checks a copy, takes the lines for what it will send, delivers, and only then sends on.
+// A copy is accepted once, so a member delivers once, and nobody further on has what it refused. A
+// member with no member behind it answers the origin. So does a member whose copy another does not
+// take, in the line that the copy was in. A copy that is sent on therefore always ends in one
+// report, and needs no more room for that. What is broken is reported and not passed by: who was
+// passed might have sent on already.
 //
 // No loop: a member takes only copies from the one node that it names, which are to reach exactly
 // as many members as it knows of; that number is smaller at each member behind it. The first member

@@ -1,8 +1,8 @@
 package engine_test
 
-// This file holds the rules of chained multicast (chain.go; designs/remote-memory.md, section 2;
-// Tokyo, sections 2.2.1 and 3.3.1.3): every member has it once, the origin hears of all of them, a
-// broken chain names its node, and no table makes a loop.
+// This file holds the rules of chained multicast (chain.go;
+// Tokyo, sections 2.2.1 and 3.3.1.3). Every member has a multicast once, and the origin hears of
+// all members. A broken chain names its node, and no table makes a loop.
 
 import (
 	"bytes"
@@ -650,9 +650,9 @@ func forgedMulticasts(t *testing.T, on machine) {
 	r.ends()
 }
 
-// Rule: a report on a multicast that is none, on one that nobody waits for, on more members than
-// there are, or from a card that has had no copy changes nothing: the origin hears what came of it
-// from those who have it.
+// Rule: a forged report changes nothing. Such a report is on a multicast that does not exist, on
+// one that no process waits for, or on more members than there are. Or it comes from a card that
+// has had no copy. The origin hears the outcome from the members that have the multicast.
 func TestForgedReports(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 4, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
 		c.FIFO = 2
@@ -718,9 +718,10 @@ func TestForgedReports(t *testing.T) {
 	}
 }
 
-// Rule: a member that has taken a copy whose acknowledgment is lost for good is counted once,
-// though who sent the copy reports that nobody knows of it: with what it or those behind it have
-// said all is known, and the multicast has come to everybody (ledger.go).
+// Rule: a member that has taken a copy is counted once, also if the acknowledgment of the copy is
+// lost for good. The sender of the copy then reports it as in doubt. With the reports of the
+// member, or of those behind it, everything is known. The multicast has then come to all members
+// (ledger.go).
 func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	cut := false
 	r := newRemoteBed(t, setup{cards: 5, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
@@ -767,8 +768,8 @@ func TestAcknowledgmentOfACopyIsLost(t *testing.T) {
 	}
 }
 
-// Rule: a multicast is not given up because members have no room for a while, one after the other:
-// each lets what it sends on wait for up to MaxHold, which may be longer than PeerTimeout, and the
+// Rule: a multicast is not given up because one member after the other has no room for a while.
+// Each lets what it sends on wait for up to MaxHold, which may be longer than PeerTimeout. The
 // origin has patience for all of a way (chain.go).
 func TestWaysThatAreFull(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 6, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {

@@ -57,11 +57,11 @@ type Config struct {
 	// bits, here the number of the card. NoRoute marks an absent entry.
 	Routes []uint32
 
-	// SystemEvent is called for each frame with packets for the system group (GID 0)
-	// that comes while no context of it is attached, or while the one that they are for
-	// is switched out or in context-switch mode; they are rejected for a transient
-	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
-	// not call the card. Nil: the system group is like any other.
+	// SystemEvent is called for each frame with packets for the system group (GID 0) that comes
+	// while no context of the group is attached. It is also called for a frame that comes while the
+	// context that the packets are for is switched out or in context-switch mode. The packets are
+	// rejected for a transient reason, so that they come again (thesis 3.3.2). SystemEvent is
+	// called within Step and must not call the card. Nil: the system group is like any other.
 	SystemEvent func()
 	// Moved is called when a card says that the process of a node of a group, which was there, is
 	// on another card now; the card's route table has changed. It is called within Step and must
@@ -85,10 +85,10 @@ type Config struct {
 	// only for groups with a context here. A card whose groups come and go needs it: packets
 	// for a group that has just ended are rejected for good, and so return to their sender at once.
 	AnyGroup bool
-	// Direct makes the card that of one node of one job, whose tag this is (arctic.JobTag): its
-	// number is the node's, so are those of its peers, and frames are of arctic.VersionDirect,
-	// which is all that the two ends of a link need to agree about. Contexts of other jobs and
-	// nodes are refused (ErrDirect). nil: a card of a host.
+	// Direct makes the card that of one node of one job, whose tag this is (arctic.JobTag). The
+	// card's number is the node's, and the numbers of its peers are those of their nodes. Frames
+	// are of arctic.VersionDirect, which is all that the two ends of a link need to agree about.
+	// Contexts of other jobs and nodes are refused (ErrDirect). nil: a card of a host.
 	Direct *uint64
 	// Doubt is called when a peer of a direct card has been silent for half of PeerTimeout, once a
 	// silence, with the incarnation that it had: the owner may know whether that lives (Card.Ended,
@@ -122,9 +122,9 @@ type Config struct {
 	// TransferWords is the most data, in words, of a transfer of one packet that makes a notice: 16
 	// (thesis 3.2.4) or, without an argument, 20 (conference paper 4.1.4); 0 stands for 16.
 	TransferWords int
-	// RemotePage is how many bytes a page of remote memory has, a power of two from 64 to 65,536:
-	// no packet of an operation on a window goes beyond the page that it begins in (page.go); 0:
-	// there are no pages.
+	// RemotePage is the number of bytes of a page of remote memory, a power of two from 64 to
+	// 65,536. No packet of an operation on a window goes beyond the page that it begins in
+	// (page.go). 0: there are no pages.
 	RemotePage int
 	// AckEvery is how many frames with trains, or four times as many with blocks, are
 	// acknowledged at once at the latest.

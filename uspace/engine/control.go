@@ -4,10 +4,10 @@ package engine
 // ask for in the register page, and what only the owner of the card may, through Load
 // and Store. A Context is the owner's handle, the privileged page of thesis 4.1.2.
 //
-// The hardware saw every write to a register. This card sees memory: it looks at CNTL
-// in every step, takes CSQM and CRQM from it and nothing else, halts or latches the
-// queues accordingly, and puts the status bits in with a compare-and-swap, so that it
-// never overwrites what the process has just written.
+// The hardware saw every write to a register. This card sees memory. It looks at CNTL in every
+// step, takes nothing but CSQM and CRQM from it, and halts or latches the queues accordingly. It
+// puts the status bits in with a compare-and-swap, so that it never overwrites what the process has
+// just written.
 //
 // MERR comes with a reason word. Registers that describe no queue in the context's
 // memory suspend the context's queues until the owner clears MERR; then the card tries
@@ -85,10 +85,10 @@ func (x *Context) Store(r funi.Register, v uint32) error {
 	return nil
 }
 
-// SetTag says which job the context belongs to from the next time on that GID is stored,
-// also if GID stays as it is: what the context sends then carries the tag
-// (arctic.JobTag), and nothing with another is delivered to it. What it sent before
-// keeps the tag that it had. At power-up and after RESET the tag is 0.
+// SetTag sets the job to which the context belongs from the next store of GID on, also if that
+// store leaves GID as it is. What the context sends then carries the tag (arctic.JobTag), and
+// nothing with another tag is delivered to it. What the context sent before keeps the tag that it
+// had. At power-up and after RESET the tag is 0.
 func (x *Context) SetTag(tag uint64) { x.nextTag = tag }
 
 // Tag returns the tag of the context's job.

@@ -135,9 +135,9 @@ func TestResetWhileOthersFillTheWindow(t *testing.T) {
 	}
 }
 
-// Rule: the set of the cache of a detached context is free for another when its last
-// packet in flight is answered or given up, not before: so contexts that come and go
-// cannot make the card hold more sets than it has (thesis 5.3).
+// Rule: the set of the cache of a detached context is free for another when its last packet in
+// flight is answered or given up, not before. So contexts that come and go cannot make the card
+// hold more sets than it has (thesis 5.3).
 func TestSetOfADetachedContext(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) { quick(c); c.Sets = 1 }})
 	exactlyOnce(b, newTraffic(b, 10, 2))

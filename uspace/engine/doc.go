@@ -70,11 +70,17 @@
 // keyslot.go is what a process has opened for others: key slots, which may be windows, and areas.
 // remoteuse.go says how much of it there is, and what was refused.
 //
-// Beside them: context.go attaches processes and ends them, control.go is CNTL and the privileged
-// registers, switch.go takes a context off the card and puts it back (thesis 4.2), move.go takes
-// one to another card, by way of image.go, and forward.go is what stays of it, account.go divides a
-// step among users, route.go is the groups and their route tables, life.go tells a context from the
-// one that had its node before, and wake.go decides which contexts a step looks at.
+// Beside them:
+//
+//	context.go  attaches processes and ends them
+//	control.go  CNTL and the privileged registers
+//	switch.go   takes a context off the card and puts it back (thesis 4.2)
+//	move.go     takes a context to another card, by way of image.go
+//	forward.go  what stays of a context that has moved
+//	account.go  divides a step among users
+//	route.go    the groups and their route tables
+//	life.go     tells a context from the one that had its node before
+//	wake.go     decides which contexts a step looks at
 //
 // The owner of a context is the program that holds the card: the operating system of the thesis.
 // Load and Store are the context's privileged register page:
@@ -86,11 +92,16 @@
 //	                                           move.go)
 //	Detach                                     the end
 //
-// An owner that serves other processes, and sleeps when there is nothing to do, also uses Doze and
-// Rouse (bit 31 of the asleep word), TakeCalled (whom to wake), Dismiss (to tell a process that its
-// context will go), Abandon (when a process's memory has failed), Doorbells (a page for the
-// processes of one user), Saved.Live (processes that go on while their contexts are switched out),
-// Expect (members of a group that come later) and Config.AnyGroup.
+// An owner that serves other processes, and sleeps when there is nothing to do, also uses:
+//
+//	Doze, Rouse      sleep (bit 31 of the asleep word)
+//	TakeCalled       whom to wake
+//	Dismiss          tells a process that its context will go
+//	Abandon          when a process's memory has failed
+//	Doorbells        a page for the processes of one user
+//	Saved.Live       processes that go on while their contexts are switched out
+//	Expect           members of a group that come later
+//	Config.AnyGroup  groups that come and go
 //
 // peers.go is how the card's owner names other cards and observes frames, and tells a direct card
 // which of them have ended (Ended, Lives).
@@ -99,9 +110,9 @@
 //   - Exactly once: what package link promises of frames holds for packets. The
 //     line of a packet is freed by an acknowledgment, or by a permanent reason that
 //     is returned to the process; by nothing else.
-//   - A packet that was rejected because the receive queue was full travels again,
-//     and only what goes to the same node from the same process waits with it, so
-//     one slow process never holds up the sequence that others share.
+//   - A packet that was rejected because the receive queue was full travels again. Only what goes
+//     to the same node from the same process waits with it. So one slow process never holds up the
+//     sequence that others share.
 //   - A data frame is answered also when its group is not here, or
 //     when the route table puts its source on another card. Nothing of such a frame is delivered.
 //   - Reply before request, acknowledgment before data.

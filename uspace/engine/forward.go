@@ -486,8 +486,8 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	return arctic.ReasonPath
 }
 
-// mayBeAt reports whether a node of the group may be on a card, as far as what is on this one says:
-// it is not elsewhere if it is about to arrive here, and not here if there is a sign.
+// mayBeAt reports whether a node of the group may be on a card, judged by what is on this one. A
+// node that is about to arrive here is not elsewhere, and a node that left a sign here is not here.
 func (g *group) mayBeAt(node, card, here uint16) bool {
 	x := g.nodes[node]
 	return x == nil || x.forward != nil && card != here

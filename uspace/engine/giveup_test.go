@@ -57,9 +57,9 @@ func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
 	}
 }
 
-// Rule: what a TICKET reset gives up comes back to the process with ReasonGivenUp, and
-// a long transfer whose packets it gives up comes back once and makes no notice: its
-// data did not all arrive (thesis 3.1.2 TICKET, 3.2.4; design idea 4).
+// Rule: what a TICKET reset gives up comes back to the process with ReasonGivenUp (thesis 3.1.2
+// TICKET, 3.2.4; design idea 4). A long transfer whose packets it gives up comes back once. It
+// makes no notice, because its data did not all arrive.
 func TestTicketGivesATransferUp(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
@@ -122,9 +122,9 @@ func TestTicketGivesATransferUp(t *testing.T) {
 	}
 }
 
-// Rule: a long transfer under way is of the group that it began in: GID does not change
-// until it is delivered or given up, also while none of its packets is in the cache; a
-// TICKET reset gives it up, and then GID may change (thesis 4.1.1; ErrCached).
+// Rule: a long transfer under way is of the group that it began in. GID does not change until the
+// transfer is delivered or given up, also while none of its packets is in the cache. A TICKET reset
+// gives the transfer up, and then GID may change (thesis 4.1.1; ErrCached).
 func TestTransferStaysInItsGroup(t *testing.T) {
 	// before anything left; with the cache full
 	for _, wait := range []time.Duration{0, 5 * time.Millisecond} {

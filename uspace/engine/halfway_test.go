@@ -49,9 +49,9 @@ func TestBlocksThatNeverArrive(t *testing.T) {
 	}
 }
 
-// Rule: a transfer whose receiver's card is started anew half way comes back, once, and
-// makes no notice: what the card had of it went with its memory (design idea 4: no
-// later life is given what an earlier one was sent).
+// Rule: a transfer whose receiver's card is started anew half way comes back, once, and makes no
+// notice. What the card had of the transfer went with its memory. No later life is given what an
+// earlier one was sent (design idea 4).
 func TestRestartWithinATransfer(t *testing.T) {
 	for _, after := range []time.Duration{5 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond,
 		time.Millisecond} {

@@ -40,9 +40,10 @@ func (r *remoteBed) when(what string, is func() bool) int64 {
 	return r.now
 }
 
-// Rule: a request block is retrieved as the words of a slot are, and data from memory as XFER's; a
-// write is delivered by its data, and the one that completes an area by the notification's 16 words
-// and the head besides (heldwrite.go).
+// Rule: retrieving a request block takes the time of a slot's words, and retrieving data from
+// memory that of XFER's data. Delivering a write takes the time of its data. The write that
+// completes an area takes besides that of the notification's 16 words and of the ring's head
+// (heldwrite.go).
 func TestRemoteWritesTakeTheirTime(t *testing.T) {
 	data := make([]byte, 64)
 	for name, c := range map[string]struct {
@@ -102,7 +103,7 @@ func TestLongWriteTakesItsTime(t *testing.T) {
 }
 
 // Rule: closing comes behind what was accepted before it, all of which is there when it is retired;
-// and then nothing changes any more (designs/hamlyn.md, 1). The same holds for the segment's
+// and then nothing changes any more. The same holds for the segment's
 // withdrawal.
 func TestCloseBehindWritesThatWait(t *testing.T) {
 	for name, end := range map[string]func(r *remoteBed){
@@ -150,8 +151,7 @@ func TestCloseBehindWritesThatWait(t *testing.T) {
 }
 
 // Rule: a notification that waits to be written takes its area's credit when its packet is
-// accepted: others wait at their senders or return, as they would behind one that is written
-// (designs/hamlyn.md, 4).
+// accepted: others wait at their senders or return, as they would behind one that is written.
 func TestCreditOfWritesThatWait(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		t.Run(fmt.Sprintf("returns %v", returns), func(t *testing.T) {

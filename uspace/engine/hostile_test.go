@@ -13,10 +13,10 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// FuzzHostileRegisters: whatever a process writes into its register page, its queues
-// and the doorbells, no step panics, the card's books balance, the GID under which it
-// sends stays its own, and traffic of another context of the card is not disturbed
-// (design idea 3). The script is taken in groups of seven bytes: what, where, value.
+// FuzzHostileRegisters has a process write anything into its register page, its queues and the
+// doorbells. No step panics, and the card's books balance. The GID under which the process sends
+// stays its own. Traffic of another context of the card is not disturbed (design idea 3). The
+// script is taken in groups of seven bytes: what, where, value.
 func FuzzHostileRegisters(f *testing.F) {
 	group := func(op byte, at uint16, v uint32) []byte {
 		return binary.LittleEndian.AppendUint32([]byte{op, byte(at), byte(at >> 8)}, v)

@@ -66,9 +66,9 @@ func drained(bits uint32, words int, destination, argument, total uint32) (s fun
 	return s
 }
 
-// Rule: a slot that was drained is checked as the packet that it becomes; an image with one that no
-// packet leaves is refused, and nothing has changed: neither what the context has, nor its page,
-// nor what the card knows (Import).
+// Rule: a slot that was drained is checked as the packet that it becomes. An image with a slot that
+// no drained packet leaves behind is refused (Import). After that nothing has changed: neither what
+// the context has, nor its page, nor what the card knows.
 func TestForgedSlots(t *testing.T) {
 	r, m := newForgery(t, nil)
 	card := r.cards[2]

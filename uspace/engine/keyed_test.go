@@ -41,8 +41,8 @@ func keyed(t testing.TB, tune func(*engine.Config), of ...byte) func(*engine.Con
 }
 
 // Rule: what holds without keys holds with them: messages, blocks and words arrive exactly once
-// over networks that lose, repeat, reorder and damage frames; and no frame but greetings is on the
-// wire unsealed, nor anything that it carries, unless both are content with that.
+// over networks that lose, repeat, reorder and damage frames. No frame but greetings is on the wire
+// unsealed. What a frame carries is readable there only if both cards are content with that.
 func TestExactlyOnceWithKeys(t *testing.T) {
 	for name, faults := range networks {
 		for _, readable := range []bool{false, true} {

@@ -1,6 +1,6 @@
 package engine
 
-// This file holds the rule of who pays for guessed keys (designs/hamlyn.md, refusals; keyslot.go).
+// This file holds the rule of who pays for guessed keys (keyslot.go).
 
 import (
 	"testing"

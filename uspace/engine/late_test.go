@@ -1,7 +1,7 @@
 package engine_test
 
 // This file holds the rules of remote writes whose peers do not answer, or whose readers do not
-// read (late.go; designs/hamlyn.md, pitfalls).
+// read (late.go).
 
 import (
 	"bytes"
@@ -36,9 +36,9 @@ func (r *remoteBed) othersGoOn(l funi.Level) {
 	}
 }
 
-// Rule: a long write to a peer that is silent stops nothing that the process sends elsewhere: soon
-// its slot is given back, and its source is the process's; when the peer answers again it gets what
-// was there when the slot was taken.
+// Rule: a long write to a peer that is silent stops nothing that the process sends elsewhere. Soon
+// its slot is given back, and its source is the process's again. When the peer answers again it
+// gets what the source held when the slot was taken.
 func TestSilentPeerStopsNoOther(t *testing.T) {
 	for l := range funi.Level(2) {
 		r := newRemoteBed(t, setup{cards: 3, net: near})
@@ -66,8 +66,8 @@ func TestSilentPeerStopsNoOther(t *testing.T) {
 }
 
 // Rule: a long write takes at most half of the lines of its level while its peer is silent, however
-// long it is; what is behind it in the send queue goes on, also what the process sends elsewhere at
-// length, and it goes on when the peer answers (aside.go).
+// long the write is. What is behind it in the send queue goes on, also what the process sends
+// elsewhere at length. The write goes on when the peer answers (aside.go).
 func TestSilentPeerTakesHalfTheLines(t *testing.T) {
 	for l := range funi.Level(2) {
 		for _, again := range []bool{true, false} {
@@ -180,9 +180,9 @@ func TestLateWritesAreBounded(t *testing.T) {
 	r.ends()
 }
 
-// Rule: a member of a group that dies leaves its area half counted, and nobody is told; when the
-// owner has closed area and key, nothing of the dead one's writes or counts any more, and the same
-// numbers, opened anew, are as good as new (designs/hamlyn.md, pitfalls).
+// Rule: a member of a group that dies leaves its area half counted, and no process is told. When
+// the owner has closed area and key, nothing of the dead member's writes or counts any more. The
+// same numbers, opened anew, are as good as new.
 func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRemoteBed(t, setup{cards: 3, net: wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"),
@@ -228,10 +228,10 @@ func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 	})
 }
 
-// Rule: so do writes to several peers that are silent at once, however many there are and however
-// much is sent to each: what the card has copied holds no record, and what waits for silent peers
-// leaves lines to others. What is sent elsewhere at length goes on, and when the peers answer again
-// they get everything.
+// Rule: writes to several peers that are silent at once stop nothing else either, however many
+// peers there are and however much is sent to each. What the card has copied holds no record, and
+// what waits for silent peers leaves lines to others. What is sent elsewhere at length goes on, and
+// when the peers answer again they get everything.
 func TestSilentPeersStopNoOther(t *testing.T) {
 	const silent, writes, size = 3, 12, 20000
 	for l := range funi.Level(2) {

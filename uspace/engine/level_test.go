@@ -44,10 +44,9 @@ func TestRepliesGoFirst(t *testing.T) {
 	}
 }
 
-// Rule: TICKET has a bit for each of eight lines, set while the line is free; the
-// lowest free line is taken; requests stop at the lines reserved for replies (hi),
-// replies when none is left (full); an acknowledgment sets the bit again (thesis
-// 3.1.2, 5.2.4).
+// Rule: TICKET has a bit for each of eight lines, set while the line is free (thesis 3.1.2, 5.2.4).
+// A packet takes the lowest free line. Requests stop at the lines reserved for replies (hi),
+// replies when none is left (full). An acknowledgment sets the bit again.
 func TestTicketRegister(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: thesis})
 	ticket := func(want uint32, when string) {

@@ -16,9 +16,9 @@ package engine
 // Between contexts of one card there are no frames, and the lives are numbered instead. Sequences
 // have 32 bits: a transfer that lasts 2^32 frames of its level is taken for a younger one.
 //
-// Parts that still come for the process that is gone are written to where they were to go,
-// if the new one lets others write there: as with any transfer that fails, some of the data
-// may have arrived, and no notice says so.
+// Parts that still come for the process that is gone are written to their destination, if the new
+// process lets others write there. As with any transfer that fails, some of the data may have
+// arrived, and no notice says so.
 //
 // A life begins when a context enters a group: at Attach, or when GID is stored after RESET
 // or for another group. SwitchOut and SwitchIn are within one.

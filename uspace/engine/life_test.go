@@ -29,9 +29,9 @@ func (b *bed) again(t testing.TB, card int, old *engine.Context) (*funi.Interfac
 	return p, x, fresh
 }
 
-// Rule: when the receiver of a transfer is detached and attached again at any time, its
-// notice comes only with all of the data, or the whole of it comes back; whatever the
-// network does, over frames and within a card, in blocks and in parts.
+// Rule: the receiver of a transfer may be detached and attached again at any time. The notice comes
+// only with all of the data, or the whole transfer comes back. That holds whatever the network
+// does, over frames and within a card, in blocks and in parts.
 func TestTransfersAreNotTorn(t *testing.T) {
 	outcomes := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {

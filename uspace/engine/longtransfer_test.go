@@ -32,10 +32,10 @@ func quietTransfers(t rapid.TB, b *bed) {
 	}
 }
 
-// Rule: exactly once and byte-exact (design idea 4): transfers of any length, mode and
-// level, between any nodes and beside messages, over a network that loses, duplicates,
-// reorders and damages frames, on cards of any size; each transfer gives one notice,
-// and none before all of its data is there.
+// Rule: exactly once and byte-exact (design idea 4): transfers of any length, mode and level
+// arrive, between any nodes and beside messages, on cards of any size. The network loses,
+// duplicates, reorders and damages frames. Each transfer gives one notice, and none before all of
+// its data is there.
 func TestTransfersUnderFaults(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		net := rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt", "all"}).Draw(rt,

@@ -10,9 +10,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: what waits in its line for room in a receive FIFO of the same card goes on when
-// there is some, also if the process then takes all that it has and says nothing: the time
-// that Step returns is honest.
+// Rule: a packet that waits in its line for room in a receive FIFO of the same card goes on when
+// there is room. It does so also if the process then takes all that it has and says nothing: the
+// time that Step returns is honest.
 func TestLoopGoesOnWhenTheFIFOIsDrained(t *testing.T) {
 	for first := range uint32(64) { // where in its queue the process is when all is full
 		b := newBed(t, setup{cards: 1, slots: 64, net: near, tune: func(c *engine.Config) {

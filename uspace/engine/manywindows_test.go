@@ -1,7 +1,6 @@
 package engine_test
 
-// This file holds the rule of the largest table of windows (designs/remote-memory.md, sections 2
-// and 5).
+// This file holds the rule of the largest table of windows.
 
 import (
 	"encoding/binary"
@@ -13,7 +12,7 @@ import (
 )
 
 // Rule: a context may ask for 65,536 windows when it is attached, and use the first, the last and
-// those between; the card has a bounded number of bytes for each, takes them when the context is
+// those between. The card has a bounded number of bytes for each. It takes them when the context is
 // attached, and none when operations come.
 func TestMostWindows(t *testing.T) {
 	const most, each = funi.MaxRemote, 96 // each: the most bytes of the card's for a window

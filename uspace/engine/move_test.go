@@ -1,8 +1,8 @@
 package engine_test
 
-// This file holds the rules of moves (move.go, image.go, forward.go; Tokyo, section 2.2.1;
-// designs/remote-memory.md, section 2): what was promised exactly once stays so, whoever sends
-// meanwhile and whatever the network does; who may say where a node is; what an image may say.
+// This file holds the rules of moves (move.go, image.go, forward.go; Tokyo, section 2.2.1). What
+// was promised exactly once stays so, whichever node sends meanwhile and whatever the network does.
+// Other rules say which card may tell where a node is, and what an image may say.
 
 import (
 	"bytes"
@@ -111,7 +111,7 @@ func newMoveBed(t testing.TB, s setup) *remoteBed {
 }
 
 // Rule: windows, keys, areas, locks, notifications that are not read and messages that are not
-// received go along, and so do counts (designs/remote-memory.md, 2, Migration).
+// received go along, and so do counts.
 func TestMoveTakesAll(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
 	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
@@ -323,9 +323,9 @@ func TestMovesUnderFaults(t *testing.T) {
 	}
 }
 
-// Rule: a transfer that began while its receiver was on another card comes to it when it is back at
-// a card that it has been on, also if its sender has sent that card nothing meanwhile, or nothing
-// ever (life.go).
+// Rule: a transfer that began while its receiver was on another card comes to it when the receiver
+// has returned to a card that it had been on. That holds also if the sender has sent that card
+// nothing meanwhile, or nothing ever (life.go).
 func TestTransferToOneWhoComesBack(t *testing.T) {
 	for _, l := range []funi.Level{funi.Request, funi.Reply} {
 		// who has sent that card something: nobody, the sender, another
@@ -367,9 +367,9 @@ func TestTransferToOneWhoComesBack(t *testing.T) {
 	}
 }
 
-// Rule: the block of a counted write counts once, also one whose frame had become too long when its
-// receiver had left for the sender's own card: it went in pieces to the old card, and goes as a
-// whole to the new home (link.Line.Whole).
+// Rule: the block of a counted write counts once. That holds also for one whose frame had become
+// too long when its receiver had left for the sender's own card. It went in pieces to the old card,
+// and goes as a whole to the new home (link.Line.Whole).
 func TestBlocksFollowInOnePiece(t *testing.T) {
 	for _, to := range []int{0, 2} {
 		r := newMoveBed(t, setup{cards: 3, remote: moreRemote,
@@ -446,9 +446,10 @@ func TestForwardsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// Rule: what a card that a node leaves says about other nodes may be old: one that is about to
-// arrive at the new home as well is where its own home has said that it is, and one that has left a
-// sign there is not there. Where else that is the new home may not have heard (forward.go).
+// Rule: what a card that a node leaves says about other nodes may be old. A node that is about to
+// arrive at the new home as well is where its own home has said that it is. A node that has left a
+// sign at the new home is not there. The new home may not have heard where else that node is
+// (forward.go).
 func TestOldNewsOfOtherNodes(t *testing.T) {
 	r := newMoveBed(t, setup{cards: 5, remote: moreRemote, net: near})
 	r.moves(2, 2, 4) // leaves a sign

@@ -1,16 +1,16 @@
 package engine
 
-// This file is the time that operations on windows take on a modelled machine, at the card whose
-// window it is, and their answers at the card that asked (Tokyo, sections 2.2.2, 3.3.1.1 and
-// 3.3.1.2): the Operation Unit, which moves their data over the bus. The Retrieval Unit fetches
-// requests (heldwrite.go).
+// This file is the time that operations on windows take on a modelled machine (Tokyo, sections
+// 2.2.2, 3.3.1.1 and 3.3.1.2). Operations take it at the card whose window it is, and their answers
+// at the card that asked. The Operation Unit moves their data over the bus. The Retrieval Unit
+// fetches requests (heldwrite.go).
 //
-// Execution is acceptance (execute.go), so the time comes before both. The Preprocessor asks for
-// each packet of a frame that the link has found good and new what it will move; the unit has the
-// bus for that, burst by burst; and then the frame is judged as on a card without times. What is
-// not allowed any more by then is refused: a window may have been closed, its process may be away.
-// Nothing of an operation is done before, so a RESET or a context switch meanwhile loses nothing:
-// the packet is not accepted, and comes again.
+// Execution is acceptance (execute.go), so the time comes before both. For each packet of a frame
+// that the link has found good and new, the Preprocessor asks what the packet will move. The unit
+// has the bus for that, burst by burst. Then the frame is judged as on a card without times. What
+// is not allowed any more by then is refused: a window may have been closed, its process may be
+// away. Nothing of an operation is done before, so a RESET or a context switch meanwhile loses
+// nothing: the packet is not accepted, and comes again.
 //
 // What is refused takes nothing here. The checks use words that the card has: keys, rights, bounds.
 // So no packet costs the bus more than what it was allowed to move, and a frame that comes twice,

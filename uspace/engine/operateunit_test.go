@@ -1,8 +1,8 @@
 package engine_test
 
 // This file tests the time that operations on windows take on cards whose units take time
-// (operateunit.go, windowentry.go): how long, that nothing is done before its time, that what is
-// refused takes none, and that what ends meanwhile is not carried out.
+// (operateunit.go, windowentry.go). It tests how long they take, and that nothing is done before
+// its time. What is refused takes no time, and what ends meanwhile is not carried out.
 
 import (
 	"bytes"
@@ -202,8 +202,8 @@ func TestRefusalsTakeNoTime(t *testing.T) {
 }
 
 // Rule (windowentry.go; Tokyo, section 3.3): the first packet for a page of a window fetches the
-// entry of that, and those behind it do not, until another page has taken its place, the window is
-// closed, or the context switched out. A window that is not present has none.
+// page's entry. Packets behind it do not, until another page has taken its place, the window is
+// closed, or the context is switched out. A window that is not present has no entry.
 func TestMissesOfTheWindowTableAreFetched(t *testing.T) {
 	r := timedWindowBed(t, func(c *engine.Config) {
 		c.Timing.WindowEntries, c.Timing.EntryWords, c.RemotePage = 2, 4, 4096

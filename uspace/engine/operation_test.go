@@ -1,8 +1,8 @@
 package engine_test
 
-// This file holds the rules of operations on windows (designs/remote-memory.md, sections 2 and 5;
-// execute.go, atomics.go, request.go, response.go): what they change and answer, once; what is
-// refused, and that a refusal changes nothing; when they are complete.
+// This file holds the rules of operations on windows (execute.go, atomics.go, request.go,
+// response.go): what they change and answer, once; what is refused, and that a refusal changes
+// nothing; when they are complete.
 
 import (
 	"bytes"

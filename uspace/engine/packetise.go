@@ -4,10 +4,10 @@ package engine
 // slot into the undelivered packet cache, and the packetisation of long transfers, whose
 // life is in transfer.go.
 //
-// Without Config.Blocks the data of a packet is copied into its line. With it the packets of
-// a long transfer are blocks (design idea 7), each as long as a frame has room for: the line has
-// where the data is, not the data, which goes from the source straight into frames, and
-// again when one is lost. The last packet is no block: its data waits in the transfer.
+// Without Config.Blocks the data of a packet is copied into its line. With it the packets of a long
+// transfer are blocks (design idea 7), each as long as a frame has room for. The line says where
+// the data is, and does not hold the data. The data goes from the source straight into frames, and
+// again when a frame is lost. The last packet is no block: its data waits in the transfer.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

@@ -48,7 +48,7 @@ func (r *remoteBed) pieces(card int, f func(q *arctic.WindowRequest, bytes int))
 }
 
 // Rule (section 3.2): no packet of a put or get crosses the end of a page, whatever the address,
-// the length and where the data is, and what they do is what they do without pages: all data, the
+// the length and the place of the data. Puts and gets do what they do without pages: all data, the
 // answer, the trailer once and behind the data (rapid).
 func TestNoPieceCrossesAPage(t *testing.T) {
 	for name, tune := range windowCards {

@@ -52,11 +52,11 @@ const (
 // Fate is an outcome and, if packets of the frame were rejected, the reason for the first.
 type Fate = link.Fate
 
-// Observe has see called for each frame that the card sends, before the port gets the frame, and
-// for each frame that the card has received, when its fate is known: with the number of the port,
-// and the bytes, which are valid until see returns and must not be changed. A received frame during
-// which a process's memory failed (Abandon) is not shown. nil ends it. see is called within Step,
-// and must be quick.
+// Observe has see called for each frame that the card sends, before the port gets the frame. It
+// also has see called for each frame that the card has received, when the frame's fate is known.
+// see gets the number of the port and the bytes, which are valid until see returns and must not be
+// changed. A received frame during which a process's memory failed (Abandon) is not shown. nil ends
+// the calls. see is called within Step, and must be quick.
 func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.Observe(see) }
 
 // Introduce greets peers that the card has not met, from index at of its list on, each once and
@@ -95,10 +95,11 @@ func (c *Card) RemovePeer(card uint16) {
 	c.parted()
 }
 
-// Ended tells a direct card that the process of a node has ended, by the incarnation of its card:
-// what waits for it, and what is sent to it from now on, returns with ReasonDeparted, until another
-// life of it greets, Lives tells of one, or ConnectTimeout has passed. News of another life than
-// the one that the card has met change nothing. Call Step afterwards.
+// Ended tells a direct card that the process of a node has ended, by the incarnation of the node's
+// card. What waits for the node, and what is sent to it from now on, returns with ReasonDeparted.
+// This lasts until another life of the node greets, Lives tells of one, or ConnectTimeout has
+// passed. News of another life than the one that the card has met changes nothing. Call Step
+// afterwards.
 func (c *Card) Ended(card uint16, life uint32) {
 	c.link.Ended(card, life)
 	c.parted()

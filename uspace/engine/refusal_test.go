@@ -203,10 +203,10 @@ func TestForgedSourceNodeIsRejected(t *testing.T) {
 	}
 }
 
-// Rule: a genuine card whose node the receiver's table puts elsewhere, because it was
-// loaded late or differently, gets an answer: the packet comes back with the reason, what
-// the two cards exchange besides is not held up, and with the table right packets arrive
-// (SetRoute; design idea 4: nothing hangs).
+// Rule: a genuine card whose node the receiver's table puts elsewhere, because the table was loaded
+// late or differently, gets an answer. The packet comes back with the reason, and what the two
+// cards exchange besides is not held up. With the table right packets arrive (SetRoute; design idea
+// 4: nothing hangs).
 func TestSourceNodeThatTheReceiverDoesNotKnow(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1}})
 	exactlyOnce(b, newTraffic(b, 3, 2))

@@ -5,9 +5,9 @@ package engine
 //
 // The deltas of a write's packets sum up to its count: each but the last has 1, the last the rest.
 // None waits for another, as the receiver counts. A write that fits one packet is copied, as a
-// message is. A longer one has the record of a long transfer, without its last state; on a card
-// that sends blocks its packets are blocks but for the last 1 to 15 bytes, or 16 with metadata: a
-// packet with a block has none.
+// message is. A longer one has the record of a long transfer, without its last state. On a card
+// that sends blocks its packets are blocks but for the last 1 to 15 bytes. With metadata these may
+// also be 16 bytes, because a packet with a block has no metadata.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

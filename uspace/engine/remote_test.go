@@ -1,8 +1,8 @@
 package engine_test
 
 // This file holds the rules of remote memory (funi/remote.go, keyslot.go, area.go, remote.go;
-// designs/hamlyn.md; HPL-95-86, sections 2.2 to 2.5): what a key lets others write, what is
-// refused, when a notification comes, and how many.
+// HPL-95-86, sections 2.2 to 2.5): what a key lets others write, what is refused, when a
+// notification comes, and how many.
 
 import (
 	"bytes"
@@ -198,8 +198,8 @@ func equalWords(a, b []uint32) bool {
 }
 
 // Rule: a message of many packets, of any length and at any offset, makes one notification, with
-// its metadata, when all of it is there, in whatever order its packets come, over a network that
-// does anything (2.5, message reassembly); nothing beside it changes.
+// its metadata, when all of it is there. It does so in whatever order its packets come, over a
+// network that does anything (2.5, message reassembly). Nothing beside it changes.
 func TestPutOfManyPackets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		faults := wire.Networks[rapid.SampledFrom([]string{"clean", "loss", "duplicate", "reorder", "corrupt",
@@ -279,10 +279,10 @@ func TestPutWhoseBlocksGoInPieces(t *testing.T) {
 	r.ends()
 }
 
-// Rule: what may not be written is refused before a byte changes, and returns with the reason and
-// the cookie: a wrong key, a key slot that is not open or beyond the table, one byte beyond the
-// end, an area that is not open, beyond the table or bound to another key slot (designs/hamlyn.md,
-// refusals).
+// Rule: a write that is not allowed is refused before a byte changes, and returns with the reason
+// and the cookie. That is one with a wrong key, with a key slot that
+// is not open or beyond the table, or one byte beyond the end. It is also one to an area that is
+// not open, beyond the table or bound to another key slot.
 func TestPutsAreRefused(t *testing.T) {
 	eachRemote(t, func(t *testing.T, r *remoteBed, l funi.Level, to int) {
 		r.opens(to, theKey, 100, 1000, 0)
@@ -335,7 +335,7 @@ func TestPutsAreRefused(t *testing.T) {
 }
 
 // Rule: a block that asks for what there is not returns with its cookie, opens nothing and writes
-// nothing; one that is no block sets MERR besides (designs/hamlyn.md, refusals; thesis 3.1.2).
+// nothing; one that is no block sets MERR besides (thesis 3.1.2).
 func TestRequestBlocksAreRefused(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near})
 	r.opens(0, theKey, 0, 64, 1)
@@ -437,9 +437,9 @@ func TestContextsWithoutRemoteMemory(t *testing.T) {
 	}
 }
 
-// Rule: blocks are carried out in order, so a seed sent behind the blocks that open is good, and
-// what was sent before the one that closes is done: once that is retired nothing changes any more,
-// whatever is under way (designs/hamlyn.md, request block).
+// Rule: blocks are carried out in order. So a seed sent behind
+// the blocks that open is good, and what was sent before the one that closes is done. Once the
+// closing block is retired nothing changes any more, whatever is under way.
 func TestOpenAndCloseInOrder(t *testing.T) {
 	for _, blocks := range []bool{true, false} {
 		r := newRemoteBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) { c.Blocks = blocks }})
@@ -514,7 +514,7 @@ func TestUnregisterClosesKeySlots(t *testing.T) {
 
 // Rule: as many notifications of an area are unread as it has credit; what would be one more waits
 // at its sender and is not written before there is credit again, or returns (ReasonNoBuffer). None
-// is lost, and other areas go on (designs/hamlyn.md, refusals).
+// is lost, and other areas go on.
 func TestCredit(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		eachRemote(t, func(t *testing.T, r *remoteBed, l funi.Level, to int) {
@@ -598,7 +598,7 @@ func TestCloseAreaWithUnreadNotifications(t *testing.T) {
 }
 
 // Rule: a reset makes the counter 0 again and forgets early metadata: what a dead member left half
-// counted does not spoil the next message (designs/hamlyn.md, pitfalls).
+// counted does not spoil the next message.
 func TestResetArea(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near})
 	r.opens(1, theKey, 0, 64, 0)
@@ -615,7 +615,7 @@ func TestResetArea(t *testing.T) {
 
 // Rule: shares that are positive, larger than the packets that a member sends, and sum up to 2^32
 // make one notification when all members' packets are there, and none before, whatever their order
-// (2.5, group receive; designs/hamlyn.md, group arithmetic).
+// (2.5, group receive).
 func TestGroupReceive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const members = 4
@@ -648,7 +648,7 @@ func TestGroupReceive(t *testing.T) {
 
 // Rule: a context that is switched out takes nothing, and everything when it is back; what its card
 // was sending for it arrives, though its process changes the source meanwhile. DRAIN and RESET:
-// nothing is written; after RESET nothing is open (designs/hamlyn.md, 6).
+// nothing is written; after RESET nothing is open.
 func TestRemoteMemoryAndTheContextSwitch(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: quick})
 	r.opens(1, theKey, 0, keyedSize, 0)
@@ -728,7 +728,7 @@ func TestDetachWithPutsUnderWay(t *testing.T) {
 }
 
 // Rule: a receiver that was restarted has other keys: what was for its former life is refused or
-// comes back as what became of its card (designs/hamlyn.md, 6).
+// comes back as what became of its card.
 func TestPutsToARestartedPeer(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, net: near, tune: quick})
 	r.opens(1, theKey, 0, keyedSize, 0)
@@ -758,7 +758,7 @@ func TestPutsToARestartedPeer(t *testing.T) {
 }
 
 // Rule: who guesses more than 1,000 keys in a second waits for the rest of it, also with the right
-// one; others do not (designs/hamlyn.md, refusals).
+// one; others do not.
 func TestGuessedKeys(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 3, slots: 64, net: near})
 	r.opens(1, theKey, 0, 64, 0, 1)

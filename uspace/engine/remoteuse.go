@@ -10,9 +10,9 @@ import (
 )
 
 // RemoteBytes returns how many bytes a card may come to hold for the remote memory of a context
-// besides what it shares with the process: key slots, areas, the ring's entries, lines for answers,
-// records of operations and what they have come to, and chains with their lines. Most of it is
-// allocated when it is first used. Zero sizes have none.
+// besides what it shares with the process. The bytes are for key slots, areas, the ring's entries,
+// lines for answers, records of operations and their completions, and chains with their lines. Most
+// of it is allocated when it is first used. Zero sizes have none.
 func RemoteBytes(s funi.RemoteSizes) int64 {
 	if s == (funi.RemoteSizes{}) {
 		return 0

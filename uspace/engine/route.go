@@ -69,11 +69,11 @@ func (c *Card) isResident(gid uint16) bool {
 	return g != nil && len(g.nodes) > 0
 }
 
-// lookup returns the context of a node of a group, awake, or nil. For a node that is
-// expected it returns one that lets the packets come again, and for a node of another job than the
-// tag's one that rejects for good. The comparison is of two machine words and takes
-// no longer for tags that are nearly equal; nobody could use it anyhow, because a process does
-// not choose its tag, and a host that composes frames reads it in those that it gets.
+// lookup returns the context of a node of a group, awake, or nil. For a node that is expected it
+// returns one that lets the packets come again. For a node of another job than the tag's it returns
+// one that rejects for good. The comparison is of two machine words and takes no longer for tags
+// that are nearly equal. Such a difference could not be used anyhow: a process does not choose its
+// tag, and a host that composes frames reads it in those that it gets.
 func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil {
@@ -119,10 +119,10 @@ func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 	return c.absent
 }
 
-// Expect says that a node of a group, which has no context here yet, will be attached: so long as
+// Expect says that a node of a group, which has no context here yet, will be attached. So long as
 // it is expected, packets for it with the tag of its job are rejected for a transient reason and
 // come again. Attaching it, expecting it no more, or ConnectTimeout after the first packet for it
-// ends that. Then packets for a node without a context are rejected for good: a node that nobody
+// ends that. Then packets for a node without a context are rejected for good. A node that no card
 // has heard of may have died, say on a card that its owner has made anew. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID

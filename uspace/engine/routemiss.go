@@ -1,8 +1,8 @@
 package engine
 
 // This file is what the card does with a packet of a process of its own whose node has no entry in
-// the route table (Tokyo, sections 2.1 and 3.3: the table of routes, whose misses are for the
-// operating system to decide).
+// the route table. In Tokyo (sections 2.1 and 3.3: the table of routes) such misses are for the
+// operating system to decide.
 //
 // The card's owner hears of each such packet (Config.Fault, with arctic.ReasonNoRoute) and says
 // whether it is to wait. One that waits stays in its line of the process's own cache, so whoever

@@ -131,8 +131,8 @@ func completesOnce(r *remoteBed, _ int) {
 }
 
 // Rule: a packet waits for a route for ConnectTimeout and no longer, and then comes back with the
-// reason that it has where nothing waits, whatever many there are; and what an owner does not hold,
-// and long transfers, which have their route when they begin, come back at once.
+// reason that it has where nothing waits. That holds however many packets wait. What an owner does
+// not hold comes back at once, and so do long transfers, which have their route when they begin.
 func TestRouteThatNeverComes(t *testing.T) {
 	f := faults{suspend: true}
 	r := newRemoteBed(t, setup{cards: 2, slots: 1024, remote: moreRemote, net: near, tune: f.tune})

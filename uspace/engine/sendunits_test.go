@@ -33,10 +33,10 @@ func (b *bed) departures(n int) (at []int64, acks []bool) {
 	return at, acks
 }
 
-// Rule: a packet is on the link when the Dispatch Unit has worked on it (5.2.4), and after
-// it the Transmit Scheduler (5.6.3), and is accepted when the Preprocessor has (5.6.2);
-// its acknowledgment, a frame without packets, takes the Transmit Scheduler of the other
-// card and no Preprocessor.
+// Rule: a packet is on the link when the Dispatch Unit has worked on it (5.2.4), and after it the
+// Transmit Scheduler (5.6.3). It is accepted when the Preprocessor has worked on it (5.6.2). Its
+// acknowledgment, a frame without packets, takes the Transmit Scheduler of the other card and no
+// Preprocessor.
 func TestUnitsOfTheNetworkTakeTheirTime(t *testing.T) {
 	for _, c := range []struct{ dispatch, transmit, preprocess time.Duration }{
 		{}, {dispatch: 300}, {transmit: 500}, {preprocess: 700}, {300, 500, 700},
@@ -93,9 +93,9 @@ func TestUnitsOfTheNetworkOverlap(t *testing.T) {
 	}
 }
 
-// Rule: acknowledgments go before data at the first opportunity (5.6.3): behind the frame
-// that is being transmitted, before those of the Send Queue; and the Send Queue, which
-// holds as many frames as the cache has lines (5.5), fills and empties meanwhile.
+// Rule: acknowledgments go before data at the first opportunity (5.6.3): behind the frame that is
+// being transmitted, before those of the Send Queue. The Send Queue holds as many frames as the
+// cache has lines (5.5), and fills and empties meanwhile.
 func TestAcknowledgmentsPassTheSendQueue(t *testing.T) {
 	b := newBed(t, setup{cards: 3, slots: 64, net: near, tune: func(c *engine.Config) {
 		timed(c)

@@ -1,8 +1,8 @@
 package engine_test
 
-// This file holds the rules of a card that serves processes of its own accord: groups
-// that come and go, members that come later, threads and processes that sleep, processes
-// that go on while they are switched out, and memory that is gone when they are.
+// This file holds the rules of a card that serves processes of its own accord. Groups come and go,
+// members come later, and threads and processes sleep. Processes go on while they are switched out,
+// and their memory is gone when they are.
 
 import (
 	"testing"
@@ -63,9 +63,9 @@ func TestExpectedNodes(t *testing.T) {
 		Header: funi.NewHeader(2, 5, 1), Word: 7})
 }
 
-// Rule: nobody waits longer than ConnectTimeout for a node that is expected and does not come;
-// the time begins with the first packet for it, from this card and from another, and the
-// card wants to run when it is over. One that comes later is there for what is sent then.
+// Rule: no sender waits longer than ConnectTimeout for a node that is expected and does not come.
+// The time begins with the first packet for the node, from this card and from another. The card
+// wants to run when the time is over. A node that comes later is there for what is sent then.
 func TestExpectedNodesThatDoNotCome(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	for _, from := range []int{0, 1} {

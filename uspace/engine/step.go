@@ -8,10 +8,10 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Step does what there is to do at the given time, in nanoseconds from 0 to 2^62 of any
-// clock that does not run backwards, and returns when the card next wants to run: a
-// time not after now if work was left over, Never if only a frame or a process
-// can give it work.
+// Step does what there is to do at the given time, and returns when the card next wants to run. The
+// time is in nanoseconds from 0 to 2^62 of any clock that does not run backwards. Step returns a
+// time not after now if work was left over, and Never if only a frame or a process can give it
+// work.
 //
 // It sends before it receives, so that what the process did since the last step,
 // such as replying, leaves at once, and leaves bookkeeping for after that. What a

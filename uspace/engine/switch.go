@@ -8,13 +8,12 @@ package engine
 // DRAIN mode into a pair of queues as large as the receive FIFOs (CTXR2), which belong
 // to the saved state. From then on the card does not touch the process's memory.
 //
-// In: the registers are restored, each from its own saved value (the appendix restores
-// those of the request queues from those of the reply queues, a slip); the drained
-// packets are returned and delivered before any other; and CNTL is restored. The
-// appendix returns them over the network under a reserved GID, with TICKET set to 0,
-// in which no packet could be retrieved (another slip: it waits for TICKET to be 0xff).
-// Here they go from the drain queues to the Delivery Unit, which has room: its FIFOs
-// are as empty as they were when the packets left them.
+// In: the registers are restored, each from its own saved value. (The appendix restores those of
+// the request queues from those of the reply queues, a slip.) The drained packets are returned and
+// delivered before any other, and CNTL is restored. The appendix returns the packets over the
+// network under a reserved GID, with TICKET set to 0. With that TICKET no packet could be retrieved
+// (another slip: it waits for TICKET to be 0xff). Here they go from the drain queues to the
+// Delivery Unit, which has room: its FIFOs are as empty as they were when the packets left them.
 //
 // While a context is away its peers' packets are rejected with ReasonSwitching, which
 // is transient: they come again and are delivered once it is back. Its undelivered
@@ -53,9 +52,10 @@ type Saved struct {
 	context *Context
 }
 
-// Waits reports whether the context would have something to do on the card: packets that are
-// undelivered, were drained or wait in the send queues, some that came for it and were
-// rejected or came back, or, if it is Live, what its process has written to CNTL meanwhile.
+// Waits reports whether the context would have something to do on the card. That is packets that
+// are undelivered, were drained or wait in the send queues, and some that came for it and were
+// rejected or came back. If the context is Live, it is also what its process has written to CNTL
+// meanwhile.
 func (s *Saved) Waits() bool {
 	x := s.context
 	return x.wanted || !x.Idle() || len(x.owed) > 0 || s.Live && s.Memory.Page.Load(funi.Control) != x.seen
@@ -82,12 +82,13 @@ func (s *Saved) pending() bool {
 // Context returns the context, for SwitchIn and Detach.
 func (s *Saved) Context() *Context { return s.context }
 
-// SwitchOut takes a context off the card. The first call sets CTXM; as long as packets are in
-// flight, or a unit of a modelled machine has one under way (CTXR1 is clear), or there are more
-// blocks in the cache than one call copies, it returns ErrNotReady, and the owner steps the card
-// and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is out of reach,
-// which keeps CTXR1 clear until PeerTimeout, then does not delay the switch. It returns ErrAway for
-// a context that is out already. An abandoned switch ends when CTXM is cleared.
+// SwitchOut takes a context off the card. The first call sets CTXM. SwitchOut returns ErrNotReady
+// as long as packets are in flight, or a unit of a modelled machine has one under way (CTXR1 is
+// clear). It also does so while there are more blocks in the cache than one call copies. The owner
+// then steps the card and calls again. With unacknowledged SwitchOut goes on after CTXR1' alone: a
+// peer that is out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
+// switch. It returns ErrAway for a context that is out already. An abandoned switch ends when CTXM
+// is cleared.
 func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if x.away || x.modes&funi.RESET != 0 {
 		return nil, fmt.Errorf("switching out node %d of group %d: %w", x.node, x.gid, ErrAway)

@@ -81,9 +81,9 @@ func peersOfASwitchedOutContext(t *testing.T, on machine) {
 	exactlyOnce(b, tr)
 }
 
-// Rule: what the receive FIFOs hold is drained into a pair of queues of the saved state,
-// whether the receive queues are full or the process has set CRQM, and is returned
-// before anything else when the context is back (thesis 4.2, appendix B).
+// Rule: what the receive FIFOs hold is drained into a pair of queues of the saved state, whether
+// the receive queues are full or the process has set CRQM. It is returned before anything else when
+// the context is back (thesis 4.2, appendix B).
 func TestDrainedPacketsReturn(t *testing.T) { onEach(t, drainedPacketsReturn) }
 
 func drainedPacketsReturn(t *testing.T, on machine) {
@@ -148,10 +148,9 @@ func b2u(v bool) uint32 {
 	return 0
 }
 
-// Rule: CTXR1 waits for every acknowledgment, CTXR1' does not; with CTXR1' alone the
-// context can be switched out of a network that is cut, and every packet is still
-// delivered once or comes back, here both: the cut heals for some (thesis 3.1.2, 4.2;
-// switch.go).
+// Rule: CTXR1 waits for every acknowledgment, CTXR1' does not. With CTXR1' alone the context can be
+// switched out of a network that is cut. Every packet is still delivered once or comes back, here
+// both: the cut heals for some (thesis 3.1.2, 4.2; switch.go).
 func TestSwitchOutAfterLostAcknowledgments(t *testing.T) {
 	onEach(t, switchOutAfterLostAcknowledgments)
 }

@@ -87,9 +87,9 @@ var sendings = []struct {
 }
 
 // Rule: what is sent to a node of another job with the same GID is rejected for good with
-// ReasonJob, on the wire and within a card, whatever it is and whatever state its context
-// is in, and nothing of it is delivered: no message, no notice, no byte of memory. So is
-// what that node sends. Who is of one job goes on beside it.
+// ReasonJob, on the wire and within a card. That holds whatever is sent, and whatever state the
+// node's context is in. Nothing of it is delivered: no message, no notice, no byte of memory. What
+// that node sends is rejected, too. The traffic of nodes of one job goes on beside it.
 func TestOtherJobGetsNothing(t *testing.T) {
 	for _, state := range []string{"runs", "CTXM", "DRAIN", "is switched out", "is expected"} {
 		for _, blocks := range []bool{false, true} {
@@ -152,9 +152,9 @@ func TestOtherJobGetsNothing(t *testing.T) {
 	}
 }
 
-// Rule: a frame of another job is answered like any other: once, the same each time it
-// comes, whatever node of which card it names as its source; and the acknowledgments in it
-// count, because they are the card's (arctic doc.go).
+// Rule: a frame of another job is answered like any other: once, the same each time it comes,
+// whichever node of whichever card it names as its source. The acknowledgments in it count, because
+// they are the card's (arctic doc.go).
 func TestFrameOfOtherJob(t *testing.T) {
 	for bit := range 64 {
 		var rejects []arctic.Reject
@@ -241,9 +241,9 @@ func TestTagsOnTheWire(t *testing.T) {
 	}
 }
 
-// Rule: frames of a job that has ended keep its tag, also when they are sent again: those
-// who are its nodes now, there and here, get nothing of them and are told nothing, and
-// their own traffic is whole (Detach, RESET, SetTag).
+// Rule: frames of a job that has ended keep its tag, also when they are sent again. The processes
+// that are its nodes now, there and here, get nothing of them and are told nothing. Their own
+// traffic is whole (Detach, RESET, SetTag).
 func TestFramesOfAnEndedJob(t *testing.T) {
 	for _, end := range []string{"detach", "RESET"} {
 		for _, what := range sendings {

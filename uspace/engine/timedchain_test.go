@@ -47,10 +47,10 @@ func timedChain(t *testing.T, delivery time.Duration) *remoteBed {
 }
 
 // Rule: the block of a multicast is retrieved as the words of a slot are (thesis 5.2.2), up to its
-// data; a member's copy takes what a message of the origin takes (5.2.3); and the next member has
-// it later by what Preprocessor, Dispatch Unit, Transmit Scheduler and network take, however long
-// the Delivery Unit of the member before takes (Tokyo, section 3.3.1.3: an interface sends on what
-// came over its link).
+// data. A member's copy takes what a message of the origin takes (5.2.3). The next member has it
+// later by what Preprocessor, Dispatch Unit, Transmit Scheduler and network take. That holds
+// however long the Delivery Unit of the member before takes (Tokyo, section 3.3.1.3: an interface
+// sends on what came over its link).
 func TestMulticastsTakeTheirTime(t *testing.T) {
 	for _, c := range []struct {
 		words             int

@@ -242,8 +242,8 @@ func TestTraceIsBounded(t *testing.T) {
 }
 
 // Rule: every line of a context has a place of its own in the table of a trail, also those of its
-// chains: a member that is followed sends copies on along each of its chains, and each is recorded
-// (cache.go).
+// chains. A member that is followed sends copies on along each of its chains, and each copy is
+// recorded (cache.go).
 func TestTraceOfMembers(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 3, slots: 256, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 64},
 		net: near})

@@ -56,10 +56,10 @@ type Timing struct {
 	// Retrieval and Delivery are how long the units are busy with a packet before its first
 	// transaction.
 	Retrieval, Delivery time.Duration
-	// Dispatch is how long the Dispatch Unit is busy with a packet before it leaves the
-	// cache for the Send Queue (thesis 5.2.4), Transmit how long the Transmit Scheduler is
-	// with a frame before it is on the link (5.6.3), and Preprocess how long the Network
-	// Packet Preprocessor is with a packet before it is accepted or rejected (5.6.2).
+	// Dispatch is how long the Dispatch Unit is busy with a packet before it leaves the cache for
+	// the Send Queue (thesis 5.2.4). Transmit is how long the Transmit Scheduler is busy with a
+	// frame before it is on the link (5.6.3). Preprocess is how long the Network Packet
+	// Preprocessor is busy with a packet before it is accepted or rejected (5.6.2).
 	Dispatch, Transmit, Preprocess time.Duration
 	// Card is what remote writes take, each kind and step by itself, on a card whose times are
 	// known so (HPL-95-86, tables 3 and 4); nil: what every packet takes. Frames without packets

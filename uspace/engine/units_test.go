@@ -64,10 +64,10 @@ func (b *bed) watch(node int, r funi.Register) int64 {
 	return b.now
 }
 
-// Rule: a packet is retrieved by a burst of its first four words and the longest that do
-// not exceed the rest (5.2.2), and the tail shows it when the last has ended; it is
-// delivered by the same and one more of the head register (5.2.3). So it takes as long as
-// its transactions on an idle bus, whatever there is to see in between.
+// Rule: a packet is retrieved by a burst of its first four words and the longest bursts that do not
+// exceed the rest (5.2.2). The tail shows it when the last burst has ended. A packet is delivered
+// by the same bursts and one more of the head register (5.2.3). So it takes as long as its
+// transactions on an idle bus, whatever there is to see in between.
 func TestUnitsTakeTheirTime(t *testing.T) {
 	for _, c := range []struct {
 		words    int // of the message; -n: of an XFER
@@ -207,11 +207,11 @@ func TestOwnCardWaitsForTheNode(t *testing.T) {
 	b.until(time.Second, "the packet arrives", func() bool { _, ok := take(far, funi.Request); return ok })
 }
 
-// Rule: parts of long transfers need no room in the receive queue (link/stream.go): they pass
-// messages that wait for some, also when the receive FIFO is full of them, and a transfer
-// whose end the process waits for has a line when others hold all of them. So two
-// processes that change their queues within long transfers, and take nothing, do not wait
-// for each other; and the notice comes behind the messages that came before it.
+// Rule: parts of long transfers need no room in the receive queue (link/stream.go). They pass
+// messages that wait for room, also when the receive FIFO is full of such messages. A transfer
+// whose end the process waits for has a line when others hold all of them. So two processes that
+// change their queues within long transfers, and take nothing, do not wait for each other. The
+// notice comes behind the messages that came before it.
 func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 	b, m, _ := timedBed(t, nil)
 	const words = 4000

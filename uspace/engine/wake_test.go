@@ -77,9 +77,9 @@ func TestSleepingContextsWake(t *testing.T) {
 	}
 }
 
-// Rule: what a user does to the doorbells that he can reach, taking all rings away at every step or
-// ringing for everybody, delays nobody else: with 512 users whose contexts sleep a ring is seen
-// after 512/8 steps at the latest, whichever process rings (Card.Doorbells).
+// Rule: what a user does to the doorbells that he can reach delays no other user. He may take all
+// rings away at every step, or ring for everybody. With 512 users whose contexts sleep a ring is
+// seen after 512/8 steps at the latest, whichever process rings (Card.Doorbells).
 func TestBellsOfUsers(t *testing.T) {
 	const users, most = 512, 512/8 + 1
 	c := newCouple(t, 64)
@@ -135,8 +135,8 @@ func TestBellsOfUsers(t *testing.T) {
 }
 
 // Rule: a ring is seen in the next step where the contexts that sleep have at most eight pages,
-// here seven and the card's own, however many contexts; and a context that is switched out and in
-// rings where it did.
+// however many contexts there are. Here they have seven pages and the card's own. A context that is
+// switched out and in rings where it did.
 func TestBellsOfFewUsers(t *testing.T) {
 	c := newCouple(t, 64)
 	proc, ctx := c.crowd(t, 400)

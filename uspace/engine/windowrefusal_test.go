@@ -1,7 +1,7 @@
 package engine_test
 
 // This file holds what operations on windows are refused, forged answers, and what a window that
-// ends leaves (designs/remote-memory.md, section 2's table of refusals, and section 5).
+// ends leaves.
 
 import (
 	"bytes"
@@ -371,8 +371,8 @@ func TestAnswersKeepWhatTheyHad(t *testing.T) {
 }
 
 // Rule: an answer is taken from the node that was asked, for a request that is open, and no more
-// than it asked for; others are refused with the reason and change nothing (section 2: a response
-// must match node and generation).
+// than it asked for. Other answers are refused with the reason and change nothing (section 2: a
+// response must match node and generation).
 func TestForgedAnswers(t *testing.T) {
 	var rejects []arctic.Reject
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near, wrap: watchRejects(0, &rejects),

@@ -10,8 +10,9 @@ package engine
 //     has no time for words. Behind the last packet of a message the card tells its host; nobody
 //     waits for that but the next packet.
 //   - Preprocessing: from the link to the card, by what the frame carries. That may be encrypted,
-//     so all that is behind the heads counts as data, and what is more than a packet holds is a
-//     block: what its way to the host takes before the first burst is the card's processor's, too.
+//     so all that is behind the heads counts as data. What is more than a packet holds is a block.
+//     What a block's way to the host takes before the first burst is time of the card's processor,
+//     too.
 //   - Delivery: the data over the bus, and then the record. It carries the metadata, so those are
 //     not moved besides, unless they come with a packet that does not complete its area.
 //

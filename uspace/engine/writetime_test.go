@@ -128,8 +128,8 @@ func TestWritesTakeTheStepsOfTheirKind(t *testing.T) {
 	}
 }
 
-// Rule: of a message of many packets DMA is started once, each packet is loaded while the one
-// before is sent, and arrives while the one before is written; so the bus is the narrowest way, and
+// Rule: for a message of many packets DMA is started once. Each packet is loaded while the one
+// before is sent, and arrives while the one before is written. So the bus is the narrowest way, and
 // what its ends take counts once (table 5).
 func TestMessageOfManyBlocks(t *testing.T) {
 	const n = 20
@@ -248,7 +248,7 @@ func TestBlocksWaitForTheirTime(t *testing.T) {
 }
 
 // Rule: a FIFO that is full of blocks rejects the next for now; it comes again, and all are there
-// once (4.2 of designs/hamlyn.md: no packet is lost for want of room at the card).
+// once.
 func TestFIFOOfBlocks(t *testing.T) {
 	r, _ := steppedBed(t, func(c *engine.Config) {
 		c.FIFO = 2

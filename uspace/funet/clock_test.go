@@ -1,8 +1,8 @@
 package funet_test
 
 // This file is the clock by which tests tell how soon something ends. It counts the time that the
-// machine gave to one thread of this process which wants all of it: on an idle machine as much as
-// the wall clock's, and less where others run, who hold up everything here as well.
+// machine gave to one thread of this process which wants all of it. On an idle machine that is as
+// much as the wall clock's. It is less where others run, which hold up everything here as well.
 
 import (
 	"runtime"

@@ -14,9 +14,9 @@
 //
 // The journey of a message: Send takes the lock, has package am write the message into the send
 // queue, lets the card run and gives the lock back (send.go). At the receiver a goroutine that
-// waits on the endpoint, for whatever it is, polls for all that wait (wait.go): it runs the handler
-// of the message (handle.go), and what the handler replies is on its way when the poll ends. The
-// card is in this process or in a daemon (carrier.go); Open finds out (open.go).
+// waits on the endpoint, for whatever it is, polls for all goroutines that wait (wait.go). It runs
+// the handler of the message (handle.go), and what the handler replies is on its way when the poll
+// ends. The card is in this process or in a daemon (carrier.go); Open finds out (open.go).
 //
 // Rules:
 //
@@ -54,16 +54,17 @@
 // an operation waits as others do, so messages and operations go on beside each other.
 //
 // Send or Post: Send lets the card run, so that a short message is on its way, in a frame of its
-// own if it is the only one; it is for a program that then waits for what comes of it. Post leaves
-// a short message in the send queue until the next call that lets the card run, and is for programs
-// that send many: three nodes that each sent the two others 10,000 messages of four words took 275
-// to 407 ms with package am's form of Send and 15 to 17 ms with that of Post, on cards of their own
-// (am.Endpoint.Post4). What nil means: of a message that leaves at once, that it will be delivered
-// or told to Options.OnError; of a longer one, that it has been delivered and its handler has run.
+// own if it is the only one. It is for a program that then waits for what comes of it. Post leaves
+// a short message in the send queue until the next call that lets the card run. It is for programs
+// that send many messages. Three nodes, on cards of their own, each sent the two others 10,000
+// messages of four words. That took 275 to 407 ms with package am's form of Send and 15 to 17 ms
+// with that of Post (am.Endpoint.Post4). What nil means: a message that leaves at once will be
+// delivered or told to Options.OnError. A longer one has been delivered and its handler has run.
 //
-// The bounds, and what happens at them: while the send queue is full, Send and Call wait;
-// am.MaxRemoteCalls calls and am.MaxSends long messages are under way, and one more waits; a
-// message has at most am.MaxBytes bytes (ErrLong), and where its receiver sets Options.Memory about
-// two thirds of that (ErrMemory); of messages with tags am.TagWindow wait at their receiver, and
-// more at their sender; of events that nobody reads 256, and of each node two more.
+// The bounds, and what happens at them: while the send queue is full, Send and Call wait. At most
+// am.MaxRemoteCalls calls and am.MaxSends long messages are under way, and one more waits. A
+// message has at most am.MaxBytes bytes (ErrLong). Where its receiver sets Options.Memory, it has
+// at most about two thirds of that (ErrMemory). Of messages with tags am.TagWindow wait at their
+// receiver, and more at their sender. Of events that the program does not read 256 are kept, and
+// two more of each node.
 package funet

@@ -70,7 +70,7 @@ func (e *Endpoint) useMemory(limit int) error {
 }
 
 // Alloc returns memory of the given number of bytes, 1 to 1.5*2^30, all 0, that the card may use,
-// wherever the card is: transfers may go from and to it, and other nodes may read and write it at
+// wherever the card is. Transfers may go from and to it, and other nodes may read and write it at
 // the address of Address (am.Endpoint.Get, Put and so on). It is the program's until Free or Close.
 //
 // The address is the lowest where the memory fits, on a page. So nodes that allocate the same in

@@ -37,11 +37,12 @@ type Options struct {
 	// daemon says.
 	Nodes int
 	// Memory is how many bytes are for messages of more than am.ShortBytes bytes; about two thirds
-	// of it can receive one message. 0: 64 MiB with a card in this process, which become memory
-	// when they are used, and 4 MiB with that of a daemon, or as much less as the administrator
-	// allows; and for a message that is longer than that has room for, up to am.MaxBytes, memory of
-	// its own while it arrives. A daemon counts that for the user: where his quota leaves none for
-	// some 15 s the sender gets ErrMemory. Negative: none, and only short messages.
+	// of it can receive one message. 0 means 64 MiB with a card in this process, which become
+	// memory when they are used. With the card of a daemon 0 means 4 MiB, or less where the
+	// administrator allows no more. With 0, a message that is longer than that has room for gets
+	// memory of its own while it arrives, up to am.MaxBytes. A daemon counts that for the user:
+	// where his quota leaves none for some 15 s the sender gets ErrMemory. Negative: none, and only
+	// short messages.
 	Memory int
 	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet
 	// run --restart), and Events tell who leaves and joins; all processes of the job ask for it.
@@ -67,10 +68,10 @@ type Place struct {
 	Token       [32]byte // the job's secret; zero where it has none
 }
 
-// Open takes this process's place in a job and returns its endpoint. The place is that of
-// Options.Card or Attach; else that which the environment says (funet run sets it, and mpirun and
-// srun the number of the process), on the card of the daemon of this host; else that of
-// Options.Peers, Interfaces and Node.
+// Open takes this process's place in a job and returns its endpoint. Options.Card or Attach gives
+// the place if one of them is set. Otherwise the environment gives it, on the card of the daemon of
+// this host: funet run sets the environment, mpirun and srun the number of the process. Without
+// such an environment Options.Peers, Interfaces and Node give the place.
 //
 // Its context ends Open only, which then returns the context's cause; opening an interface is one
 // step. Errors are ErrPlace, and those of attach.Open, card.Open and cluster.Load.

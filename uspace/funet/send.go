@@ -11,16 +11,17 @@ import (
 )
 
 // Send runs a handler on a node with b, of 0 to am.MaxBytes bytes, and returns when b may be
-// changed. A message of up to am.ShortBytes bytes, and one of up to am.EagerBytes while the node
-// has kept room for this one, is on its way then; that it could not be delivered is found out
-// later, and is an error that belongs to no call (Options.OnError). A longer message has been
-// delivered when Send returns nil; it waits until the node has memory for it, one after the other.
+// changed. A message of up to am.ShortBytes bytes is on its way then. So is a message of up to
+// am.EagerBytes while its receiver keeps room for messages of this node. A failure to deliver such
+// a message is found out later, as an error that belongs to no call (Options.OnError). A longer
+// message has been delivered when Send returns nil; it waits until the node has memory for it, one
+// after the other.
 //
 // It also waits while there is no room in the send queue. Errors are ErrNode, ErrNumber, ErrLong,
-// ErrHandler within a handler, ErrMemory if the node never has that much memory (Options.Memory),
-// that the node is gone (*am.Undelivered, ErrLeft), an error that belongs to no call if one has
-// come up (then nothing was sent), and that the context ended: then a long message may have been
-// delivered or not.
+// and ErrHandler within a handler. ErrMemory: the node never has that much memory (Options.Memory).
+// *am.Undelivered and ErrLeft: the node is gone. Send also returns an error that belongs to no
+// call, if one has come up, and then sends nothing. If Send returns because the context ended, a
+// long message may have been delivered or not.
 func (e *Endpoint) Send(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, true)
 }

@@ -25,9 +25,9 @@ const (
 	// glance is how many polls and messages pass between two looks at the leader's context: some
 	// microseconds.
 	glance = 64
-	// patience is how many polls in vain pass before the end of the leader's context is to end a
-	// sleep of the card, and between two times that other goroutines may run, where the program has
-	// one processor: some 10 us.
+	// patience is the number of polls in vain after which the end of the leader's context is to end
+	// a sleep of the card: some 10 us. With one processor it is also the number of polls in vain
+	// between two times that other goroutines may run.
 	patience = 256
 	// turn is how many times patience pass between two times that other goroutines may run, where
 	// there are more processors: they mostly run there. Go has another thread go on with a

@@ -191,9 +191,9 @@ func (c *Card) Doze(n uint32) {
 // Wake tells the process that it need not ring.
 func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
 
-// Changed reports whether there is something for the process to see that was not there
-// when it was last asked: a delivery, a return, retired slots, a new CNTL or another register
-// that Store has set, or writes that the process asks for.
+// Changed reports whether the process has something to see that was not there at the last call of
+// Changed. That is a delivery, a return, retired slots, a new CNTL, another register that Store has
+// set, or writes that the process asks for.
 func (c *Card) Changed() bool {
 	was := c.changed
 	c.changed = false

@@ -75,8 +75,8 @@ func optimises(t *testing.T, name string) bool {
 }
 
 // Rule: the headers and all programs in the repository that use them compile without warnings as
-// C11 and later and as C++17 and later, with GCC and Clang, without and with optimisation; and two
-// parts of a program may both include the headers.
+// C11 and later and as C++17 and later. They do so with GCC and Clang, without and with
+// optimisation. Two parts of a program may both include the headers.
 func TestHeadersCompile(t *testing.T) {
 	headers, err := filepath.Glob("*.h")
 	if err != nil || len(headers) == 0 {

@@ -86,9 +86,9 @@
 // A doorbell page is shared by processes of one user, or by all that are one with their
 // card: see Doorbells.
 //
-// With bits 31:30 = 01 a slot of a send queue is a request block for remote memory: what it says,
-// and the notification ring, which is behind the queues, are in remote.go; those of operations on
-// windows are in operation.go, and those of multicasts in multicast.go.
+// With bits 31:30 = 01 a slot of a send queue is a request block for remote memory. See remote.go
+// for the block, and for the notification ring, which is behind the queues. See operation.go for
+// the blocks of operations on windows, and multicast.go for those of multicasts.
 //
 // When process and card are two processes they map the two files of shared.go. A C program does so
 // with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes,

@@ -9,10 +9,10 @@ package funi
 // load (the card: asleep, then the indices once more; the process: the index, then
 // asleep), and both stores are sequentially consistent, so one of them sees the other.
 //
-// Where the card has a thread of its own, which sleeps when there is nothing to do, bit
-// 31 of the same word says so, and the process wakes it (Memory.Wake) besides: also when
-// it gives slots of a receive queue back, which no context that sleeps waits for, but one
-// whose receive FIFO holds packets does.
+// Where the card has a thread of its own, the thread sleeps when there is nothing to do. Bit 31 of
+// the same word then says so, and the process wakes the thread (Memory.Wake) besides. It also does
+// so when it gives slots of a receive queue back. No context that sleeps waits for such slots, but
+// one whose receive FIFO holds packets does.
 //
 // Processes that share a page can ring for each other or take each other's rings away. The
 // first costs the card a look. Because of the second a card also looks at its sleeping

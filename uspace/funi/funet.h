@@ -11,10 +11,10 @@
  *	// The place and the card are from the environment: funet run, mpirun, srun.
  *	if (funet_open(&f, NULL) != 0 ||
  *	    funet_serve(&f, 1, greet, NULL) != 0 ||
- *	    funet_barrier(&f, -1) != 0 ||         // everybody has the handlers
+ *	    funet_barrier(&f, -1) != 0 ||         // All nodes have the handlers.
  *	    (f.card.node == 0 &&
  *	     funet_call(&f, 1, 1, "hi", 2, buffer, sizeof buffer, &length, 1000) != 0) ||
- *	    funet_barrier(&f, -1) != 0 ||         // nobody is called any more
+ *	    funet_barrier(&f, -1) != 0 ||         // No node is called any more.
  *	    funet_close(&f, 1000) != 0)
  *		fprintf(stderr, "%s\n", f.error);
  *
@@ -22,23 +22,23 @@
  * be nodes of one job; a test has them talk. Numbers of handlers are 0 to 239 and mean the same on
  * all nodes.
  *
- * Results. Functions return 0 or more when they have done what they say, a positive funi_status
- * when the daemon refused, a positive code when a handler elsewhere returned an error (funet_call),
- * or a negative errno: then f.error says what failed and why, in one line. The same negative
- * numbers mean the same everywhere:
+ * Results. Functions return 0 or more when they have done what they say. They return a positive
+ * funi_status when the daemon refused, a positive code when a handler elsewhere returned an error
+ * (funet_call), or a negative errno. Then f.error says in one line what failed and why. The same
+ * negative numbers mean the same everywhere:
  *
  *	-ENOTCONN     the daemon is gone or has ended the context, funet_close was called, or the job
- *	              goes on without this node; nothing can be done with it any more
+ *	              goes on without this node. Nothing can be done with the context any more.
  *	-EHOSTUNREACH a message could not be delivered, mostly because its node is gone: f.back says
  *	              which and why. It is told once, by whatever polls next, and nothing else of the
  *	              context changes: the program decides what that means.
  *	-EINTR        a signal was handled during a wait. The function can be called again, and goes
  *	              on where it was; but a message that funet_send waited for is given up.
- *	-ETIMEDOUT    the time given is over; as after -EINTR
- *	-EDEADLK      a handler called what only the program may, see below
- *	-ENOSYS       the node has no such handler; of a short message of funet_send, funet_post or
- *	              funet_reply it is told, once, by whatever polls next
- *	-EINVAL, -EMSGSIZE  a number or a length is wrong, and nothing was done
+ *	-ETIMEDOUT    the time given is over; as after -EINTR.
+ *	-EDEADLK      a handler called what only the program may, see below.
+ *	-ENOSYS       the node has no such handler. For a short message of funet_send, funet_post or
+ *	              funet_reply it is told, once, by whatever polls next.
+ *	-EINVAL, -EMSGSIZE  a number or a length is wrong, and nothing was done.
  *
  * Waits. Those with a parameter milliseconds end after that time; a negative number waits for ever,
  * 0 looks once. Others, which wait while a send queue is full or until a receiver has room for a
@@ -64,11 +64,12 @@
  * (-ENOSYS). So a program begins with its handlers and then a barrier, and ends with a barrier
  * before funet_close: what others still send to a node that has closed comes back to them.
  *
- * What came back and perhaps was delivered (FUNI_REASON_RESYNCHRONISED), and what is lost when more
- * comes back than f.card can keep, ends what waits for it here with -EHOSTUNREACH; other nodes that
- * may wait for this one are told by the header itself. A node that is gone is noticed by what is
- * sent to it: functions that wait send it a probe now and then if they wait for it, or if something
- * else is awaited of it; a program that only calls funet_poll uses funet_probe_awaited.
+ * A message may come back that perhaps was delivered (FUNI_REASON_RESYNCHRONISED), or be lost when
+ * more comes back than f.card can keep. Then the waits for it end here with -EHOSTUNREACH, and the
+ * header itself tells the other nodes that may wait for this one. A node that is gone is noticed by
+ * a message to it that comes back. So functions that wait send a node a probe now and then if they
+ * wait for it, or if something else is awaited of it. A program that only calls funet_poll uses
+ * funet_probe_awaited.
  *
  * Lives. A node in C takes no part in joining a job again (Options.Rejoin in Go, funet run
  * --restart). It refuses a node in Go that joins again: that process ends with am.ErrRejoin. And
@@ -985,9 +986,10 @@ static inline void funet_free(struct funet *f, void *memory)
 
 /* Has long messages leave without copying from memory that the program has: whole pages of ordinary
  * private memory. See funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than
- * f->most in all. When a send from it is given up (-ETIMEDOUT, -EINTR) while the card still reads
- * it, the program goes on with copies of these pages, during which no other thread may touch them;
- * later messages from this memory are copied until funet_disown and a new funet_adopt. */
+ * f->most in all. A send from this memory may be given up (-ETIMEDOUT, -EINTR) while the card still
+ * reads it. Then the program goes on with copies of these pages; no other thread may touch them
+ * during the copying. Later messages from this memory are copied until funet_disown and a new
+ * funet_adopt. */
 static inline int funet_adopt(struct funet *f, void *memory, size_t bytes)
 {
 	struct funet_piece **at = &f->pieces, *p = (struct funet_piece *)malloc(sizeof *p);
@@ -2501,9 +2503,9 @@ static inline int funet_end(struct funet *f, struct funet_sending *s, int64_t en
  *
  * Up to FUNET_SHORT bytes are one packet, and up to FUNET_EAGER mostly leave at once, too, once the
  * receiver has granted memory for one such message: then it waits, and polls, only while the send
- * queue is full. A longer one is sent when the receiver has had room for it, and the function
- * returns when all has left, after at most f->patience; it is copied, unless it lies in memory of
- * funet_alloc or funet_adopt at a multiple of 16.
+ * queue is full. A longer one is sent when the receiver has had room for it. The function returns
+ * when all of it has left, after at most f->patience. A longer one is copied, unless it lies in
+ * memory of funet_alloc or funet_adopt at a multiple of 16.
  *
  * Errors of earlier messages, which funet_poll returns, keep this one from being sent. Of one that
  * did not leave at once: -ENOSYS: the node has no such handler; -ENOMEM: no memory there, or here.
@@ -2678,11 +2680,11 @@ static inline const char *funet_says(int code)
 	}
 }
 
-/* Waits for the answer of a call: 0, and the length of the answer if length is not NULL; a code of
- * the handler's error, with its text in f->error; -EMSGSIZE: the answer has length bytes, more than
- * there is room; -EHOSTUNREACH: the node is gone, and may have executed the call. After these the
- * call has ended. After -ETIMEDOUT, -EINTR and what funet_poll returns of other messages it goes
- * on. */
+/* Waits for the answer of a call. 0: the answer has come, and *length is its length if length is
+ * not NULL. A code: the handler's error, with its text in f->error. -EMSGSIZE: the answer has
+ * *length bytes, more than there is room. -EHOSTUNREACH: the node is gone, and may have executed
+ * the call. After these the call has ended. After -ETIMEDOUT, -EINTR and what funet_poll returns of
+ * other messages it goes on. */
 static inline int funet_finish(struct funet *f, int64_t call, size_t *length, int milliseconds)
 {
 	uint32_t place = (uint32_t)(call - 1) & 0xfff;

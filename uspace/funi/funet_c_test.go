@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Rule: who waits for a node hears: what a node has told others, and what comes back perhaps unread
-// or is lost when the return ring overflows, is told again, or that it will not come; who waits for
-// a node that is gone finds out by probes; and a node that joins a job again is refused by one in C
-// (funet.h).
+// Rule: every program that waits for a node hears of the outcome. What a node has told others may
+// come back perhaps unread, or be lost when the return ring overflows. The node then tells it
+// again, or tells that it will not come. A program that waits for a node that is gone finds out by
+// probes. A node in C refuses a node that joins a job again (funet.h).
 func TestWhoWaitsHears(t *testing.T) {
 	const source = "testdata/alone.c"
 	read(t, []string{source})

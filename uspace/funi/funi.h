@@ -7,10 +7,12 @@
  *	struct funi_context c;
  *	if (funi_attach_environment(&c, 0) != 0) // or funi_attach
  *		fprintf(stderr, "%s\n", c.error);
+ *
  *	uint32_t *s = funi_send_reserve(&c, FUNI_REQUEST); // NULL: full; funi_wait
  *	s[0] = funi_header(node, type, 1);
  *	s[FUNI_PAYLOAD_WORD] = 42;
  *	funi_send_commit(&c, FUNI_REQUEST);
+ *
  *	const uint32_t *r = funi_receive(&c, FUNI_REQUEST); // NULL: none; funi_wait
  *	... funi_release(&c, FUNI_REQUEST);
  *	funi_close(&c, 1000);
@@ -42,25 +44,25 @@
  *
  * Order. A message arrives once, or comes back (perhaps both, where the peer fell silent or began
  * anew), and never twice. But messages do not arrive in the order in which they were sent, not even
- * those from one node to another at one level: one that was lost, or that a full queue turned away,
+ * those from one node to another at one level. One that was lost, or that a full queue turned away,
  * is sent again while later ones pass. A program for which the order matters numbers its messages.
  *
  * Messages that come back. What cannot be delivered comes back, each message and transfer once,
  * with a funi_reason (funi_returned). The ring has FUNI_RETURN_SLOTS places; what finds none is
  * only counted (funi_returns_lost).
  *
- * Before a peer attaches its messages wait at its card, if its daemon was told that the node
- * belongs to the job (`funet run` does that before it starts the programs), for the daemon's
- * connect_timeout at most, 30 s if not set, from the first of them. After that, and after a peer
- * has left, they come back, with FUNI_REASON_NO_CONTEXT. Nothing says when a peer has attached: a
- * first message that it answers does.
+ * Before a peer attaches, messages to it wait at its card, if its daemon was told that the node
+ * belongs to the job. `funet run` tells the daemon before it starts the programs. The messages wait
+ * for the daemon's connect_timeout at most, from the first of them on; it is 30 s if not set. After
+ * that, and after a peer has left, they come back, with FUNI_REASON_NO_CONTEXT. Nothing says when a
+ * peer has attached: a first message that it answers does.
  *
- * Transfers. The receiver has all words of a transfer in its memory when it receives the notice,
- * which has the type of the transfer and comes at the level at which the transfer was sent, among
- * the messages of that level; not before, as the parts arrive in any order. The sender may change
- * the source again when the slot of the transfer has been given back: when funi_unsent of that
- * level is 0, or less than what was sent since. That does not say that the notice has been
- * received.
+ * Transfers. The receiver has all words of a transfer in its memory when it receives the notice.
+ * Before that, words may be missing, as the parts arrive in any order. The notice has the type of
+ * the transfer, and comes at the level at which the transfer was sent, among the messages of that
+ * level. The sender may change the source again when the slot of the transfer has been given back:
+ * when funi_unsent of that level is 0, or less than what was sent since. That does not say that the
+ * notice has been received.
  *
  * Memory errors. FUNI_MERR in the register FUNI_CONTROL, with a funi_reason in page->fault, says
  * that the card found something wrong that this process wrote. With FUNI_REASON_QUEUE_SIZE or
@@ -783,10 +785,11 @@ static inline uint32_t funi_returns_lost(struct funi_context *c)
 /* ---- transfers: words from a segment here to a segment there ---- */
 
 /* Composes a transfer in a reserved slot: a number of words, a multiple of 4, of up to 2^24 from
- * source to destination, addresses in segments; up to 16 words if the source is 0: then the data
- * goes to the words from FUNI_DATA_WORD on; or if the destination is 0: then a message of the
- * argument and the data emerges. With 0 words only the notice travels. Another number of words
- * gives FUNI_BAD_TRANSFER, and a type above 511 FUNI_BAD_TYPE, which funi_send_commit refuses. */
+ * source to destination. Both are addresses in segments. A transfer of up to 16 words may have
+ * source 0: then the data goes to the words from FUNI_DATA_WORD on. Or it may have destination 0:
+ * then a message of the argument and the data emerges. With 0 words only the notice travels.
+ * Another number of words gives FUNI_BAD_TRANSFER, and a type above 511 FUNI_BAD_TYPE, which
+ * funi_send_commit refuses. */
 static inline void funi_transfer(uint32_t *slot, uint16_t node, uint32_t type, uint32_t source, uint32_t destination,
 				 uint32_t argument, uint32_t words)
 {
@@ -928,12 +931,13 @@ static inline int funi_news(struct funi_context *c)
 /* How long funi_wait sleeps at a time without a timeout, in milliseconds. */
 #define FUNI_NAP 200
 
-/* Blocks until a message, a return or a notification waits, or since the last call the card has
- * given slots of a send queue back or changed CNTL, or others have written memory that is watched
- * (funi_watch): 1 (perhaps although nothing has happened; without a timeout at least every FUNI_NAP
- * milliseconds). 0 after the given milliseconds, unless they are negative: 0 looks and does not
- * sleep; -EINTR after a signal, after which it can be called again; -ENOTCONN when the daemon is
- * gone or has ended the context. */
+/* Blocks until a message, a return or a notification waits, or the card or others have done
+ * something since the last call. The card may have given slots of a send queue back or changed
+ * CNTL. Others may have written memory that is watched (funi_watch). It returns 1 then, and perhaps
+ * although nothing has happened; without a timeout it returns at least every FUNI_NAP milliseconds.
+ * 0 after the given milliseconds, unless they are negative: 0 looks and does not sleep; -EINTR
+ * after a signal, after which it can be called again; -ENOTCONN when the daemon is gone or has
+ * ended the context. */
 static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
 	int news;
@@ -978,9 +982,11 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
  *	for (;;) {
  *		take everything: funi_receive of both levels, funi_returned,
  *			funi_get_notification_record, until there is nothing
+ *
  *		int n = funi_arm(&c);   // < 0: the context has ended
  *		if (n == 0)
  *			continue;       // something has come meanwhile
+ *
  *		wait until one of the descriptors can be read
  *		if (funi_woken(&c) < 0) // whatever ended the wait
  *			the context has ended
@@ -1330,10 +1336,10 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots);
 
 /* funi_attach of a context that can open remote memory, which counts in what the daemon lets the
- * user have: 64 bytes for each notification and each area, and what the card may come to hold: 64
- * for a key slot, 20 for an area, 4 for a notification, some 230 for each operation that may be
- * under way (as many as notifications, at most 1024), and some 210 KiB for chains and answers.
- * -EINVAL: the sizes are none. */
+ * user have. Each notification and each area counts 64 bytes. The memory that the card may come to
+ * need counts as well: 64 bytes for a key slot, 20 for an area and 4 for a notification. Chains and
+ * answers count some 210 KiB. Each operation that may be under way counts some 230 bytes; there may
+ * be as many as notifications, at most 1024. -EINVAL: the sizes are not valid. */
 static inline int funi_attach_remote(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
 				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
@@ -1646,6 +1652,7 @@ static inline int funi_disown(struct funi_context *c, uint32_t base, void *memor
  *	funi_open_area(&c, key, 4, 0, &area, NULL);
  *	seed = funi_make_seed(&c, key, area, size, 0);
  *	funi_seed_text(&seed, text); // the text travels by a message
+ *
  *	while (!funi_get_notification_record(&c, &record))
  *		funi_wait(&c, 100);
  *	// memory begins with hello
@@ -2620,8 +2627,14 @@ static inline int funi_unlock(struct funi_context *c, const struct funi_target *
  *
  *	// Nodes 0, 1 and 2 make chain 5. Of node 0: node 1, and 2 members from there on.
  *	struct funi_chain at = { .number = 5, .first = 1, .nexts = 1, .next = { { 1, 2 } } };
+ *
+ *	// Of node 1.
  *	struct funi_chain at = { .number = 5, .parent = 0, .nexts = 1, .next = { { 2, 1 } } };
- *	struct funi_chain at = { .number = 5, .parent = 1 }; // of node 1, above; of node 2, this
+ *
+ *	// Of node 2.
+ *	struct funi_chain at = { .number = 5, .parent = 1 };
+ *
+ *	// Of each of them.
  *	funi_join(&c, &at, NULL);
  *	... funi_receive: a message of that type from the sender ...
  *
@@ -2797,9 +2810,9 @@ static inline int funi_delivered(struct funi_context *c, uint32_t handle, struct
 /* ---- the end ---- */
 
 /* Waits until everything sent has arrived, at most the given number of milliseconds, and discards
- * meanwhile what the program has not received; then ends the context, whatever it
- * returns: FUNI_ERR_BUSY if something was left undelivered, -EINTR if a signal ended the
- * wait. Memory of segments stays mapped. */
+ * meanwhile what the program has not received. Then it ends the context, whatever it returns.
+ * FUNI_ERR_BUSY: something was left undelivered. -EINTR: a signal ended the wait. Memory of
+ * segments stays mapped. */
 static inline int funi_close(struct funi_context *c, uint32_t linger)
 {
 	struct funi_detach_request r = { funi_message_header(FUNI_KIND_DETACH, sizeof r), linger, 0 };

@@ -157,10 +157,10 @@ func (i *Interface) Arrived(l Level) int {
 	return int((i.page.Load(receiveHead[l&1]) - q.tail) & q.mask)
 }
 
-// Release gives the slot that Receive returned back to the card. The register is not
-// written for every packet (thesis 3.2.3), but for each half of the queue, so that the
-// card has at least the other half to deliver into, and when Receive finds the queue
-// empty and more than a sixteenth of it can be given back.
+// Release gives the slot that Receive returned back to the card. The register is not written for
+// every packet (thesis 3.2.3). Release writes it for each half of the queue, so that the card has
+// at least the other half to deliver into. Receive writes it when it finds the queue empty and more
+// than a sixteenth of it can be given back.
 func (i *Interface) Release(l Level) {
 	q := &i.receive[l&1]
 	q.tail = (q.tail + 1) & q.mask

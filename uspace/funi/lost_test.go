@@ -28,8 +28,8 @@ func overflowing(t testing.TB) (*funi.Interface, *funi.Card, *funi.Memory) {
 }
 
 // Rule: a node is under suspicion if a return for it was lost since the last look, however many
-// were between two looks; others whose numbers are the same modulo LostNodes are only if at least
-// two of them lost some, and only until the look after that.
+// returns were lost between two looks. Another node with the same number modulo LostNodes is under
+// suspicion only if at least two such nodes lost some, and only until the look after that.
 func TestLostTellsWhichNode(t *testing.T) {
 	i, c, _ := overflowing(t)
 	var l funi.Lost
@@ -68,9 +68,10 @@ func make100(n uint16) (s []uint16) {
 	return s
 }
 
-// Rule: nothing that was lost is missed, and nobody is suspected whose numbers no two share that
-// lost some, in any order of losses and looks; also when the context goes on at another card
-// meanwhile, which knows only the page, and with what the page may have had in earlier lives.
+// Rule: no loss is missed, in any order of losses and looks. A node without a loss is suspected
+// only if two nodes with the same number modulo LostNodes lost some. No loss is missed, either,
+// when the context goes on at another card meanwhile, which knows only the page. All this holds
+// with whatever the page may have had in earlier lives.
 func TestLostMissesNothing(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		i, c, m := overflowing(t)

@@ -30,9 +30,10 @@ package funi
 //	word 11     members of the chain, 1 to 65535
 //	word 12     data
 //
-// The card completes a multicast once, as it does an operation: its entry in the notification ring
-// is that of a completion, with operation arctic.RemoteMulticast, bytes: of how many members it is
-// known, reason: that of the first failure, and in place of the answer
+// The card completes a multicast once, as it does an operation. Its entry in the notification ring
+// is that of a completion, with operation arctic.RemoteMulticast. The field bytes is the number of
+// members whose outcome is known, and reason is that of the first failure. In place of the answer
+// it has
 //
 //	word 4      delivered 15:0, failed 31:16: members
 //	word 5      how many nodes are named 15:0, at most six; doubtful 31:16: members

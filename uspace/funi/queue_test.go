@@ -25,9 +25,9 @@ type queueModel struct {
 	reserved  [2]*funi.Slot
 }
 
-// Rule: a queue of N slots is a FIFO that holds N-1 packets; it is empty when
-// head equals tail and full when head is just before tail (doc.go; thesis 3.2.2,
-// 3.2.3), whoever runs when, from 2 slots on and over many laps.
+// Rule: a queue of N slots is a FIFO that holds N-1 packets. It is empty when head equals tail and
+// full when head is just before tail (doc.go; thesis 3.2.2, 3.2.3). This holds for any interleaving
+// of process and card, from 2 slots on and over many laps.
 func TestQueuesAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &queueModel{slots: 1 << rapid.IntRange(1, 4).Draw(t, "log2 of slots")}
@@ -151,9 +151,9 @@ func (m *queueModel) check(t *rapid.T) {
 	}
 }
 
-// Rule: the process may give slots back in batches only as long as delivery
-// progresses (thesis 3.2.3): a process that receives one packet ahead of the one
-// that it releases never finds the queue empty while the card finds it full.
+// Rule: the process may give slots back in batches only as long as delivery progresses (thesis
+// 3.2.3). So a process that receives one packet ahead of the one that it releases never finds the
+// queue empty while the card finds it full.
 func TestKeepingOnePacketDoesNotStopTheCard(t *testing.T) {
 	for slots := 2; slots <= 64; slots *= 2 {
 		i, c, _ := pair(t, slots)

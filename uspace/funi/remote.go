@@ -27,10 +27,10 @@ package funi
 //
 // The card carries blocks out in the order in which they were committed, each level for itself. So
 // what is sent after a block that opens is sent when that is open. A block of data in the slot, or
-// of no more than fits one packet, is retired when it has been copied, and a longer one when its
-// source is needed no more: all its packets are acknowledged, it comes back, or the card has copied
-// what nobody acknowledges (engine/late.go). A block that the card refuses returns, and has done
-// nothing.
+// of no more than fits one packet, is retired when it has been copied. A longer block is retired
+// when its source is needed no more. That is when all its packets are acknowledged, when it comes
+// back, or when the card has copied the data that no peer acknowledges (engine/late.go). A block
+// that the card refuses returns, and has done nothing.
 //
 // A notification in the ring, 64 bytes:
 //

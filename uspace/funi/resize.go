@@ -4,8 +4,8 @@ package funi
 // or place while traffic flows (thesis 3.1.2, 3.2.1).
 //
 // The card cannot see a write to memory, so process and card share what the hardware did when a
-// register was written: the process zeroes HD and TL when it writes a BASE,
-// and the card takes geometry and indices over when CSQM or CRQM is cleared.
+// register was written. The process zeroes HD and TL when it writes a BASE. The card takes geometry
+// and indices over when CSQM or CRQM is cleared.
 
 import (
 	"errors"
@@ -22,11 +22,11 @@ var (
 	ErrVirtual = errors.New("funi: a virtual send queue is open; close it first")
 )
 
-// Start is the user start-up of thesis 3.2.1 for a context that its card has powered
-// up already: it sets CSQM and CRQM, waits until the card's transactions have halted,
-// writes the Queue Registers for queues of the given number of slots, and clears the modes. Returns
-// of an earlier life of the context are passed over. While it waits it calls drive, which
-// lets the card run and whose error ends the wait.
+// Start is the user start-up of thesis 3.2.1 for a context that its card has powered up already. It
+// sets CSQM and CRQM, and waits until the card's transactions have halted. Then it writes the Queue
+// Registers for queues of the given number of slots, and clears the modes. Returns of an earlier
+// life of the context are passed over. While it waits it calls drive, which lets the card run and
+// whose error ends the wait.
 func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	i := newInterface(m)
 	if err := i.Resize(slots, drive); err != nil {
@@ -41,12 +41,11 @@ func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	return i, nil
 }
 
-// Resize changes the size of all queues to the given number of slots, while traffic flows: it
-// halts the card's transactions, carries packets that are not retrieved or not
-// received over into the new queues, and lets the card go on. A slot that was reserved
-// and not committed is lost, and one received and not released comes again. drive is
-// that of Start. ErrSlots, ErrLayout (the memory is too small), ErrTooSmall,
-// ErrVirtual and drive's errors leave everything as it was.
+// Resize changes the size of all queues to the given number of slots, while traffic flows. It halts
+// the card's transactions and carries packets that are not retrieved or not received over into the
+// new queues. Then it lets the card go on. A slot that was reserved and not committed is lost, and
+// one received and not released comes again. drive is that of Start. ErrSlots, ErrLayout (the
+// memory is too small), ErrTooSmall, ErrVirtual and drive's errors leave everything as it was.
 func (i *Interface) Resize(slots int, drive func() error) error {
 	if err := i.resizable(slots); err != nil {
 		return fmt.Errorf("changing to queues of %d slots: %w", slots, err)

@@ -117,9 +117,9 @@ func TestLatchedIndicesAreMasked(t *testing.T) {
 	}
 }
 
-// Rule: the size changes from 2 to as many slots as fit while packets are on their way,
-// and none is lost, repeated, or overtaken by another of its level (thesis 3.1.1,
-// 3.2.1); a size that the packets do not fit is refused and changes nothing.
+// Rule: the size changes from 2 to as many slots as fit while packets are on their way. No packet
+// is lost, repeated, or overtaken by another of its level (thesis 3.1.1, 3.2.1). A size that the
+// packets do not fit is refused and changes nothing.
 func TestResize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, err := funi.NewMemory(64)

@@ -31,15 +31,14 @@ package funi
 //	word 3  argument
 //	word 4  with bit 30: words of the transfer; its length field is 0
 //
-// The slot, and the source with it, belong to the process again when the card has retired
-// the slot, as the tail index says. Until then the source must stay
-// unchanged and registered. A transfer of one packet is copied when its slot is read. A
-// transfer of many packets is read for as long as one of its packets may have to be sent
-// again: a card that sends blocks (arctic/transfer.go) retires its slot when all but the
-// last packet is acknowledged, or has come back, which a silent peer delays by
-// engine.Config.PeerTimeout; a card that copies retires it when it has copied all. Slots
-// behind it are read meanwhile, as far as the card has room, and retired in order. A
-// transfer that is retired is not delivered: its notice tells the receiver of the delivery.
+// The slot, and the source with it, belong to the process again when the card has retired the slot,
+// as the tail index says. Until then the source must stay unchanged and registered. A transfer of
+// one packet is copied when its slot is read. A transfer of many packets is read for as long as one
+// of its packets may have to be sent again. A card that sends blocks (arctic/transfer.go) retires
+// its slot when all but the last packet is acknowledged, or has come back. A silent peer delays
+// that by engine.Config.PeerTimeout. A card that copies retires the slot when it has copied all.
+// Slots behind it are read meanwhile, as far as the card has room, and retired in order. A transfer
+// that is retired is not delivered: its notice tells the receiver of the delivery.
 //
 // In DRAIN mode memory is not written. What the card puts into the queue instead is a
 // request block with source 0, ready to be sent again.

@@ -118,10 +118,10 @@ func TestModelled(t *testing.T) {
 	}
 }
 
-// Rule (Tokyo, sections 4.2, 4.3): a link is 50 ns and 6 cycles of 53.125 MHz long, of its
-// decoder's 6 cycles in the text's profile, too, and a byte takes a cycle of that in the sending
-// card; a DMA access takes 700 ns and 40 for each further word, and so does the fetch of an entry
-// that the card does not hold (3.3). It has no prices for messages of words.
+// Rule (Tokyo, sections 4.2, 4.3): a link is 50 ns and 6 cycles of 53.125 MHz long. In the text's
+// profile its decoder adds another 6 cycles. A byte takes one such cycle in the sending card. A DMA
+// access takes 700 ns and 40 ns for each further word, and so does the fetch of an entry that the
+// card does not hold (3.3). The machine has no prices for messages of words.
 func TestTokyo(t *testing.T) {
 	for name, latency := range map[string]time.Duration{"tokyo": 163, "tokyo-text": 276} {
 		m, err := New(load(t, name))

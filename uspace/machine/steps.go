@@ -1,8 +1,9 @@
 package machine
 
-// This file is a machine whose times are steps (hwprofiles.Step): as HPL-95-86 has them of Hamlyn,
-// of its card for each kind of packet and of its library for each call; or as the Tokyo thesis has
-// them, of its link alone. There a write is what its card moves over the bus, and its link (4.3).
+// This file is a machine whose times are steps (hwprofiles.Step). HPL-95-86 has the steps of
+// Hamlyn: of its card for each kind of packet, and of its library for each call. The Tokyo thesis
+// has the steps of its link alone. There a write is what its card moves over the bus, and its link
+// (4.3).
 
 import (
 	"fmt"
@@ -73,11 +74,11 @@ func ofSteps(p *hwprofiles.Profile) (*stepped, error) {
 // ofItsLink is what all steps are of, of a machine that has none but those of its link.
 const ofItsLink = "link"
 
-// ofLink returns what the steps of a link say: what they take without bytes is its latency, and
-// what a byte takes the sending card counts, as on the testbed, where the encoder is a part of the
-// card and slower than the link (Tokyo, section 4.2). The thesis counts no processor, no record and
-// no acknowledgment (4.3), so requests are in the card when they are issued, and frames without
-// packets take nothing.
+// ofLink returns what the steps of a link say. The latency of the link is their time without bytes.
+// The time of a byte counts for the sending card. It is so on the testbed, where the encoder is a
+// part of the card and slower than the link (Tokyo, section 4.2). The thesis counts no processor,
+// no record and no acknowledgment (4.3), so requests are in the card when they are issued, and
+// frames without packets take nothing.
 func ofLink(p *hwprofiles.Profile) (*stepped, error) {
 	r := reader{p: p}
 	var sum timing.Span

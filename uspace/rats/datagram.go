@@ -7,8 +7,8 @@ package rats
 // Each seed of a port is for one client and has buffers of its own, each with an area that counts
 // for it, since the deltas of two long messages in one area would mix. A client sends only to
 // buffers that are free: it is never refused and never overruns anything. A release gives the
-// ticket for its buffer back. What travels is not the ticket but a bit for each buffer, which
-// changes at each release, and a number that counts credits: so releases that find no room are told
+// ticket for its buffer back. A credit carries not the ticket but a bit for each buffer, which
+// changes at each release, and a number that counts credits. So releases that find no room are told
 // together, and a credit that was overtaken by a newer one changes nothing.
 //
 // Words, first the kind in bits 31:28:

@@ -38,8 +38,8 @@
 //   - An instance believes only its peer's node, and checks every number that comes. What cannot be
 //     ends that instance (ErrProtocol), and no other.
 //   - Few long messages are on their way to a node at once, and streams take turns for theirs
-//     (lane.go): so a short one waits for little, and a silent node does not hold all that the card
-//     has for long messages.
+//     (lane.go). So a short message waits for little, and a silent node does not hold all that the
+//     card has for long messages.
 //   - Nothing here waits, has a goroutine, or looks at a clock; Poll takes what the card has
 //     returned. So it runs in virtual time (package sim) as on a card of its own (package card).
 //   - Tables are bounded by funi.RemoteSizes of the context. Full ones are ErrFull, and nothing has

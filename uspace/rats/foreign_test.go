@@ -28,9 +28,10 @@ type goal struct {
 	area uint16
 }
 
-// forged takes the next message from what the fuzzer says: goal, then a byte with the number of
-// words (3:0), how far the area is from the goal's (5:4), whether there is data (6) and whether the
-// forger's own key stands where the protocol wants one (7); then the words, 4 bytes each.
+// forged takes the next message from the fuzzer's input: the goal, a byte of choices, then the
+// words, 4 bytes each. The byte has the number of words (3:0), the distance of the area from the
+// goal's (5:4), and whether there is data (6). Bit 7 puts the forger's own key where the protocol
+// wants a key.
 func forged(in []byte, goals []goal, own goal) (t rats.Ticket, words []uint32, data, rest []byte) {
 	at := in[1]
 	g := goals[int(in[0])%len(goals)]
@@ -262,9 +263,10 @@ func word(goal, at byte, words ...uint32) []byte {
 	return b
 }
 
-// Rule (uspace/rats/stream.go; designs/hamlyn.md, bad input): whatever words a holder of keys
-// writes beside its messages, to each end of each protocol, the process goes on: what another node
-// sends to it comes, once and in order, and when it has closed its instances nothing is in use.
+// Rule (uspace/rats/stream.go): the process goes on, whatever words a
+// holder of keys writes beside its messages to each end of each protocol. Messages of another node
+// to the process still come, once and in order. When the process has closed its instances nothing
+// is in use.
 func FuzzForeignMetadata(f *testing.F) {
 	const own, beyond, data = 0x80, 0x10, 0x40
 	// every kind with some numbers of words, small and beyond every bound

@@ -1,9 +1,9 @@
 package rats
 
 // This file is the memory that a manager hands out (HPL-95-86, section 3.2: malloc and free of
-// pinned memory), by buddies (Knuth, The Art of Computer Programming, volume 1, section 2.5): every
-// block is a power of two long and lies on a multiple of its length. Both calls take at most one
-// step for each power of two, and allocate nothing.
+// pinned memory). It is a buddy system (Knuth, The Art of Computer Programming, volume 1, section
+// 2.5). Every block is a power of two long and lies on a multiple of its length. Both calls take at
+// most one step for each power of two, and allocate nothing.
 
 import (
 	"fmt"

@@ -3,13 +3,12 @@ package rats
 // This file is the Initial Request Response protocol (HPL-95-86, section 3.2): a request of one
 // packet to a process that has reserved nothing for who sends it, and its answer.
 //
-// The server opens a key that others can work out (KeyOf) before anything else, so its key slot is
-// 0 and its areas, the entries, have numbers from
-// 0. A node's requests go to the entry that its number says, so one that floods the server fills
-//    its own. A request that finds
-// its entry full is not lost silently, as in the paper: it comes back (arctic.ReasonNoBuffer), and
-// is sent again after a time that doubles. A request may arrive twice when cards begin to count
-// anew; the server knows it by its key and number, and answers it again without showing it to the
+// The server opens a key that others can work out (KeyOf) before anything else. So its key slot has
+// the number 0, and its areas, the entries, are numbered from there. A node's requests go to the
+// entry that its number says: one that floods the server fills its own. A request that finds its
+// entry full is not lost silently, as in the paper: it comes back (arctic.ReasonNoBuffer), and is
+// sent again after a time that doubles. A request may arrive twice when cards begin to count anew.
+// The server knows it by its key and number, and answers it again without showing it to the
 // program.
 //
 // Of the requests to a node as many are under way as an entry there holds, and the others wait here

@@ -140,9 +140,9 @@ func TestInitialRequestsRefused(t *testing.T) {
 	})
 }
 
-// Rule (initial.go): of many requests to a node at once, whose server is slow, only as many are
-// under way as its entry holds, so that the card can tell of all that come back; each is answered,
-// but for those that are closed before they had a turn.
+// Rule (initial.go): of many requests at once to a node with a slow server, only as many are under
+// way as its entry holds. So the card can tell of all that come back. Each request is answered, but
+// for those that are closed before they had a turn.
 func TestManyInitialRequestsAtOnce(t *testing.T) {
 	const requests, first = 300, 30
 	secret := sha256.Sum256([]byte("a token"))

@@ -15,7 +15,7 @@ import (
 )
 
 // Rule (Sent, send.go): a message that came back fails, also when the card had no room to tell of
-// it and its slot was not retired yet: here 64 messages more than the return ring holds come back
+// it and its slot was not retired yet. Here 64 messages more than the return ring holds come back
 // beside a long write. What goes to another node is not suspect, and an endpoint hears of it
 // without a manager, by Status alone.
 func TestLostReturnsBesideALongWrite(t *testing.T) {

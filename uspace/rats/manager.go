@@ -3,9 +3,9 @@ package rats
 // This file is the manager (HPL-95-86, section 3.2): it administers memory that others may write
 // to, keys and areas for the instances of protocols, and tells each instance what has come for it.
 //
-// An instance is one end of one protocol. What it opens is the manager's to take back: a key or an
-// area is free again when the card has carried the closing out, all records from before have been
-// read, and so nothing that others still send can meet whoever gets it next.
+// An instance is one end of one protocol. The manager takes back what an instance opens. A key or
+// an area is free again when the card has carried out the closing and all records from before have
+// been read. So nothing that others still send can reach the next holder of the key or area.
 
 import (
 	"fmt"

@@ -50,9 +50,9 @@ func drawNet(r *rapid.T) sim.EthernetConfig {
 	return cfg
 }
 
-// Rule (3.2, tagged remote write): what a tag tells of is there when its tag is got; each tag comes
-// once, from its writer; a specific one can be got before older ones; and writers that send faster
-// than tags are got wait, also behind closing. Then nothing is in use.
+// Rule (3.2, tagged remote write): the data that a tag tells of is there when the tag is got. Each
+// tag comes once, from its writer. A specific tag can be got before older ones. Writers that send
+// faster than tags are got wait, also while they close. Then nothing is in use.
 func TestTaggedWrites(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		writers, window := rapid.IntRange(1, 4).Draw(r, "writers"), rapid.IntRange(1, 9).Draw(r, "window")

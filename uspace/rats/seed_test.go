@@ -67,9 +67,9 @@ func FuzzSeed(f *testing.F) {
 	})
 }
 
-// Rule: however a seed is split, again and again, the shares sum up to its share, the parts are its
-// memory, and in whatever order the members' packets come, as many as their messages can have, the
-// counter is 0 when the last has come and never before (2.5; designs/hamlyn.md, group arithmetic).
+// Rule: however a seed is split, again and again, the shares sum up to its share, and the parts are
+// its memory. The members' packets may come in any order, and in any number that their messages can
+// have. The counter is 0 when the last packet has come and never before (2.5).
 func TestSplitShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := rats.Seed{Ticket: rats.Ticket{Offset: 100, Size: uint32(rapid.IntRange(1, 2000).Draw(t, "size"))}}

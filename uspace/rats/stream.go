@@ -4,16 +4,16 @@ package rats
 // receive.go and write.go are the ends).
 //
 // The receiver exposes a ring of memory, and the sender writes there what fits. A message says its
-// place in the stream and its length, since messages may overtake each other: one packet holds up
-// to shortBytes bytes, and many such messages may be under way at once; a longer message has one of
-// longAreas areas for itself until the receiver has seen it, because the deltas of two would mix.
-// What the receiver has done with them it tells in credits: absolute numbers, so that an older one
-// that comes late changes nothing.
+// place in the stream and its length, since messages may overtake each other. A short message is
+// one packet with up to shortBytes bytes, and many may be under way at once. A longer message has
+// one of longAreas areas for itself until the receiver has seen it, because the deltas of two would
+// mix. What the receiver has done with messages it tells in credits: absolute numbers, so that an
+// older one that comes late changes nothing.
 //
-// A sender that has more to write than its ring has room for says so (want), and stops. When all
-// that it has sent is there, and if the reader keeps up and there is memory, the receiver puts
-// memory twice as long behind the same key and says so (ring); else it says that the sender may go
-// on as it is (credit). The old memory is kept until it has been read.
+// A sender that has more to write than its ring has room for says so (want), and stops. The
+// receiver answers when all that the sender has sent is there. If the reader keeps up and there is
+// memory, the receiver puts memory twice as long behind the same key and says so (ring). Else it
+// says that the sender may go on as it is (credit). The old memory is kept until it has been read.
 //
 // Words of metadata, first the kind in bits 31:28:
 //

@@ -1,8 +1,8 @@
 package rma_test
 
-// This file is windows that are not present, between processes on hosts of their own, with cards of
-// their own and through daemons (Tokyo, sections 2.1, 3.1 and 3.3; engine, fault.go): somebody
-// wants one, its owner is told and brings it back, or never does.
+// This file tests windows that are not present (Tokyo, sections 2.1, 3.1 and 3.3; engine,
+// fault.go). The processes are on hosts of their own, with cards of their own or through daemons.
+// One wants a window, and the window's owner is told and brings it back, or never does.
 
 import (
 	"bufio"
@@ -63,8 +63,8 @@ type windowProcess struct {
 }
 
 // beWindowProcess carries out commands from its standard input: "resume" and "suspend"; "word KEY";
-// "add NAME NODE KEY"; "put NAME NODE KEY", of 2000 bytes; "beside NODE KEY", which adds there from
-// then on, until "rest", and "count", how often it has. It says what has become of each: "done
+// "add NAME NODE KEY"; "put NAME NODE KEY", of 2000 bytes. After "beside NODE KEY" it adds there
+// all the time, until "rest"; "count" asks how often it has. It says what has become of each: "done
 // NAME", "failed NAME REASON"; and "missed NODE ADDRESS" when somebody wants a window.
 func beWindowProcess(text string) (err error) {
 	p := &windowProcess{windows: map[rma.Key]*rma.Window{}, adding: map[rma.ID]string{}}

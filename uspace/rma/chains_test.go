@@ -1,7 +1,7 @@
 package rma_test
 
 // This file sends along chains of processes on four hosts, over AF_XDP, and kills one of them
-// (Tokyo, sections 2.2.1 and 3.3.1.3; designs/remote-memory.md, sections 2 and 5).
+// (Tokyo, sections 2.2.1 and 3.3.1.3).
 
 import (
 	"bufio"
@@ -261,7 +261,7 @@ func ends(t *testing.T, all []*chainProcess) {
 // Rule: between processes with cards of their own, on four hosts, each member of a chain has each
 // message and each put once, and the origin hears so. One copy of each multicast is on the origin's
 // link, whatever the number of members; k members take k copies in all and as many answers as the
-// chain has ends (designs/remote-memory.md, section 5). A member that is killed is named within
+// chain has ends. A member that is killed is named within
 // PeerTimeout and a second, and the others go on.
 func TestChainsOfProcesses(t *testing.T) {
 	const rounds, silence = 400, 2 * time.Second

@@ -249,9 +249,9 @@ func (e *Endpoint) Quiet() error {
 
 // Fence lets the card run until what was issued to a node is complete: what is issued afterwards
 // comes later there. It tells nothing of failures. It waits for no others, but in two cases. The
-// card counts silent operations for all nodes together, so it waits for all if a silent one to this
-// node has been issued since all were complete; and nodes whose numbers are the same modulo 64 are
-// one for it. Errors are ErrUnread, and those of drive.
+// card counts silent operations for all nodes together. So Fence waits for all operations if a
+// silent one to this node has been issued since all were complete. And nodes whose numbers are the
+// same modulo 64 are one node for Fence. Errors are ErrUnread, and those of drive.
 func (e *Endpoint) Fence(node uint16) error {
 	for e.Poll(); e.owed(node); {
 		if err := e.step(); err != nil {

@@ -44,9 +44,10 @@
 //   - A window need not be there all the time (Suspend, Options.Absent): who wants it waits, and
 //     its owner is told by the first and brings it back (Resume). An owner who does not costs the
 //     others a bounded time, and then ErrAbsent.
-//   - Who waits for a word in its own memory that others write waits in Until, and not in a loop of
-//     its own: nothing else tells a process of a put without a notification, so a loop that only
-//     drives sleeps on beside it, and one that never sleeps takes a processor from the daemon.
+//   - A process that waits for a word in its own memory that others write waits in Until, and not
+//     in a loop of its own. Nothing else tells a process of a put without a notification. So a loop
+//     that only drives sleeps on when the put has come, and a loop that never sleeps takes a
+//     processor from the daemon.
 //   - What an operation needs of the card is taken when it is issued; when there is no room the
 //     call lets the card run until there is. Everything that waits ends with the error of the drive
 //     function.

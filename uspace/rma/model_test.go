@@ -1,7 +1,7 @@
 package rma_test
 
 // This file compares sequences of operations with a model: a slice of bytes, rights, and who has
-// the lock (designs/remote-memory.md, section 2).
+// the lock.
 
 import (
 	"bytes"

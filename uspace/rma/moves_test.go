@@ -72,9 +72,8 @@ func whole(t *testing.T, what string, counter uint64, found ...[]uint64) {
 }
 
 // Rule: a context moves between the cards of three hosts, and comes back, with its windows and
-// keys, while two others add to a counter in its memory and it adds to one of theirs: each addition
-// is carried out once and answered, and the process notices nothing but the pause
-// (designs/remote-memory.md, section 5).
+// keys. Meanwhile two others add to a counter in its memory, and it adds to one of theirs. Each
+// addition is carried out once and answered, and the process notices nothing but the pause.
 func TestMoveBetweenHosts(t *testing.T) {
 	l, err := lab.Up(lab.Options{Hosts: 3})
 	if err != nil {

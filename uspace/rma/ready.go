@@ -36,9 +36,9 @@ func (e *Endpoint) Ready(t Target, now func() int64) error {
 	}
 }
 
-// Absence says what the outcome of a get of no bytes means for who waits for its window: after
-// which time to ask again, when n times were in vain before; or 0 and nil, the window is there; or
-// 0 and an error, it cannot be found out.
+// Absence says what the outcome of a get of no bytes means for a process that waits for its window.
+// It returns after which time to ask again, when n times were in vain before. It returns 0 and nil
+// if the window is there, and 0 and an error if that cannot be found out.
 func Absence(err error, n int) (again time.Duration, _ error) {
 	switch {
 	case err == nil, errors.Is(err, ErrRights), errors.Is(err, ErrRange), errors.Is(err, ErrLocked),

@@ -1,6 +1,6 @@
 package rma_test
 
-// This file holds the rules of the library (doc.go; designs/remote-memory.md, section 3), between
+// This file holds the rules of the library (doc.go), between
 // processes of clusters in virtual time.
 
 import (

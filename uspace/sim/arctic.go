@@ -29,7 +29,7 @@ type ArcticConfig struct {
 	// takes one buffer, whatever its length, and a cycle for each 32-bit word.
 	MTU int
 	// Bare counts only the packets of a frame towards its time on a link, and one packet header for
-	// a frame without packets: on the papers' network a packet was its own frame, and FUNet's frame
+	// a frame without packets. On the papers' network a packet was its own frame, and FUNet's frame
 	// header does not travel (design idea 7).
 	Bare bool
 	// Weightless: words take no time on links, because the cards count them in what they take to

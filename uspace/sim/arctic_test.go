@@ -49,9 +49,9 @@ func sink(a *Arctic, p *ArcticPort, got *[]uint32, at *int64) {
 	}
 }
 
-// Every way of route bits leads from its sender to its receiver, and on an idle network
-// takes for each router a wire delay and the flow-through time, then a last wire delay
-// and the packet's words at a word a cycle: virtual cut-through (6.1.4).
+// Every way of route bits leads from its sender to its receiver. On an idle network it takes a wire
+// delay and the flow-through time for each router. Then come a last wire delay and the packet's
+// words at a word a cycle: virtual cut-through (6.1.4).
 func TestWaysAndLatency(t *testing.T) {
 	for name, top := range networks(t) {
 		w := NewWorld(Options{})

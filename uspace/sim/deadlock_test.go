@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// interfaceUnit is the Router Interface Module of thesis 5.6 with a program behind it
-// that sends as fast as it can: it answers every data packet with an acknowledgment and
-// takes no other before that is under way; acknowledgments are always taken.
+// interfaceUnit is the Router Interface Module of thesis 5.6 with a program behind it that sends as
+// fast as it can. It answers every data packet with an acknowledgment, and takes no other data
+// packet before that is under way. Acknowledgments are always taken.
 type interfaceUnit struct {
 	port     *ArcticPort
 	to       []int // members that it sends to, in turn

@@ -4,10 +4,11 @@
 // The journey of a run: a World holds one queue of events. A Process runs a program as a coroutine
 // until it calls Drive, Wait or Sleep, which put its next turn into the queue. If it has written
 // anything for its card, a step of the card goes there too. The step sends frames through a port,
-// whose network puts their arrivals there: over the Ethernet model (bandwidth, delay, bounded
-// queues, and every fault; with the switch of direct ports where there is a Switch) or the Arctic
-// model (routers with three buffers an input, credits, virtual cut-through). An arrival lets the
-// receiving card step, and what the card published wakes the process.
+// whose network puts their arrivals into the queue. The network is the Ethernet model or the Arctic
+// model. The Ethernet model has bandwidth, delay, bounded queues, and every fault; where there is a
+// Switch it has the switch of direct ports. The Arctic model has routers with three buffers an
+// input, credits and virtual cut-through. An arrival lets the receiving card step, and what the
+// card published wakes the process.
 //
 // Rules:
 //   - Time is virtual nanoseconds. Only these take time: a look of a

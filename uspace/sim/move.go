@@ -28,10 +28,10 @@ type move struct {
 	process    *Process
 }
 
-// Move moves a process to another card that is up, and calls over when it is there, with the sign
-// that is left of its context, or stays because what it has sent is not taken by the time given, or
-// has ended. It stops meanwhile. It reports whether the move has begun: it does not of a process
-// that is stopped.
+// Move moves a process to another card that is up. It calls over when the process is there, with
+// the sign that is left of its context, or when the process stays or has ended. The process stays
+// if what it has sent is not taken by the time given. The process is stopped meanwhile. Move
+// reports whether the move has begun: the move of a process that is stopped does not begin.
 func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(moved bool, sign *engine.Context)) bool {
 	if p.ended || p.stopped || p.card != c || to == c || c.engine == nil || to.engine == nil ||
 		!slices.Contains(c.processes, p) {

@@ -75,9 +75,9 @@ func TestPacedCMAM4(t *testing.T) {
 	}
 }
 
-// Rule: the processor's time passes for the program (6.1.1): a send queue that is full
-// makes it wait, and what it sends cannot be sent faster than the bus moves it: two bursts
-// of four words, three stores of two and one of one.
+// Rule: the processor's time passes for the program (6.1.1). A send queue that is full makes it
+// wait. It cannot send faster than the bus moves a message: two bursts of four words, three stores
+// of two and one of one.
 func TestPacedFullQueue(t *testing.T) {
 	const messages, slots = 300, 8
 	const bus = 2*920 + 3*760 + 680
@@ -154,9 +154,9 @@ func TestPacedRejects(t *testing.T) {
 	}
 }
 
-// Rule: each figure of the profile's units takes effect (thesis chapter 5): the unit is busy
-// that much longer with each packet, twice in a round trip, to within what card and
-// processor else wait for each other on the bus.
+// Rule: each figure of the profile's units takes effect (thesis chapter 5). The unit is busy that
+// much longer with each packet, twice in a round trip. That is exact to within the time that card
+// and processor otherwise wait for each other on the bus.
 func TestPacedUnits(t *testing.T) {
 	roundTrip := func(change func(*hwprofiles.Units)) (ns int64) {
 		p := *profile(t, "sbus-arctic")

@@ -3,12 +3,12 @@ package sim
 // This file is the event queue: what happens when, in virtual time. Events of the
 // same time happen in the order in which they were put in.
 //
-// Most events happen soon: a step of a card, a frame on a link. Those within horizon of
-// the last that happened are in a wheel of lists, one for each nanosecond, with a bitmap
-// of the lists that are not empty: in and out of it at the same cost however many events
-// wait. Timers and the like are in a heap. One that is there stays there when its time
-// comes within the horizon, and comes before those of the wheel at the same time: it was
-// put in when that was still out of the wheel's reach, so earlier than they.
+// Most events happen soon: a step of a card, a frame on a link. Those within horizon of the last
+// that happened are in a wheel of lists, one for each nanosecond, with a bitmap of the lists that
+// are not empty. An event goes in and out of the wheel at the same cost however many events wait.
+// Timers and the like are in a heap. An event in the heap stays there when its time comes within
+// the horizon. It comes before the wheel's events of the same time, because it was put in earlier:
+// that time was still out of the wheel's reach.
 
 import "math/bits"
 

@@ -89,9 +89,9 @@ func (s *Switch) Hear(host int, job Job, node uint16) {
 	}
 }
 
-// direct reads from whom and for whom a frame is that a switch lets pass: a direct one at least as
-// long as it says, for what a card fills it up with to find out how long frames may be (RFC 4821)
-// is the switch's to carry.
+// direct reads the source and the destination of a frame that a switch lets pass: a direct frame at
+// least as long as it says. A frame may be longer, because a card fills frames up to find out how
+// long they may be (RFC 4821). The switch carries the filling, too.
 func direct(b []byte) (source, destination seat, ok bool) {
 	f, err := arctic.Look(b)
 	if err != nil || !f.Direct() {

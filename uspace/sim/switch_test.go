@@ -65,9 +65,9 @@ func (k *switched) send(port int, job sim.Job, from, to uint16, change func(b []
 }
 
 // Rule (guard.c, nic.c): a port sends frames of its own node, GID and tag alone, of the direct
-// version and as long as they say; a node that has no place now gets none, nor does one whose place
-// the host of either end has not heard of. Tables may be behind, and never lead to a node of
-// another job.
+// version and as long as they say. A node that has no place now gets no frames. Neither does a node
+// whose place the host of either end has not heard of. Tables may be behind, and never lead to a
+// node of another job.
 func TestDirectSwitch(t *testing.T) {
 	k := newSwitched(t)
 	// Nobody receives at the ports, where cards are down: Lost.Down counts what came.

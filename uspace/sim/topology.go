@@ -2,9 +2,9 @@ package sim
 
 // This file is how Arctic routers are wired, and which route bits lead where.
 //
-// Route bits are consumed from the lowest: a router of 4 ports takes two of them, one
-// of 8 takes three, and leaves by the port that they name (thesis 5.4: 30 bits, "direct
-// routing": the sender says the whole way).
+// Route bits are consumed from the lowest. A router of 4 ports takes two of them, a router of 8
+// ports takes three, and the packet leaves by the port that they name. A packet has 30 bits, and
+// the sender says the whole way (thesis 5.4: "direct routing").
 
 import (
 	"errors"

@@ -33,10 +33,10 @@ type tracer struct {
 	first bool
 }
 
-// Trace writes a trace of everything that happens from now on: a process for every
-// card, a track for every unit of it and for every process attached to it, and an
-// arrow for every frame, from the transmit track of one card to the preprocess track
-// of another. CloseTrace ends it.
+// Trace writes a trace of everything that happens from now on. Every card is a process of the
+// trace, with a track for every unit of the card and for every process attached to it. Every frame
+// is an arrow from the transmit track of one card to the preprocess track of another. CloseTrace
+// ends it.
 func (w *World) Trace(out io.Writer) {
 	w.trace = &tracer{w: bufio.NewWriterSize(out, 1<<16), named: map[int]bool{}, first: true}
 	w.trace.w.WriteString(`{"displayTimeUnit":"ns","traceEvents":[`)

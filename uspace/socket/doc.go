@@ -1,6 +1,6 @@
 // Package socket is Go's network interface over FUNet: net.Conn, net.Listener, net.PacketConn, a
-// Dialer and calls between the processes of a job, so that net/http, gRPC and what stands on them
-// run over the card unmodified, and unprivileged where the card is a daemon's.
+// Dialer and calls between the processes of a job. So net/http, gRPC and what stands on them run
+// over the card unmodified, and unprivileged where the card is a daemon's.
 //
 //	s, err := socket.Open(ctx, socket.Options{}) // this process's place in the job
 //	l, err := s.Listen("funet", ":80")           // every node can dial it as NODE:80
@@ -39,10 +39,10 @@
 //     ETIMEDOUT, and net.ErrClosed.
 //   - Close returns at once. What was written is delivered in the background, for at most 10 s.
 //   - A peer that dies is found out by what is sent to it, and by a probe per node, not per
-//     connection, twice a second through a daemon, and each 0.8 s from a card of its own, whose
-//     silence takes seconds to be missed.
+//     connection. The probe goes twice a second through a daemon, and each 0.8 s from a card of its
+//     own. The silence of a peer's own card takes seconds to be missed.
 //   - Nobody outside the job can dial: its key is made of the job's token, which is in the
-//     environment that funet run makes, or in the peers file; without one Open fails (ErrNoToken),
-//     because whoever may send to the card could work the key out. There is no encryption but that
-//     of the card (funid's key); use TLS where that is not enough.
+//     environment that funet run makes, or in the peers file. Without a token Open fails
+//     (ErrNoToken), because any sender to the card could work the key out. There is no encryption
+//     but that of the card (funid's key); use TLS where that is not enough.
 package socket

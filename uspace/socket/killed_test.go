@@ -76,9 +76,9 @@ func victim(at string) error {
 
 // Rule (hamlyn.md, done when): a process that is killed ends its connections at the other ends,
 // those with calls that wait and those without, and the connections of others go on, with every
-// byte. Whoever dials it then is told. The test says, and does not judge, what others' goodput is
-// in the window in which the process is killed, beside that in the windows before and after; and
-// the same of a window in which nobody is killed: so much a busy machine makes of nothing.
+// byte. Whoever dials it then is told. The test logs, and does not judge, the goodput of others in
+// the time window of the kill, beside that in the windows before and after. It logs the same for a
+// window without a kill. That is the effect of a busy machine alone.
 func TestPeerIsKilled(t *testing.T) {
 	const rounds = 3
 	program := daemons.Build(t, "../..")

@@ -1,8 +1,8 @@
 package socket
 
-// This file is the packet connection. It is a Datagram's port (package rats): each client of it,
-// which is another packet connection, has buffers here of its own, so that nobody's packets are
-// lost because of another's, and a reader that stalls holds up those who send to it.
+// This file is the packet connection. It is a Datagram's port (package rats). Each client of it,
+// which is another packet connection, has buffers here of its own. So no client's packets are lost
+// because of another's, and a reader that stalls holds up the clients that send to it.
 //
 // Who sends to an address for the first time asks its node's server for a seed, and keeps it. A
 // packet begins with the port that it came from, which the card does not vouch for as it does for

@@ -1,7 +1,7 @@
 package socket
 
 // This file is a sleep: on the card's descriptor, an alarm and a timer, in the poller of Go's
-// runtime, so that a sleep keeps no thread, and its end takes as long as that of a read from a TCP
+// runtime. So a sleep keeps no thread, and its end takes as long as that of a read from a TCP
 // connection.
 //
 // None of its system calls waits, so the runtime need not know of them (RawSyscall), and the timer

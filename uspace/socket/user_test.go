@@ -36,8 +36,8 @@ const (
 )
 
 // Rule (doc.go): a user without any privilege has all that root has, through the daemons of the
-// hosts: what Go's tests of connections ask for, packets, calls, and errors; processes of different
-// users with the job's token reach each other, and without it nobody attaches.
+// hosts: what Go's tests of connections ask for, packets, calls, and errors. Processes of different
+// users with the job's token reach each other. Without the token no process attaches.
 func TestAsUser(t *testing.T) {
 	if at := os.Getenv(userVariable); at != "" {
 		asUser(t, at)

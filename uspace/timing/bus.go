@@ -31,10 +31,9 @@ func (b *Bus) processor(now int64, words int) (done int64) {
 	return b.free
 }
 
-// Card gives the card the bus at the given time and returns when its transaction ends;
-// or, with false, when to ask again, because the processor has the bus or waits for it, or
-// because a transaction of the card is under way. By then the processor may be first
-// again.
+// Card gives the card the bus at the given time and returns when its transaction ends. It returns
+// false and when to ask again if the processor has the bus or waits for it, or if a transaction of
+// the card is under way. By then the processor may be first again.
 func (b *Bus) Card(now int64, words int) (at int64, granted bool) {
 	if b.free > now {
 		return b.free, false

@@ -1,5 +1,5 @@
 // Package tokyo is the remote memory that Kunisawa's network interface has for processes (thesis,
-// University of Tokyo, 1997, chapter 3; designs/remote-memory.md, section 1), on the windows of
+// University of Tokyo, 1997, chapter 3), on the windows of
 // package rma. A process has memory that others name by network addresses: the number of a node and
 // a virtual address there. Who is to write, read or change a process's memory needs its access ID,
 // and gets that for his own (sections 2.1 and 3.1).

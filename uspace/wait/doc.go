@@ -36,10 +36,10 @@
 //
 // # Constants
 //
-// The machine-independent ones are measured on Linux 6.18, on a virtual machine: a yield takes 0.5
-// us where nobody else wants the processor, 2.8 us where another thread does that yields at once,
-// 3.8 us where that thread looks for 1 us first, and a time slice, 3 ms, or 0.1 ms of one with the
-// shortest, where it computes.
+// The machine-independent ones are measured on Linux 6.18, on a virtual machine. A yield takes 0.5
+// us where no other thread wants the processor. It takes 2.8 us where another thread does that
+// yields at once, and 3.8 us where that thread looks for 1 us first. Where that thread computes, a
+// yield takes a time slice: 3 ms, or 0.1 ms for a thread with the shortest slice.
 //
 //	SomeoneRan       2 us     a longer yield let another thread run; between 0.5 and 2.8
 //	SomeoneComputes  1 ms     a longer yield let one run that does not yield

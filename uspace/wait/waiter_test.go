@@ -57,8 +57,8 @@ func (w *waiting) next() (wait.Action, int) {
 	}
 }
 
-// Rules 1, 2 and 5: alone on a processor one who waits yields once in as many looks as the policy
-// says, and sleeps after it has waited in vain for as long as the policy says, no sooner; or never.
+// Rules 1, 2 and 5: a waiter alone on a processor yields once in as many looks as the policy says.
+// It sleeps after it has waited in vain for as long as the policy says, no sooner; or never.
 func TestAlone(t *testing.T) {
 	for name, p := range policies {
 		w := newWaiting(p)

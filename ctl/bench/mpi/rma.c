@@ -1,7 +1,7 @@
-/* One-sided operations of MPI, rank 0 on the memory of rank 1, which only waits in MPI: puts, gets,
- * fetch-and-adds and swaps of 8 bytes, each timed until it is complete at both ends, and blocks of
- * 1 MiB, some under way at once. Usage: rma WARMUP EXCHANGES BLOCKS DEPTH. Rank 0 prints the
- * medians and the rates. */
+/* This program measures one-sided operations of MPI. Rank 0 operates on the memory of rank 1, which
+ * only waits in MPI. Each put, get, fetch-and-add and swap of 8 bytes is timed until it is complete
+ * at both ends. Blocks of 1 MiB are put and got, some under way at once.
+ * Usage: rma WARMUP EXCHANGES BLOCKS DEPTH. Rank 0 prints the medians and the rates. */
 
 #include <mpi.h>
 #include <stdint.h>

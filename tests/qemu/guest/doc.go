@@ -1,12 +1,13 @@
 // Package guest is the first process in the virtual machines of command qemu.
 //
-// The journey: the kernel starts Main as process 1. It mounts what programs expect, loads the
-// kernel modules that the rig has put into /modules, gives the NIC its address (boot.go), says
-// hello on the second serial port, and then carries out the rig's orders (wire.go) until the
-// machine ends: it starts programs and reports how they ended (agent.go). The same program as
-// process 2 and later is one of the two measurements of the kernel's own traffic: `guest ping`
-// (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers; or it
-// changes the NIC: `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go).
+// The journey: the kernel starts Main as process 1. Main mounts what programs expect, loads the
+// kernel modules that the rig has put into /modules, and gives the NIC its address (boot.go). It
+// says hello on the second serial port, and then carries out the rig's orders (wire.go) until the
+// machine ends. Main starts programs and reports how they ended (agent.go). The same program as
+// process 2 and later measures or changes something. The two measurements of the kernel's own
+// traffic are `guest ping` (ping.go) and `guest tcp` (tcp.go); the first process of the other guest
+// answers them. `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go) change
+// the NIC.
 //
 // The rig does not trust what a guest says: it bounds and parses it as any input.
 package guest

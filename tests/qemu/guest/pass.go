@@ -1,8 +1,8 @@
 package guest
 
-// This file is `guest pass INTERFACE MODE` and `guest unpass INTERFACE`: an XDP program that does
-// nothing but let frames pass, so that what a driver's XDP mode costs the kernel's own traffic can
-// be told from what FUNet costs it.
+// This file is `guest pass INTERFACE MODE` and `guest unpass INTERFACE`. They attach and detach an
+// XDP program that does nothing but let frames pass. It tells what a driver's XDP mode costs the
+// kernel's own traffic from what FUNet costs it.
 
 import (
 	"errors"

@@ -16,16 +16,14 @@
 //
 // # The journey of a frame
 //
-// Decoding ([FUNet.DecodeFromBytes]) gets the bytes that follow the EtherType.
-// It reads the header field by field in the order of the layout in package
-// arctic's doc.go, then checks version, length, checksum and reserved bits, then
-// reads the rejects and the packets. It refuses exactly the frames that
-// arctic.Parse refuses and for the same reason, so a tool says of a frame what a
-// card says of it; but it shares no decoding code with arctic, only types and
-// errors, so that each is a check of the other. A refused frame becomes gopacket's
-// DecodeFailure layer, whose error says what was found and wraps an arctic.Err
-// value. It is marked as truncated where bytes are missing, as in a capture with
-// a short snap length.
+// Decoding ([FUNet.DecodeFromBytes]) gets the bytes that follow the EtherType. It reads the header
+// field by field in the order of the layout in package arctic's doc.go, then checks version,
+// length, checksum and reserved bits, then reads the rejects and the packets. It refuses exactly
+// the frames that arctic.Parse refuses and for the same reason, so a tool says of a frame what a
+// card says of it. It shares no decoding code with arctic, only types and errors, so each is a
+// check of the other. A refused frame becomes gopacket's DecodeFailure layer, whose error says what
+// was found and wraps an arctic.Err value. It is marked as truncated where bytes are missing, as in
+// a capture with a short snap length.
 //
 // Composing ([FUNet.SerializeTo]) writes the same fields in the same order. With
 // FixLengths the length, the counts and each packet's length come from Rejects

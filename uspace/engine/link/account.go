@@ -2,9 +2,9 @@ package link
 
 // This file is fairness of dispatch among those who pay for frames, such as users (design idea 10):
 // deficit round robin (Shreedhar and Varghese, 1995). In each round an account may send as many
-// bytes as its quantum, replies first; a round ends when everybody who has something to send, and
-// may, has sent it, which may take several steps while the transmit ring is full. An account that
-// has the card to itself has more of everything, since nobody waits for it.
+// bytes as its quantum, replies first. A round ends when every account that has something to send,
+// and may send, has sent it. That may take several steps while the transmit ring is full. An
+// account that has the card to itself has more of everything, since nobody waits for it.
 //
 // Frames that only acknowledge are on the account of the train that they answer, or whose frame
 // they answered; frames that are sent again on their owner's.
@@ -177,11 +177,12 @@ func (e *End) deferClass(s *class) {
 	e.awaitRound(s.account)
 }
 
-// Charge has the accounts rest that used the card since the last Charge, for which it worked for so
-// many nanoseconds until now: each for its part of that time, and so long that of the time of all
-// of them the card works for a third. What cannot be put off, such as frames that arrive, is
-// charged to those who rest, too. Charge returns how many of the nanoseconds went to accounts that
-// have too much of that: they would rest for longer than LongestRest.
+// Charge splits the nanoseconds that the card has worked since the last Charge, until now, among
+// the accounts that used it. Each account then rests in proportion to its part. The rests are so
+// long that the card works for all of these accounts together for a third of the time. What cannot
+// be put off, such as frames that arrive, is charged to accounts that rest, too. Charge returns how
+// many of the nanoseconds went to accounts that have too much of them: they would rest for longer
+// than LongestRest.
 func (e *End) Charge(now, took int64) (over int64) {
 	took = min(took, longestCharge)
 	all, n := e.nobody, int64(0)

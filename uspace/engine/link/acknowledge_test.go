@@ -58,8 +58,8 @@ func TestAcknowledgmentWaitsForAckDelay(t *testing.T) {
 }
 
 // Rule (Config.AckEvery): after the given number of frames with trains, and four times as many with
-// blocks, an acknowledgment leaves at once; also of a frame of which the receiver says so (Answer),
-// and of one before which another is missing.
+// blocks, an acknowledgment leaves at once. So does one of a frame of which the receiver says so
+// (Answer), and one of a frame before which another is missing.
 func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 	for _, c := range []struct {
 		every  int

@@ -184,9 +184,9 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 }
 
 // blocksPerTrain is how many frames with a block count as one with a train where acknowledgments
-// are due: a block occupies one line of its sender's cache, a train as many as it has packets, and
-// a sender that gets fewer acknowledgments sends longer bursts, which cost the kernel less. A frame
-// with a block counts as any where acknowledgments take no time (Config.Timed).
+// are due. A block occupies one line of its sender's cache, a train as many as it has packets. A
+// sender that gets fewer acknowledgments sends longer bursts, which cost the kernel less. A frame
+// with a block counts as any other where acknowledgments take no time (Config.Timed).
 const blocksPerTrain = 4
 
 // arrived finds out whether the train of a frame is to be judged.

@@ -64,18 +64,18 @@
 //   - A peer's frames are taken at the port that leads to it. Without a key, whoever can send
 //     frames on that segment can send in its name.
 //   - A virtual machine that runs on from a snapshot, or twice, has the keys and counters of the
-//     snapshot: frames sealed by both with one counter tell an observer the exclusive-or of their
-//     contents, and let him forge others of that direction. That holds until the cards greet anew.
-//     The kernel seeds its generator anew for a clone that has a generation ID (vmgenid), and each
-//     nonce comes from there (Config.Nonces), so handshakes after the clone have keys of their own.
-//     Nothing here notices the clone: end the daemon before the snapshot, or start it anew in each
-//     copy before its interface is up.
+//     snapshot. Frames sealed by both with one counter tell an observer the exclusive-or of their
+//     contents, and let the observer forge others of that direction. That holds until the cards
+//     greet anew. The kernel seeds its generator anew for a clone that has a generation ID
+//     (vmgenid), and each nonce comes from there (Config.Nonces), so handshakes after the clone
+//     have keys of their own. Nothing here notices the clone: end the daemon before the snapshot,
+//     or start it anew in each copy before its interface is up.
 //   - State is bounded per peer (park.go): an idle peer costs 280 bytes, and 24 for its places in
-//     lists. Each of its two levels that is in use costs 736 bytes, with up to 4 frames in flight;
-//     6 KiB more, a window of frames of 24 bytes, with more in flight; 32 for each frame whose
-//     rejects are remembered, at most a window of them (8 KiB). Each pair of an owner here and a
-//     node there that speaks costs a stream of 128 bytes, and 50 in a map where a level has more
-//     than 8. An end keeps spares of at most 150 KiB, beside such maps.
+//     lists. Each of its two levels that is in use costs 736 bytes, with up to 4 frames in flight.
+//     With more in flight it costs 6 KiB more, a window of frames of 24 bytes. Each frame whose
+//     rejects are remembered costs 32 bytes, and there is at most a window of them (8 KiB). Each
+//     pair of an owner here and a node there that speaks costs a stream of 128 bytes, and 50 in a
+//     map where a level has more than 8. An end keeps spares of at most 150 KiB, beside such maps.
 //
 // An End and everything it returns belong to one goroutine.
 package link

@@ -102,10 +102,10 @@ func someRejected(random *rand.Rand, retry, fail int) func(int, *message) arctic
 	}
 }
 
-// Rule (doc.go, exactly once): each message is accepted once, or comes back with a reason, once;
-// and the books balance at any step: whatever the network loses, repeats, reorders and damages,
-// whoever is cut off, leaves the list and comes back, begins another life, parks its flows, or
-// rejects for now or for good, and however long frames may be.
+// Rule (doc.go, exactly once): each message is accepted once, or comes back with a reason, once,
+// and the books balance at any step. That holds whatever the network loses, repeats, reorders and
+// damages, and however long frames may be. It holds whichever card is cut off, leaves the list and
+// comes back, begins another life, parks its flows, or rejects for now or for good.
 func TestExactlyOnceWhateverHappens(t *testing.T) {
 	var total struct {
 		back, parked, lives, rejects, voids uint64

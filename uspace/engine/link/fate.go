@@ -1,8 +1,9 @@
 package link
 
 // This file is what the owner of a direct card is told of the processes behind its peers (design of
-// direct ports, section 4): that one has ended, so that nobody waits for PeerTimeout until its
-// silence is believed, and that one that is silent lives, because its debugger holds it up.
+// direct ports, section 4). The owner may hear that a process has ended, so that nothing waits for
+// PeerTimeout until its silence is believed. Or it hears that a silent process lives, because its
+// debugger holds it up.
 //
 // A process is named by its card's incarnation. News of another life than the one that the card
 // knows are late, and change nothing.

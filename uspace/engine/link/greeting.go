@@ -14,10 +14,10 @@ package link
 //
 // Where a peer has a key (Peer.Key), greetings are authenticated with it, and numbered, so that one
 // that was recorded in this life of the peer is refused. One that was recorded in an earlier life
-// cannot be told from the greeting of a card that is restarted: it is answered, and changes
+// cannot be told from the greeting of a card that is restarted. It is answered, and changes
 // nothing, because the one who replays it cannot echo the answer's nonce. A greeting without a key,
-// or with another one, is refused; it is answered while the card knows nothing of the peer, so that
-// the peer hears that there is a key here; and what waits for the peer returns with ReasonKey.
+// or with another one, is refused. It is answered while the card knows nothing of the peer, so that
+// the peer hears that there is a key here. What waits for the peer returns with ReasonKey.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -31,7 +31,7 @@ const (
 	// busyGreetGap is when a greeting is tried again that found the transmit ring full.
 	busyGreetGap = 100e3
 	// answerGap is the time in nanoseconds in which a peer earns the answer to a greeting or to a
-	// frame of another epoch, and answersAtOnce is how many it may have saved: as many as a
+	// frame of another epoch. answersAtOnce is how many answers a peer may have saved: as many as a
 	// handshake has, and one to spare.
 	answerGap     = 100e3
 	answersAtOnce = 4
@@ -203,11 +203,11 @@ func (e *End) greetAgain(p *peer) {
 	p.greetAt = e.now + int64(p.greetGap)
 }
 
-// stale takes note of a frame of another epoch than the present one: the peer has another life, or
-// holds an epoch that this card has not begun or no longer holds. Where there is a key nobody knows
-// who sent the frame; so it is answered only while something is known to be open, and otherwise
-// left to the greetings of the peer: whoever begins an epoch, and gets no answer to the first frame
-// of it in time, greets again (timeout).
+// stale takes note of a frame of another epoch than the present one. The peer has another life, or
+// holds an epoch that this card has not begun or no longer holds. Where there is a key the sender
+// of the frame is not known. So the frame is answered only while something is known to be open, and
+// is otherwise left to the greetings of the peer. A card that begins an epoch, and gets no answer
+// to the first frame of it in time, greets again (timeout).
 func (e *End) stale(p *peer, gid uint16) {
 	e.counters.Stale++
 	if p.Key == nil || !p.established || p.secured.pending {

@@ -13,7 +13,7 @@ import (
 )
 
 // Rule (greeting.go): a frame that the network held back since an earlier life of a peer is never
-// accepted, and does not make the card forget the present life; nor is any frame of a whole run
+// accepted, and does not make the card forget the present life. Nor is any frame of a whole run
 // accepted that is sent again (doc.go).
 func TestReplayedFramesAreNotAccepted(t *testing.T) {
 	var frames []arctic.Frame
@@ -113,8 +113,8 @@ func TestFramesForAnEarlierLife(t *testing.T) {
 }
 
 // Rule (Introduce): a card that introduces itself when it begins another life is met before lines
-// wait for it, so none that is sent to it afterwards comes back for the earlier life's sake; to
-// those that it has met it does not introduce itself again.
+// wait for it. So no line that is sent to it afterwards comes back for the earlier life's sake. To
+// cards that it has met it does not introduce itself again.
 func TestIntroduction(t *testing.T) {
 	for seed := range uint64(2) {
 		b := newBed(t, setup{cards: 80, tune: quick, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
@@ -176,9 +176,9 @@ func TestStaleFramesAreAnsweredAtABoundedRate(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): to be greeted again by a peer that is known costs nothing that is owed to it: an
-// old greeting makes the cards exchange nonces, and the acknowledgment that waits to ride on data
-// is sent all the same.
+// Rule (doc.go): when a known peer greets again, nothing that is owed to it is lost. An old
+// greeting makes the cards exchange nonces, and the acknowledgment that waits to ride on data is
+// sent all the same.
 func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 	var frames []arctic.Frame
 	b := newBed(t, setup{cards: 2, net: near, wrap: capture(&frames)})

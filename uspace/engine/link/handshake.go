@@ -7,9 +7,9 @@ package link
 // Sequence numbers mean something between two cards only while both count from the same beginning.
 // So they are bound to an epoch, which stands in every frame, and which both find from two nonces,
 // one of each card, and both incarnations (Epoch). A card begins an epoch when a greeting echoes a
-// nonce of its own that has begun none yet: the nonce is drawn at random and spent by that, so no
-// card ever begins an epoch twice, and all sequence state of an epoch is of one beginning. The two
-// begin it together, or who has not will say so:
+// nonce of its own that has begun none yet. The nonce is drawn at random, and beginning the epoch
+// spends it. So no card ever begins an epoch twice, and all sequence state of an epoch is of one
+// beginning. The two begin it together, or who has not will say so:
 //
 //	A: nonce x, no epoch                 ->
 //	            <- B: nonce y, echo x, no epoch       (A begins the epoch of x and y)
@@ -19,16 +19,18 @@ package link
 // holds another epoch, or asks for an answer because it does not know yet that this card is there.
 // Two cards that hold the same epoch and know the same nonces say nothing more.
 //
-// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not
-// begun it yet, also where another was drawn since: so greetings may be lost, repeated and
-// overtaken, and those of an earlier life of the peer come again, and begin no more than one epoch.
+// A nonce that has begun no epoch is kept. One that has begun an epoch is repeated to a peer that
+// has not begun it yet, also where another nonce was drawn since. So greetings may be lost,
+// repeated and overtaken, and those of an earlier life of the peer may come again: they begin no
+// more than one epoch.
 //
-// Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both
-// still hold the same epoch nothing is reset. Where the last greeting of a handshake was lost, only
-// one holds the new epoch; the frames that it sends are of an epoch that the other does not know,
-// who greets again, and its old nonce, repeated, gets the answer that was lost. Where there is a
-// key such frames are not always answered, because anybody can send them; there the one that holds
-// the new epoch greets again when the first frame of it is not answered in time (timeout).
+// A card that believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and
+// where both still hold the same epoch nothing is reset. Where the last greeting of a handshake was
+// lost, only one card holds the new epoch. The frames that it sends are of an epoch that the other
+// does not know. The other greets again, and its old nonce, repeated, gets the answer that was
+// lost. Where there is a key such frames are not always answered, because anybody can send them.
+// There the card that holds the new epoch greets again when the first frame of it is not answered
+// in time (timeout).
 //
 // A greeting that echoes the present nonce says that its sender lived after the nonce was drawn,
 // and not that it lives now: it may be of a life that ended while the network held it up. Then a

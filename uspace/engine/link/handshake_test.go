@@ -1,8 +1,8 @@
 package link
 
 // This file lets two handshakes greet each other over a network that loses, repeats and reorders,
-// with restarts and somebody who forges, and asks after every step that no epoch is ever begun
-// twice, and at the end that both hold one.
+// with restarts and a forger. It checks after every step that no epoch is ever begun twice, and at
+// the end that both cards hold the same one.
 
 import (
 	"math/rand/v2"
@@ -158,7 +158,7 @@ func TestLostGreetingIsRepeated(t *testing.T) {
 }
 
 // Rule: greetings that are lost, repeated and reordered, and attempts of both until they know each
-// other, begin no more than one epoch: frames that have been sent in it come to nothing only where
+// other, begin no more than one epoch. Frames that have been sent in it come to nothing only where
 // a card is lost or restarted, or somebody forges.
 func TestOneEpochOfALife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -234,8 +234,8 @@ func TestEarlierLivesBeginNothing(t *testing.T) {
 }
 
 // Rule: whatever is lost, repeated, reordered, forged and restarted, no card begins an epoch twice
-// in its life, so neither is ever in the epoch of another beginning; and afterwards a greeting for
-// each frame that is stale makes both agree.
+// in its life. So neither card is ever in the epoch of another beginning. Afterwards a greeting for
+// each stale frame makes both agree.
 func TestHandshakeWithEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParley(t)

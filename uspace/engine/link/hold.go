@@ -1,12 +1,11 @@
 package link
 
-// This file is the streams that back off: after a transient reject nothing new of a stream
-// is sent until its hold is over. The back-off grows from MinHold to MaxHold, so that a
-// node that stays full costs ten tries a second; and the tries of one account follow each
-// other no faster than one each aloneGap, however many streams it has, after a burst of
-// tryBurst, and one each besideGap while others use the card, because each try wakes both
-// cards' threads. So a user whose messages nobody takes costs the cards what one does, and not
-// what his streams are.
+// This file is the streams that back off: after a transient reject nothing new of a stream is sent
+// until its hold is over. The back-off grows from MinHold to MaxHold, so a node that stays full
+// costs ten tries a second. Each try wakes both cards' threads, so the tries of one account are
+// spaced, however many streams it has. After a burst of tryBurst the account tries once each
+// aloneGap, or once each besideGap while others use the card. So a user whose messages are never
+// taken costs the cards the same, however many streams he has.
 //
 // The streams on hold are a binary heap by the end of their holds, so a card pays for what
 // is due.

@@ -69,9 +69,9 @@ func TestBothKnowHowKeysDiffer(t *testing.T) {
 	}
 }
 
-// Rule (Greet): a peer that is known and has another key, because it was restarted, is in doubt
-// when it has been asked, and its state stays what it was until the peer is lost; with the right
-// key again it is in no doubt.
+// Rule (Greet): a known peer that was restarted with another key is in doubt when it has been
+// asked. Its state stays what it was until the peer is lost. With the right key again it is in no
+// doubt.
 func TestGreetFindsAnotherKey(t *testing.T) {
 	of := []byte{1, 1}
 	b := newBed(t, setup{cards: 2, net: near, tune: func(c *link.Config) { quick(c); keyed(t, of...)(c) }})
@@ -148,9 +148,9 @@ func TestForgedEpochsGetNoAnswerWithAKey(t *testing.T) {
 	}
 }
 
-// Rule (peer.go, timeout): a card that begins an epoch, and whose peer has not heard of it, says so
-// again when the first frame of it is not answered in time: two cards with a key are never apart
-// for longer than a retransmission or two.
+// Rule (peer.go, timeout): a card that begins an epoch tells its peer. If the peer has not heard of
+// it, the card says so again when the first frame of the epoch is not answered in time. So two
+// cards with a key are never apart for longer than a retransmission or two.
 func TestLostGreetingWithAKey(t *testing.T) {
 	var greetings []arctic.Frame // of card 1
 	pass := func(int, arctic.Frame) bool { return true }

@@ -54,9 +54,9 @@ func (n *narrowBed) transfer(from int) {
 	n.idle(10 * time.Second)
 }
 
-// Rule (limit.go): messages and blocks are delivered once and whole while what the ways carry
-// changes at any time and to any length that FUNet works with, in each direction, with or without a
-// word to the cards, true or not.
+// Rule (limit.go): messages and blocks are delivered once and whole while the length that a way
+// carries changes at any time. It changes in each direction, to any length that FUNet works with.
+// The cards are told of the change or not, and what they are told is true or not.
 func TestWaysThatChange(t *testing.T) {
 	voids := uint64(0)
 	for seed := range uint64(15) {
@@ -101,9 +101,9 @@ func TestWaysThatChange(t *testing.T) {
 	}
 }
 
-// Rule (limit.go): a way that becomes narrow without a word while its window is full of long frames
-// is found out, and carries all, long before peers count as silent; and when it is wide again,
-// frames become as long as before.
+// Rule (limit.go): a card finds out that a way has become narrow without a word while the card's
+// window is full of long frames. The way then carries everything, long before peers count as
+// silent. When the way is wide again, frames become as long as before.
 func TestNarrowWayIsFoundOut(t *testing.T) {
 	n := newNarrowBed(t, wire.Config{Delay: 10 * time.Microsecond, MTU: 9000}, nil)
 	n.transfer(0)

@@ -70,11 +70,11 @@ type Fate struct {
 	Reason  arctic.Reason
 }
 
-// Observe has see called for each frame that the card sends, before the port gets the frame, and
-// for each frame that the card has received, when its fate is known: with the number of the port,
-// and the bytes, which are valid until see returns and must not be changed. A received frame during
-// which a process's memory failed (Abandon) is not shown. nil ends it. see is called by who calls
-// Step, and must be quick.
+// Observe has see called for each frame that the card sends, before the port gets the frame. It
+// also has see called for each frame that the card has received, when the frame's fate is known.
+// see gets the number of the port and the bytes, which are valid until see returns and must not be
+// changed. A received frame during which a process's memory failed (Abandon) is not shown. nil ends
+// the calls. see is called by the caller of Step, and must be quick.
 func (e *End) Observe(see func(port int, frame []byte, fate Fate)) { e.see = see }
 
 // Observed shows a frame that has arrived, once it is known what becomes of it.

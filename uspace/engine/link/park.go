@@ -8,16 +8,15 @@ package link
 // of the path, is kept in the peer: so sequences go on where they were, and a frame
 // that the network kept back meanwhile is still known as a duplicate.
 //
-// A peer that has flows is looked at when its timer fires, and one that may have become
-// quiet has a timer: so a card that sleeps is woken for it at most three times, and
-// then no more. (A card that nobody steps keeps its flows.) A flow that waits for its
-// peer or a process, not for time, is looked at again only when they stir: it holds
-// packets of a context that does not run, it misses a frame that others have
-// overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
-// The latter two last until the peer sends packets again or is met in another life. A
-// peer that never does either, because all that it sent was rejected for good, say,
-// costs a flow and its remembered rejects until then: 736 bytes, and 32 for each frame,
-// at most a window of them.
+// A peer that has flows is looked at when its timer fires, and one that may have become quiet has a
+// timer. So a card that sleeps is woken for it at most three times, and then no more. (A card that
+// is not stepped keeps its flows.) A flow that waits for its peer or a process, not for time, is
+// looked at again only when they stir. Such a flow holds packets of a context that does not run, or
+// misses a frame that others have overtaken. Or it remembers rejects of frames whose sender has not
+// shown that it knows of them. The last two conditions hold until the peer sends packets again or
+// is met in another life. A peer that never does either, because all that it sent was rejected for
+// good, say, costs a flow and its remembered rejects until then. That is 736 bytes, and 32 for each
+// frame, at most a window of them.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -25,10 +24,10 @@ const (
 	// parkAfter is the time in nanoseconds between two looks at a flow. It is longer
 	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
 	parkAfter = 10e6
-	// manyFlows is how many flows a card may have before it looks for a quiet one to
-	// put away, at once, when it needs another: then those in use are about as many as
-	// wait for an answer, however many peers the card speaks to within parkAfter. It
-	// looks at reclaimLooks peers, in turn; if none of them is quiet it makes a flow.
+	// manyFlows is how many flows a card may have before it looks for a quiet one to put away, at
+	// once, when it needs another. So the flows in use are about as many as wait for an answer,
+	// however many peers the card speaks to within parkAfter. The card looks at reclaimLooks peers,
+	// in turn; if none of them is quiet it makes a flow.
 	manyFlows    = 512
 	reclaimLooks = 8
 	// The spares of a card beyond these numbers go to the garbage collector.

@@ -128,9 +128,9 @@ func TestOneDirectionCut(t *testing.T) {
 }
 
 // Rule (doc.go: a flow whose oldest frame is not answered for PeerTimeout gives its frames back):
-// frames that something on the way drops for ever come back though the peer is heard all the time,
-// and what the other level sends arrives. The receiver does not wait for them: when the way is open
-// again all goes on.
+// frames that something on the way drops for ever come back. Meanwhile the peer is heard all the
+// time, and what the other level sends arrives. The receiver does not wait for the dropped frames:
+// when the way is open again all goes on.
 func TestFramesThatAreAlwaysDroppedComeBack(t *testing.T) {
 	drop := false
 	b := newBed(t, setup{cards: 2, tune: func(c *link.Config) {

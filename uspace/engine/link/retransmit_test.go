@@ -141,8 +141,8 @@ func newAttempts(t *testing.T, net wire.Config, tune func(*link.Config)) *attemp
 }
 
 // Rule (RFC 6298 sections 2 and 5): before a round-trip time is known a frame is sent again after
-// FirstRTO; after that when the smoothed time and four times its variation are over, at least
-// MinRTO; each timeout doubles that, up to MaxRTO.
+// FirstRTO. Later the timeout is the smoothed time and four times its variation, and at least
+// MinRTO. Each timeout doubles that, up to MaxRTO.
 func TestRetransmissionTimeout(t *testing.T) {
 	a := newAttempts(t, near, func(c *link.Config) { c.MaxRTO = 35 * time.Millisecond })
 	m := a.send(0, arctic.Request, 1)

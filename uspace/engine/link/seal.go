@@ -8,11 +8,11 @@ package link
 //
 // New keys follow without a pause. Each is made of the one before, by either end, when the first
 // frame with its number comes; nothing is agreed on. The card with the lower number leads: it goes
-// on to the next key when one direction has used its up, or after a day, but not before the peer
-// has sent with the present one. The other follows as soon as it has opened a frame with it. So
-// neither is ever more than one key ahead of what the other has seen, and a receiver keeps three:
-// the present one, the one before for frames that were overtaken, and the next one when a frame
-// claims to be sealed with it.
+// on to the next key when one direction has used its key up, or after a day. It does not do so
+// before the peer has sent with the present key. The other card follows as soon as it has opened a
+// frame with the next key. So neither is ever more than one key ahead of what the other has seen. A
+// receiver keeps three keys: the present one, the one before for frames that were overtaken, and
+// the next one when a frame claims to be sealed with it.
 //
 // What has been received once is never opened again, by a window over the counters of a key (RFC
 // 6479). Sequence numbers alone would let old frames without packets pass: an old acknowledgment

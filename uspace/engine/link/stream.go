@@ -1,10 +1,10 @@
 package link
 
-// This file is the stream: the lines of one context for one node that wait on a
-// flow. The packets of a frame come from one stream. A flow sends from its streams
-// in turn (turn.go), and a transient reject holds off the stream whose node was full and
-// no other (hold.go): a stalled process costs the flow that it shares nothing but its
-// tries, and one whose frames are never answered one place in its window.
+// This file is the stream: the lines of one context for one node that wait on a flow. The packets
+// of a frame come from one stream. A flow sends from its streams in turn (turn.go). A transient
+// reject holds off the stream whose node was full and no other (hold.go). So a stalled process
+// costs the flow that it shares only its tries. A process whose frames are never answered costs the
+// flow one place in its window.
 //
 // Parts of long transfers have a stream of their own: they need no room in the node's queue, so
 // they go on while other packets wait for some. A process that changes its queues, and takes
@@ -72,9 +72,9 @@ func (ln *Line) sort() sort {
 // sends reports whether the owner lets the stream send something new.
 func (s *stream) sends() bool { return !s.owner.Halted || s.sort >= answers && s.sort < chained }
 
-// stream returns the stream of a context for a node, made when it is first needed: there are at
-// most three, and two for each chain, for each context and node behind the peer, and of a context
-// not many more than twice as many as it has lines.
+// stream returns the stream of a context for a node, made when it is first needed. For each context
+// and node behind the peer there are at most three, and two for each chain. A context has in all
+// not many more than twice as many streams as it has lines.
 func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	if s := f.recent; s != nil && s.owner == o && s.node == node && s.sort == of {
 		return s

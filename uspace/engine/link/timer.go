@@ -110,8 +110,8 @@ const (
 	// retimed is how many timers Retime looks at.
 	retimed = 4
 	// asleepLook is how late, in nanoseconds, a card that sleeps looks at a peer's flows, which
-	// only gives memory back (park.go): longer than a pause between the probes of a program that is
-	// idle (package socket), so that it is not woken twice more after each.
+	// only gives memory back (park.go). It is longer than a pause between the probes of a program
+	// that is idle (package socket). So the card is not woken twice more after each probe.
 	asleepLook = 1e9
 )
 

@@ -84,9 +84,10 @@ func (c *crowd) exchange() {
 	}
 }
 
-// Rule (doc.go, who sends pays; turn.go, account.go): what an account sends waits for a few
-// kilobytes of another account's frames at the most, however many owners, groups, nodes and streams
-// that has, also if those are replies, blocks, or for nodes that take nothing.
+// Rule (doc.go, who sends pays; turn.go, account.go): what an account sends waits for at most a few
+// kilobytes of another account's frames. That holds however many owners, groups, nodes and streams
+// the other account has. It also holds if its frames are replies, blocks, or for nodes that take
+// nothing.
 func TestAccountsShareDispatch(t *testing.T) {
 	for _, k := range []struct {
 		level                 arctic.Level
@@ -162,8 +163,8 @@ func TestRestingAccount(t *testing.T) {
 }
 
 // Rule (account.go; Shreedhar and Varghese): two accounts that always have something to send get
-// about the same in bytes, whether one has many owners, many nodes, or blocks where the other has
-// messages; one that has the card to itself sends all.
+// about the same in bytes. One of them may have many owners, many nodes, or blocks where the other
+// has messages. An account that has the card to itself sends all.
 func TestAccountsGetTheSameBytes(t *testing.T) {
 	for _, k := range []struct{ owners, groups, nodes, block int }{{1, 1, 1, 0}, {32, 1, 1, 0}, {32, 8, 10, 0},
 		{4, 4, 10, 16 << 10}} {

@@ -14,9 +14,9 @@
 
 #include "funi.h"
 
-/* Types of messages: a node is a member; the key of everybody's window; a node has opened its; all
- * may begin; a round of a node's; a node has done its part; the last node is to leave; it has left;
- * the end. */
+/* Types of messages. JOINED: a node is a member. KEY: the key of everybody's window. READY: a node
+ * has opened its window. BEGIN: all may begin. ROUND: a round of a node. DONE: a node has done its
+ * part. LEAVE: the last node is to leave. LEFT: it has left. END: the end. */
 enum { JOINED = 1, KEY, READY, BEGIN, ROUND, DONE, LEAVE, LEFT, END };
 
 enum { BASE = 0x10000, ROUNDS = 50, MOST = 8, CHAIN = 5, BYTES = 8 * ROUNDS * MOST };

@@ -1,7 +1,7 @@
 /* structures: a lock-free queue and a hash table in the memory of node 0, which all other nodes of
- * a job use at once: each puts numbers into the queue, takes as many out, and counts in the table
- * what it has taken. At last everybody's numbers were each taken once. Node 0 only exposes the
- * memory: the cards do everything else.
+ * a job use at once. Each of them puts numbers into the queue, takes as many out, and counts in the
+ * table the numbers that it has taken. At last everybody's numbers were each taken once. Node 0
+ * only exposes the memory: the cards do everything else.
  *
  *	cc -O2 -o structures -I.. structures.c
  *	funet run -n 3 ./structures

@@ -117,10 +117,10 @@ func TestWatcherOfSoundQueues(t *testing.T) {
 	})
 }
 
-// Rule: frames that the program hands to a socket and that the kernel refuses there (here it is one
-// of another queue) are noticed: in native mode generic mode takes its place, with a sentence that
-// names the queue; there nothing is left to mend, and the port says so once; the queue counts as
-// lost until a frame comes.
+// Rule: the port notices frames that the program hands to a socket and that the kernel refuses
+// there. Here the socket is one of another queue. In native mode the port attaches in generic mode
+// instead, with a sentence that names the queue. In generic mode nothing is left to mend, and the
+// port says so once. The queue counts as lost until a frame comes.
 func TestWatchFindsLostFrames(t *testing.T) {
 	l := newLab(t, lab.Options{Queues: 2})
 	c := Config{Attach: xdp.AttachNative}
@@ -188,9 +188,9 @@ func TestWatchFindsLostFrames(t *testing.T) {
 	}
 }
 
-// Rule: a queue from which nothing leaves while it is told to send (here because nobody takes
-// completions back, so the kernel stops) is noticed, in a sentence that names it, and counts as
-// stuck until a frame leaves; one whose card does not run is not.
+// Rule: the port notices a queue from which nothing leaves while it is told to send, in a sentence
+// that names the queue. Here the kernel stops because the test takes no completions back. The queue
+// counts as stuck until a frame leaves. A queue whose card does not run is not noticed.
 func TestWatchFindsStuckQueue(t *testing.T) {
 	l := newLab(t, lab.Options{Queues: 2})
 	c := Config{Attach: xdp.AttachNative}

@@ -15,9 +15,9 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Rule: the ladder is zero-copy, native copy, generic copy, cut to what was asked for; zero-copy is
-// never tried with a generic program but where somebody asked for both, who is refused; a bond gets
-// generic mode, veth of one queue too, and both say why.
+// Rule: the ladder is zero-copy, native copy, generic copy, cut to what was asked for. Zero-copy
+// with a generic program is tried only where both were asked for, which is refused. A bond gets
+// generic mode, and so does veth of one queue; for both, rungs says why.
 func TestRungs(t *testing.T) {
 	const (
 		auto, native, generic = xdp.AttachAuto, xdp.AttachNative, xdp.AttachGeneric

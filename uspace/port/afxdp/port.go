@@ -1,11 +1,10 @@
 // Package afxdp is the AF_XDP port: a card's way to a real network interface.
 //
-// The journey of a frame in: the NIC program (package bpf) redirects it to the
-// socket of its receive queue, the kernel copies it into a UMEM frame and puts its
-// descriptor on the rx ring; Receive lends the card the bytes in place, and Release
-// puts the UMEM frame on the fill ring again. Out: Reserve takes a UMEM frame,
-// Commit puts its descriptor on the tx ring, Flush kicks the kernel, and the
-// completion ring brings the frame back.
+// The journey of a frame in: the NIC program (package bpf) redirects it to the socket of its
+// receive queue. The kernel copies it into a UMEM frame and puts its descriptor on the rx ring.
+// Receive lends the card the bytes in place, and Release puts the UMEM frame on the fill ring
+// again. Out: Reserve takes a UMEM frame, Commit puts its descriptor on the tx ring, Flush kicks
+// the kernel, and the completion ring brings the frame back.
 //
 // Each queue of the interface has a socket. The NIC chooses the queue on which a frame arrives. The
 // port chooses the queue on which it leaves: one queue for all frames of one series of sequence

@@ -433,9 +433,9 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// Rule: where no mode is asked for, veth of one queue gets the generic mode, which is faster there,
-// as labs that measure find; one of several queues the native mode, without which they do not work;
-// and a mode that was asked for is used.
+// Rule: where no mode is asked for, veth of one queue gets generic mode, which is faster there, as
+// labs that measure find. Without a mode asked for, veth of several queues gets native mode,
+// without which its queues do not work. A mode that was asked for is used.
 func TestModeOnVeth(t *testing.T) {
 	for _, c := range []struct {
 		queues    int

@@ -37,9 +37,9 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Rule: a queue is proven for sending when an acknowledgment of a frame that left on it comes: from
-// the peer that it went to, for its level and the incarnation that it was of, and beyond its
-// sequence number; by nothing else. Afterwards nothing is looked at.
+// Rule: an acknowledgment of a frame that left on a queue proves the queue for sending. It comes
+// from the peer that the frame went to. It is of the frame's level and epoch, and beyond the
+// frame's sequence number. Nothing else proves the queue. Afterwards nothing is looked at.
 func TestAcknowledgments(t *testing.T) {
 	for _, f := range forms(2)[:4] {
 		t.Run(f.name, func(t *testing.T) {

@@ -59,10 +59,10 @@ type sizes struct {
 }
 
 // sizes are what the port needs. A UMEM frame for zero-copy has 4096 bytes also where 2048 are
-// enough: some drivers round the room that is left behind the headroom down to a receive buffer
-// size that their NIC has (igb and igc: 2048 - 256 to 1024 bytes), and then frames longer than that
-// break, those of everybody else on the interface, too. The kernel's copy rounds nothing, and there
-// smaller frames stay in the cache.
+// enough. Some drivers round the room that is left behind the headroom down to a receive buffer
+// size that their NIC has. The drivers igb and igc round 2048 - 256 to 1024 bytes. Frames longer
+// than that then break, also those of everybody else on the interface. The kernel's copy rounds
+// nothing, and there smaller frames stay in the cache.
 func (c *Config) sizes(mtu int, zeroCopy bool) sizes {
 	if !c.Jumbo {
 		z := sizes{umemFrame: 2048, rxParts: 1, txParts: 1, rxSlots: rxSlots, rxFrames: rxFrames, txFrames: txFrames}

@@ -10,11 +10,11 @@ package afxdp
 // The frames to send are one pool for all queues, and Reserve, which comes before the queue is
 // known, returns nil only when all of it is under way. So each tx ring must have room, whatever the
 // others hold. The kernel reports late what it took: it stores its index when it has taken all the
-// frames that it knew of. So between that index and ours there are at most the frames that it knew
-// of then, which may have been sent meanwhile and are at most the pool, and those that were
-// committed since, at most the pool again: a tx ring has twice as many slots as the pool has
-// frames. The completion ring returns only frames that are under way, so it needs only as many
-// slots as the pool has frames.
+// frames that it knew of. So two kinds of frames lie between that index and ours. Those that it
+// knew of then may have been sent meanwhile, and are at most the pool. Those that were committed
+// since are at most the pool again. So a tx ring has twice as many slots as the pool has frames.
+// The completion ring returns only frames that are under way, so it needs only as many slots as the
+// pool has frames.
 //
 // A queue that does not send keeps its frames, and in the end all frames of the pool; Watch notices
 // that (watcher.go).

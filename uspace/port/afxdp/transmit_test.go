@@ -94,10 +94,10 @@ func flowFrame(f []byte, to, from *Port, n uint32, cards uint32, level byte) {
 	binary.LittleEndian.PutUint32(f[cardsOffset:], cards)
 }
 
-// Rule: frames of one series of sequence numbers, which are those of two cards and a level, keep
-// their order however many queues there are; series are spread over all of them, evenly for the
-// peers of a card and for the cards that send to one; and nothing is lost, also when more is sent
-// than the pool holds.
+// Rule: frames of one series of sequence numbers keep their order however many queues there are. A
+// series belongs to two cards and a level. The series are spread over all queues, evenly for the
+// peers of a card and for the cards that send to one. Nothing is lost, also when more is sent than
+// the pool holds.
 func TestFlowsOverQueues(t *testing.T) {
 	const queues = 4
 	a, b := pair(t, lab.Options{Queues: queues}, Config{Attach: xdp.AttachNative})
@@ -218,9 +218,9 @@ func TestOnePoolForAllQueues(t *testing.T) {
 	}
 }
 
-// Rule: a frame sent on a queue of the caller's choice arrives there, what was reserved stays as it
-// was, and the queue is proven for sending when somebody says that a peer got it, and not before;
-// for receiving when it came.
+// Rule: a frame sent on a queue of the caller's choice arrives on that queue, and the reserved
+// frame stays as it was. The sending queue is proven when Answered says that a peer got the frame,
+// and not before. The receiving queue is proven when the frame came.
 func TestSendOn(t *testing.T) {
 	for _, f := range forms(3)[:4] {
 		t.Run(f.name, func(t *testing.T) {
@@ -324,9 +324,9 @@ func benchmarkSend(b *testing.B, queues int) {
 	}
 }
 
-// Rule: with Config.Queue all frames leave on that queue; the port says that a driver cannot steer
-// to it, as veth's, with the driver's answer, and nothing is lost; a queue that does not exist is
-// refused with the queues that do.
+// Rule: with Config.Queue all frames leave on that queue, and nothing is lost. The port says that a
+// driver cannot steer to the queue, as veth's cannot, with the driver's answer. A queue that does
+// not exist is refused with the queues that do.
 func TestOneQueueOfSeveral(t *testing.T) {
 	for _, f := range forms(3) {
 		t.Run(f.name, func(t *testing.T) {

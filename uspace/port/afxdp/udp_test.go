@@ -255,8 +255,8 @@ func limited(t *testing.T, p *Port, want int) {
 }
 
 // Rule (RFC 1191, RFC 8201): the port reports what a router on the way says about the length of
-// packets, when the port is opened and later; the port sends longer ones none the less, because not
-// everybody who says so is a router.
+// packets, when the port is opened and later. The port sends longer packets none the less, because
+// not every sender of such a message is a router.
 func TestPathMTU(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
 		t.Run(name, func(t *testing.T) {
@@ -395,9 +395,9 @@ func TestOpenRefusesDatagrams(t *testing.T) {
 	open(t, l, 0, Config{UDP: u})
 }
 
-// Rule: a peer without route, or whose router does not answer, has no path, which is reported with
-// its reason; frames to it are counted and lost; when there is a way again they arrive, and the
-// other peers are not concerned.
+// Rule: a peer without a route, or whose router does not answer, has no path. The port reports that
+// with its reason. Frames to the peer are counted and lost. They arrive when there is a way again.
+// The other peers are not concerned.
 func TestPathsComeAndGo(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
 		t.Run(name, func(t *testing.T) {

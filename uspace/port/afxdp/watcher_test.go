@@ -238,9 +238,10 @@ func TestWatchAttachesAnew(t *testing.T) {
 	}
 }
 
-// Rule: what cannot be mended with the sockets that a port has, its owner is asked to: a zero-copy
-// port that worked is opened as it was, one that never did a rung lower, and one that has taken the
-// network from the kernel at once in generic mode, with the modes to open it with.
+// Rule: where the sockets that a port has cannot mend a fault, the port asks its owner to open it
+// anew, and names the modes. A zero-copy port that worked is opened as it was. One that never
+// worked is opened a rung lower. One that has taken the network from the kernel is opened at once
+// in generic mode.
 func TestWatchAsksToReopen(t *testing.T) {
 	for name, c := range map[string]struct {
 		proven, heard bool

@@ -10,19 +10,20 @@
 //
 // The card does not know about datagrams. It composes frames for Ethernet as ever, to an address
 // that Address made from the number of the peer's card. Out: Table.To finds the peer's path by that
-// address, and Path.Wrap writes the path's headers, which were built beforehand, over the Ethernet
-// header and into the Room that the port left free in front of it, and then lengths, source port
-// and checksums. The rest of the frame stays where it is. In: Table.Unwrap finds the frame within a
-// datagram and writes an Ethernet header over the end of the UDP header, with the made-up address
-// of the card that the frame names as its source, if the datagram came from that card's IP address.
-// Otherwise the frame gets an address that nobody has, and the card treats it as a stranger's.
+// address. Path.Wrap writes the path's headers, which were built beforehand, over the Ethernet
+// header and into the Room that the port left free in front of it. Then it writes lengths, source
+// port and checksums. The rest of the frame stays where it is. In: Table.Unwrap finds the frame
+// within a datagram and writes an Ethernet header over the end of the UDP header. The source of
+// that header is the made-up address of the card that the frame names, if the datagram came from
+// that card's IP address. Otherwise the frame gets an address that nobody has, and the card treats
+// it as a stranger's.
 //
 // # Rules
 //
-//   - The source port is one of Sources, by the pair of cards and the level: frames whose sequence
-//     numbers are of one series (package engine/link, flow.go) take one path through routers and
-//     one queue of a NIC, so they overtake each other no more than they do on Ethernet, which the
-//     card would take for loss.
+//   - The source port is one of Sources, by the pair of cards and the level. So frames whose
+//     sequence numbers are of one series (package engine/link, flow.go) take one path through
+//     routers and one queue of a NIC. They overtake each other no more than they do on Ethernet;
+//     the card would take that for loss.
 //   - The UDP checksum is always computed, also over IPv4 where it is optional, because some
 //     filters drop datagrams without a checksum. A receiver verifies a checksum that is there; over
 //     IPv6 one is required (RFC 8200 8.1).

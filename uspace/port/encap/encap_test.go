@@ -54,10 +54,10 @@ func frame(n int, level arctic.Level, fill byte) []byte {
 	return b
 }
 
-// Rule: a wrapped frame is a datagram that others understand: Ethernet (with a VLAN tag), IP with
-// correct lengths and header checksum and without fragmentation, UDP with a correct checksum that
-// is never 0, and the frame behind its EtherType as payload; and unwrapped it is the frame again,
-// of the right card.
+// Rule: a wrapped frame is a datagram that others understand: Ethernet, IP and UDP. Ethernet may
+// have a VLAN tag. IP has correct lengths and header checksum, and no fragmentation. UDP has a
+// correct checksum that is never 0, and the frame behind its EtherType as payload. Unwrapped, it is
+// the frame again, of the right card.
 func TestWrapAndUnwrap(t *testing.T) {
 	for family, hosts := range families {
 		rapid.Check(t, func(t *rapid.T) {

@@ -17,11 +17,11 @@
 // start, and then every few seconds, at random within bounds. A station that hears an announcement
 // or a question of an unknown card of its cluster asks that card, and only an answer makes the card
 // a peer (Found). So a forged announcement in another's name makes nobody a peer. A peer that was
-// found stays, however silent it is, until it has said goodbye or another card claims its number,
-// and the peer does not answer a question about that: what anybody says about others is a reason to
-// ask, never to believe. Hellos have no key yet: a host on the segment can be a card of any number
-// that nobody has, or whose owner does not answer. Discovery trusts the segment, and is off unless
-// it is asked for.
+// found stays, however silent it is. Only its goodbye, or another card's claim to its number, may
+// end that. Even then the peer stays if it answers a question about that. A message about another
+// card is a reason to ask, never to believe. Hellos have no key yet: a host on the segment can be a
+// card of any number that nobody has, or whose owner does not answer. Discovery trusts the segment,
+// and is off unless it is asked for.
 //
 // A contradiction is a Fault: a number that two cards have, another cluster, another version of
 // FUNet's frames, other lengths of frames.

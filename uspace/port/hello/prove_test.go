@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Rule: when a port was opened, a hello leaves on each of its queues and its answer proves it; a
-// queue on which all are lost is left out, once, and taken in again when one is answered; losses of
-// the network, and a peer that dies meanwhile, leave none out.
+// Rule: when a port was opened, a hello leaves on each of its queues, and its answer proves the
+// queue. A queue on which all hellos are lost is left out, once, and taken in again when one is
+// answered. Losses of the network, and a peer that dies meanwhile, cause no queue to be left out.
 func TestQueuesAreProven(t *testing.T) {
 	for seed := range uint64(40) {
 		s := newSegment(t, seed)

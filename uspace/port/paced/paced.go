@@ -6,18 +6,18 @@
 // or Advance gives it to the port inside, which sends it with Send. High priority goes first, as on
 // Arctic (thesis 5.6.1): replies, and frames that only acknowledge. At most Waiting frames wait;
 // then Reserve returns nil and the card waits. In: Pull copies what the port inside has received,
-// and Receive lends it from the time on at which its tail would have arrived; when Held frames are
+// and Receive lends it from the time on at which its tail would have arrived. When Held frames are
 // kept back, further ones stay with the port inside, whose ring drops what it cannot hold. Frames
 // keep their order.
 //
 // Only the packets of a frame take time on the link. On the papers' network a packet was its own
 // frame, and had no header like ours (design idea 7, uspace/DESIGN.md).
 //
-// Frames carry no time, and the real wire takes some itself, which is measured (measure.go).
-// A frame is held for as long as the wire takes less than the model; when it takes longer,
-// the frame is said to have arrived earlier than it did, by at most Config.Back: a
-// card works that long on a frame before anybody can see a result. Nothing can make up for a wire
-// that is slower still, and Wire reports it.
+// Frames carry no time, and the real wire takes some itself, which is measured (measure.go). A
+// frame is held for as long as the wire takes less than the model. When the wire takes longer, the
+// frame is said to have arrived earlier than it did, by at most Config.Back. That changes no
+// result, as a card works that long on a frame before anybody can see one. Nothing can make up for
+// a wire that is slower still, and Wire reports it.
 //
 // A port belongs to the goroutine of its card. Times are nanoseconds: those of the model,
 // with which the card is stepped, and those of the host's clock, by which the wire is

@@ -6,11 +6,11 @@
 // Open asks the kernel by netlink (rtnetlink(7)), once for each peer: which route leads there
 // through the card's interface, from which source address, with which MTU; and which Ethernet
 // address the next hop has. It puts the answers into an immutable encap.Table. From Follow on a
-// goroutine looks again whenever the kernel tells that links, addresses, routes or neighbours have
-// changed, and once a second: at the interface, its addresses and neighbours, and at the routes
-// that the change concerns, and some others in turn. If anything has changed, the goroutine
-// publishes a new table for the card's thread, which only loads a pointer. So a large number of
-// peers is expensive only when much changes.
+// goroutine looks again whenever the kernel reports that links, addresses, routes or neighbours
+// have changed, and once a second. It looks at the interface, its addresses and neighbours, at the
+// routes that the change concerns, and at some other routes in turn. If anything has changed, the
+// goroutine publishes a new table for the card's thread, which only loads a pointer. So a large
+// number of peers is expensive only when much changes.
 //
 // The kernel does not see the card's datagrams. Three things that it does for its own datagrams
 // must be asked for:

@@ -357,9 +357,10 @@ func TestTwoInterfaces(t *testing.T) {
 	}
 }
 
-// Rule: a round costs by what has changed: with 20,000 peers and no change it asks for few routes,
-// for a change of a route for those that it concerns, and for all of them only where all may have
-// changed; and what is not known yet is reported.
+// Rule: the cost of a round grows with the number of changes. With 20,000 peers and no change a
+// round asks for few routes. After a change of a route it asks for the routes that the change
+// concerns. It asks for all routes only where all may have changed. A round that leaves routes to
+// be asked for reports that.
 func TestManyPeers(t *testing.T) {
 	l := newLab(t, lab.Options{Hosts: 2, Topology: lab.Router})
 	at := l.Hosts()[0].Interfaces[0]

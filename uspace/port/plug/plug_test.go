@@ -43,10 +43,10 @@ func (p *inside) Reserve() []byte {
 func (p *inside) Commit(int) { p.sent++ }
 func (p *inside) Flush()     {}
 
-// Rule (package port: a port that has failed is a network that loses every frame): whatever is
-// plugged in and taken out between, there is a buffer of the one frame size unless a port that is
-// there is full, each frame goes to the port that is there or is counted as lost, and what a port
-// has received comes as it is.
+// Rule (package port: a port that has failed is a network that loses every frame): there is a
+// buffer of the one frame size, unless a plugged-in port is full. Each frame goes to the plugged-in
+// port or is counted as lost. Frames that a port has received come unchanged. All this holds
+// whatever is plugged in and taken out in between.
 func TestPlug(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 700

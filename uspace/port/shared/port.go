@@ -48,9 +48,10 @@ type Memory struct {
 type Counters struct {
 	Sent     uint64 `json:"sent"`     // through rings
 	Received uint64 `json:"received"` // from rings, and good
-	// Frames for neighbours with memory that went by the port inside: the ring was full, the
-	// neighbour slept, or fell asleep when the frame was in the ring (it is counted as sent, too),
-	// or has not mapped the memory yet.
+	// Frames for neighbours with memory that went by the port inside, by reason. Full: the ring was
+	// full. Asleep: the neighbour slept. Woken: the neighbour fell asleep when the frame was in the
+	// ring (the frame is counted as sent, too). Unread: the neighbour has not mapped the memory
+	// yet.
 	Full   uint64 `json:"ring_full"`
 	Asleep uint64 `json:"neighbour_asleep"`
 	Woken  uint64 `json:"neighbour_woken"`

@@ -1,6 +1,6 @@
 // Command example is a lock-free queue and a hash table in the memory of node 0, which all other
-// nodes of a job use at once: each puts numbers into the queue, takes as many out, and counts in
-// the table what it has taken. At last everybody's numbers were each taken once. Node 0 only
+// nodes of a job use at once. Each node puts numbers into the queue, takes as many out, and counts
+// in the table what it has taken. At last everybody's numbers were each taken once. Node 0 only
 // exposes the memory: the cards do everything else. uspace/funi/example/structures.c is the same in
 // C, and nodes may be either.
 //

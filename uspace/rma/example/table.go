@@ -1,10 +1,10 @@
 package main
 
 // This file is a hash table in the memory of one process, in which all others count by remote
-// atomic operations. An entry is two words of 64 bits, key and count; key 0 is none. Whoever looks
-// for a key goes from the place that its hash says to the next, until he finds it or an empty
-// place, which he makes the key's by a compare-and-swap: of two who want the place one gets it, and
-// the other goes on. No key is ever taken out.
+// atomic operations. An entry is two words of 64 bits, key and count; key 0 is none. A search for a
+// key goes from the place that its hash says to the next, until it finds the key or an empty place.
+// An addition makes the empty place the key's by a compare-and-swap. Of two processes that want the
+// place one gets it, and the other goes on. No key is ever taken out.
 
 import (
 	"encoding/binary"

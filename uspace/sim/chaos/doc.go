@@ -1,25 +1,25 @@
-// Package chaos runs random programs on a simulated cluster where every kind of fault
-// happens, and checks after every event that the network keeps its promise: each message
-// that a card accepted is delivered exactly once, or reported failed and then delivered
-// at most once; never to another group or node, never damaged; nothing gets stuck.
+// Package chaos runs random programs on a simulated cluster where every kind of fault happens.
+// After every event it checks that the network keeps its promise. Each message that a card accepted
+// is delivered exactly once, or reported failed and then delivered at most once. No message is
+// delivered to another group or node, or damaged. Nothing gets stuck.
 //
-// The journey of a scenario: plan.go draws from its seed what the cluster is like, what its
-// processes do and what goes wrong, each from a stream of random numbers of its own, so that
-// leaving out one kind of fault leaves everything else as it was; network.go does so for the
-// network, Ethernet or Arctic. How large the cluster is and which kinds of faults it has is given,
-// or drawn from the seed as well (shape.go). run.go builds the world and runs it; program.go is the
-// program of a process, operation by operation, transfer.go its XFER operations; oracle.go keeps a
-// record of every message and compares; memory.go does so with the memory that cards read and
-// write; arena.go says which part belongs to which transfer. When the faults are over the network
-// is fair: everything must then be accounted for, and the cluster fall silent, with no frame under
+// The journey of a scenario. From the scenario's seed plan.go draws the cluster, the work of its
+// processes and the faults; network.go draws the network, Ethernet or Arctic. Each has a stream of
+// random numbers of its own, so leaving out one kind of fault leaves everything else as it was. How
+// large the cluster is and which kinds of faults it has is given, or drawn from the seed as well
+// (shape.go). run.go builds the world and runs it. program.go is the program of a process,
+// operation by operation, and transfer.go its XFER operations. oracle.go keeps a record of every
+// message and compares; memory.go does so with the memory that cards read and write. arena.go says
+// which part of that memory belongs to which transfer. When the faults are over the network is
+// fair: everything must then be accounted for, and the cluster fall silent, with no frame under
 // way, no cache line taken and no timer set. A scenario that fails is made smaller by shrink.go
 // until what is left is fit for a person; many.go runs many seeds on all processors.
 //
-// Some kinds are not faults but ordinary operation: programs change the size of their queues under
-// traffic, contexts are switched out and in again, programs transfer memory, jobs end and others
-// take their GIDs, programs use all protocols of package rats beside everything else (rats.go,
-// conversation.go), they operate on each other's windows (windows.go), and they send along chains
-// that cross each other (chains.go). Each of them can be left out, as each fault can.
+// Some kinds are not faults but ordinary operation. Contexts are switched out and in again; jobs
+// end and others take their GIDs. Programs change the size of their queues under traffic, and
+// transfer memory. They use all protocols of package rats beside everything else (rats.go,
+// conversation.go). They operate on each other's windows (windows.go), and send along chains that
+// cross each other (chains.go). Each of these kinds can be left out, as each fault can.
 //
 // A job ends on one card after the other, and the next begins likewise, so that for a time
 // both have the GID; each has a tag of its own. A message, a notice or a word of memory that

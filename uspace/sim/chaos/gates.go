@@ -1,7 +1,7 @@
 package chaos
 
-// This file is direct ports that come and go: each life of a card has a port of its own, on the
-// same host as the last or on another, and hosts hear of it late, or when their funid runs again.
+// This file is direct ports that come and go. Each life of a card has a port of its own, on the
+// same host as the last or on another. Hosts hear of the port late, or when their funid runs again.
 
 import (
 	"encoding/binary"

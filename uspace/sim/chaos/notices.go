@@ -1,8 +1,9 @@
 package chaos
 
-// This file is what funids tell each other and their processes of those with direct ports that have
-// ended or are there (ctl/daemon/fate.go), and what they answer to who doubts whether a silent one
-// lives: at once or late, twice, out of order, or not at all. It is also what must hold then:
+// This file is the notices of funids about processes with direct ports that have ended or are there
+// (ctl/daemon/fate.go). Funids tell them to each other and to their processes. They also answer a
+// card that doubts whether a silent peer lives. Notices and answers come at once or late, twice,
+// out of order, or not at all. This file is also what must hold then:
 //
 //   - a card that is told of the end of the life that it has met gives it up at once, and one that
 //     has met another life does not;

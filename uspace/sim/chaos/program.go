@@ -27,9 +27,9 @@ type member struct {
 	peers    []int32 // members of its group
 	probes   []int32 // members that it has yet to probe
 
-	// For transfers: the memory of the present life, until the card must not touch it;
-	// which sources the card has not read, and how many packets were sent; what others
-	// have sent to, in any life, and the memory of earlier ones.
+	// For transfers: memory is that of the present life, until the card must not touch it. sources
+	// says which sources the card has not read, and pending how many packets were sent. targets
+	// says what others have sent to, in any life. graves is the memory of earlier lives.
 	memory  *memory
 	sources arena
 	pending [arctic.Levels][]pending

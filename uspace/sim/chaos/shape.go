@@ -42,11 +42,11 @@ func (h Shape) String() string { return shapeNames[h%2] }
 // Another one changes the meaning of all seeds.
 var swarmProfiles = []string{"sbus-arctic", "sbus-arctic-paper", "hamlyn", "tokyo"}
 
-// Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, each kind of
-// fault with a chance of one half, Arctic with one of 1/8, a machine's profile and, on Ethernet,
-// direct cards with one of 1/4 each. A small number is as likely as a large one: each doubling has
-// the same chance. Run draws the rest from the same seed: how many processes share a card, the size
-// of each process's queues, and the MTU.
+// Drawn is the scenario of a swarm's seed: from 2 to 32 nodes, 16 to 16,383 messages, and each kind
+// of fault with a chance of one half. The network is Arctic with a chance of 1/8. A machine's
+// profile has a chance of 1/4, and so have, on Ethernet, direct cards. A small number is as likely
+// as a large one: each doubling has the same chance. Run draws the rest from the same seed: how
+// many processes share a card, the size of each process's queues, and the MTU.
 func (s Scenario) Drawn() Scenario {
 	r := s.stream(streamShape)
 	doubled := func(least, doublings int) int {

@@ -5,9 +5,9 @@ package chaos
 // with other keys meanwhile. Keys travel outside the network, in no time.
 //
 // Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each
-// begins where the one before has ended. That order must be one in which none comes before another
-// that was complete when it was issued, and must end with what is in memory; an operation whose
-// outcome nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is
+// begins where the one before has ended. In that order no operation may come before another that
+// was complete when it was issued. The order must end with what is in memory. An operation of
+// unknown outcome may be in the order, or not (Herlihy and Wing, 1990: linearizability). A put is
 // exclusive to its sender's part, where a get must find what the last one has left. Nobody has a
 // lock that another has. While a window is closed, or not present, no byte of it changes, and none
 // ever beside it. One window in eight is opened before it is present.
