@@ -185,30 +185,7 @@ func (c Config) complete() (_ Config, err error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrConfig)
 	}
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
-	if c.Slots == 0 {
-		c.Slots = DefaultSlots
-	}
-	if c.RefusedLimit == 0 {
-		c.RefusedLimit = DefaultRefusedLimit
-	}
-	if c.Subordinates == "" {
-		c.Subordinates = DefaultSubordinates
-	}
-	c.completeLog()
-	c.rerouted = make(chan struct{}, 1)
-	if c.Drain == 0 {
-		c.Drain = DefaultDrain
-	}
-	native := engine.Native()
-	if c.PeerTimeout == 0 {
-		c.PeerTimeout = native.PeerTimeout
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = native.ConnectTimeout
-	}
+	c.defaults()
 	alone := c.Peers == nil && c.Discover != "" && !c.FindCard
 	if alone {
 		c.Peers = lonely(c.Card)
@@ -222,31 +199,8 @@ func (c Config) complete() (_ Config, err error) {
 	if err := c.findSelf(); err != nil {
 		return c, err
 	}
-	switch {
-	case int(c.Card) >= len(c.Peers.Peers):
-		return c, bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
-	case c.Peers.Peers[c.Card].Absent:
-		return c, bad("card %d is this host, and absent in the peers file", c.Card)
-	case len(c.Socket) > 107: // unix(7): sun_path
-		return c,
-			bad("socket %q is longer than 107 bytes, more than the kernel has for one's name; choose a shorter path",
-				c.Socket)
-	case !filepath.IsAbs(c.Socket):
-		return c, bad("socket %q is not an absolute path", c.Socket)
-	case c.Drain < 0 || c.Drain > time.Minute:
-		return c, bad("drain %v; use 0s to 1m", c.Drain)
-	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond ||
-		c.ConnectTimeout > time.Hour:
-		return c, bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
-	case c.MostMemory < 0 || c.MostMemory > mostBytes:
-		return c, bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
-	case c.RefusedLimit < 1 || c.RefusedLimit > mostRefused:
-		return c, bad("refused_limit %d; use 1 to %d", c.RefusedLimit, mostRefused)
-	case pollings[c.Polling] == "":
-		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
-	}
-	if err := c.Carriage.check(&c); err != nil {
-		return c, bad("carriage %s: %v", c.Carriage, err)
+	if err := c.limits(bad); err != nil {
+		return c, err
 	}
 	peers := *c.Peers
 	if c.Encap != nil {
@@ -314,6 +268,64 @@ func (c Config) complete() (_ Config, err error) {
 		}
 	}
 	return c, nil
+}
+
+// defaults fills in what the configuration leaves out and nothing else decides.
+func (c *Config) defaults() {
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.Slots == 0 {
+		c.Slots = DefaultSlots
+	}
+	if c.RefusedLimit == 0 {
+		c.RefusedLimit = DefaultRefusedLimit
+	}
+	if c.Subordinates == "" {
+		c.Subordinates = DefaultSubordinates
+	}
+	c.completeLog()
+	c.rerouted = make(chan struct{}, 1)
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
+	}
+	native := engine.Native()
+	if c.PeerTimeout == 0 {
+		c.PeerTimeout = native.PeerTimeout
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = native.ConnectTimeout
+	}
+}
+
+// limits refuses values that are out of their range.
+func (c *Config) limits(bad func(string, ...any) error) error {
+	switch {
+	case int(c.Card) >= len(c.Peers.Peers):
+		return bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
+	case c.Peers.Peers[c.Card].Absent:
+		return bad("card %d is this host, and absent in the peers file", c.Card)
+	case len(c.Socket) > 107: // unix(7): sun_path
+		return bad("socket %q is longer than 107 bytes, more than the kernel has for one's name; choose a shorter path",
+			c.Socket)
+	case !filepath.IsAbs(c.Socket):
+		return bad("socket %q is not an absolute path", c.Socket)
+	case c.Drain < 0 || c.Drain > time.Minute:
+		return bad("drain %v; use 0s to 1m", c.Drain)
+	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond ||
+		c.ConnectTimeout > time.Hour:
+		return bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
+	case c.MostMemory < 0 || c.MostMemory > mostBytes:
+		return bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
+	case c.RefusedLimit < 1 || c.RefusedLimit > mostRefused:
+		return bad("refused_limit %d; use 1 to %d", c.RefusedLimit, mostRefused)
+	case pollings[c.Polling] == "":
+		return bad("polling %d; use adaptive, spin or sleep", c.Polling)
+	}
+	if err := c.Carriage.check(c); err != nil {
+		return bad("carriage %s: %v", c.Carriage, err)
+	}
+	return nil
 }
 
 // interfaces finds out which interfaces the card uses, from the peers if the configuration does not

@@ -186,35 +186,41 @@ func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 		sum, float64(n.RoundTrip)/1e9, buckets)
 }
 
-// collect calls send for each metric.
-func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
+// portState is what the card's thread has said of a port.
+type portState struct {
+	name  string
+	sends bool
+	n     xdp.Statistics
+	lost  uint64
+	udp   bool
+	grams afxdp.Datagrams
+	ways  int // that are missing
+	queue []afxdp.QueueState
+}
+
+// cardState is what the card's thread has said at one time.
+type cardState struct {
+	n             engine.Counters
+	faults        Faults
+	here, there   engine.Rejections
+	hellos        hello.Counters
+	known, silent int
+	remote        engine.RemoteUse // of all contexts
+	ports         []portState
+}
+
+// cardState asks the card's thread.
+func (m collector) cardState() (c cardState, err error) {
 	d := m.daemon
-	type portState struct {
-		name  string
-		sends bool
-		n     xdp.Statistics
-		lost  uint64
-		udp   bool
-		grams afxdp.Datagrams
-		ways  int // that are missing
-		queue []afxdp.QueueState
-	}
-	var n engine.Counters
-	var faults Faults
-	var here, there engine.Rejections
-	var hellos hello.Counters
-	var known, silent int
-	var remote engine.RemoteUse // of all contexts
-	var ports []portState
-	err := d.loop.do(func() {
-		n, faults = d.loop.card.Counters(), d.loop.faulted
-		here, there = d.loop.card.Rejections()
-		hellos = d.loop.hello.Counters()
-		known, silent = d.loop.hello.Known()
+	err = d.loop.do(func() {
+		c.n, c.faults = d.loop.card.Counters(), d.loop.faulted
+		c.here, c.there = d.loop.card.Rejections()
+		c.hellos = d.loop.hello.Counters()
+		c.known, c.silent = d.loop.hello.Known()
 		for _, a := range d.loop.byBell {
 			if a != nil {
 				u, _ := a.ctx.Remote()
-				remote.Add(&u)
+				c.remote.Add(&u)
 			}
 		}
 		for _, l := range d.links {
@@ -230,9 +236,16 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 					}
 				}
 			}
-			ports = append(ports, p)
+			c.ports = append(c.ports, p)
 		}
 	})
+	return c, err
+}
+
+// collect calls send for each metric.
+func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
+	d := m.daemon
+	c, err := m.cardState()
 	if err != nil {
 		return err
 	}
@@ -247,53 +260,53 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	all, jobs := d.used, len(d.jobs)
 	d.mu.Unlock()
 	send(gauge, "jobs", "Jobs that exist.", float64(jobs))
-	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have here.", float64(all.contexts))
+	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have c.here.", float64(all.contexts))
 	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
 	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
 	for _, r := range []struct {
 		name, state string
 		n           int
-	}{{"key_slots", "asked", remote.KeySlots}, {"key_slots", "open", remote.KeySlotsOpen},
-		{"areas", "asked", remote.Areas}, {"areas", "open", remote.AreasOpen},
-		{"notifications", "asked", remote.Notifications}, {"notifications", "credit", remote.Credit},
-		{"notifications", "unread", remote.Unread},
-		{"requests", "open", remote.RequestsOpen}} {
+	}{{"key_slots", "asked", c.remote.KeySlots}, {"key_slots", "open", c.remote.KeySlotsOpen},
+		{"areas", "asked", c.remote.Areas}, {"areas", "open", c.remote.AreasOpen},
+		{"notifications", "asked", c.remote.Notifications}, {"notifications", "credit", c.remote.Credit},
+		{"notifications", "unread", c.remote.Unread},
+		{"requests", "open", c.remote.RequestsOpen}} {
 		send(gauge, "remote_"+r.name, "Remote memory of contexts: what they have asked for, and what of it is in use.",
 			float64(r.n), "state", r.state)
 	}
 	send(counter, "windows_missed_total",
-		"Windows that another process wanted while they were suspended or not yet there, once each time that they were not.", float64(faults.Missed))
+		"Windows that another process wanted while they were suspended or not yet there, once each time that they were not.", float64(c.faults.Missed))
 	send(counter, "accesses_refused_total",
-		"Packets for windows and areas of processes that were refused for good: wrong keys, bytes or operations that the window forbids, locks of others, and windows that were away for too long.", float64(faults.Refused))
+		"Packets for windows and areas of processes that were refused for good: wrong keys, bytes or operations that the window forbids, locks of others, and windows that were away for too long.", float64(c.faults.Refused))
 	send(counter, "packets_unrouted_total", "Packets of processes for nodes that their job does not have.",
-		float64(faults.NoRoute))
+		float64(c.faults.NoRoute))
 	send(counter, "windows_suspended_total",
-		"Windows that this daemon has had suspended, because one node of the job was refused too often (refused_accesses).", float64(faults.Suspended))
+		"Windows that this daemon has had suspended, because one node of the job was refused too often (refused_accesses).", float64(c.faults.Suspended))
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.",
 		float64(d.loop.faults.Load()))
 	send(counter, "panics_total",
 		"Mistakes of the daemon that ended a context or a connection and nothing else; the log has them.",
 		float64(d.panics.Load()))
-	send(gauge, "peers", "Cards that this one knows.", float64(known))
-	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))
-	send(counter, "hello_answers_total", "Hellos of others that were answered.", float64(hellos.Answers))
+	send(gauge, "peers", "Cards that this one knows.", float64(c.known))
+	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(c.silent))
+	send(counter, "hello_answers_total", "Hellos of others that were answered.", float64(c.hellos.Answers))
 	send(counter, "hello_refused_total", "Hellos of others that came too fast, or from nowhere, and were not answered.",
-		float64(hellos.Refused))
+		float64(c.hellos.Refused))
 	send(counter, "hello_unanswered_total", "Hellos to others that were not answered in time.",
-		float64(hellos.Unanswered))
-	trips, err := roundTrips(&hellos)
+		float64(c.hellos.Unanswered))
+	trips, err := roundTrips(&c.hellos)
 	if err != nil {
 		return err
 	}
 	to <- trips
-	values, err := countersOf(n)
+	values, err := countersOf(c.n)
 	if err != nil {
 		return err
 	}
 	for name, v := range values {
 		send(counter, "card_"+name+"_total", "The engine's counter of this name.", float64(v))
 	}
-	for by, rejected := range map[string]*engine.Rejections{"card": &here, "peer": &there} {
+	for by, rejected := range map[string]*engine.Rejections{"card": &c.here, "peer": &c.there} {
 		for _, r := range rejections(rejected) {
 			send(counter, "rejected_packets_total",
 				"Packets that this card, or a peer, rejected for a reason, each time.", float64(r.Packets), "by", by,
@@ -303,6 +316,15 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	if err := m.collectPeers(send); err != nil {
 		return err
 	}
+	m.collectInterfaces(send)
+	collectPorts(c.ports, send)
+	return nil
+}
+
+// collectInterfaces calls send for what the interfaces of the card are like.
+func (m collector) collectInterfaces(send sending) {
+	d := m.daemon
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, s := range d.linkStatus() {
 		for _, state := range linkStates {
 			is := 0.0
@@ -327,6 +349,11 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened),
 			"interface", cmp.Or(s.Configured, s.Interface))
 	}
+}
+
+// collectPorts calls send for what went through ports.
+func collectPorts(ports []portState, send sending) {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	for _, p := range ports {
 		sends := 0.0
 		if p.sends {
@@ -370,5 +397,4 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.",
 			float64(p.n.RxFillRingEmpty), "interface", p.name)
 	}
-	return nil
 }

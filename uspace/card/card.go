@@ -240,14 +240,8 @@ func Open(c Config) (_ *Card, err error) {
 		}
 	}()
 	if c.CPU >= 0 {
-		var set unix.CPUSet
-		set.Set(c.CPU)
-		if err := unix.SchedGetaffinity(0, &k.affinity); err != nil {
-			return nil, fmt.Errorf("reading the processors of the thread: %w", err)
-		}
-		k.pinned = true
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return nil, fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are", c.CPU, err)
+		if err := k.pin(c.CPU); err != nil {
+			return nil, err
 		}
 	}
 	groups := []uint16{c.GID}
@@ -262,35 +256,11 @@ func Open(c Config) (_ *Card, err error) {
 			return nil, err
 		}
 	}
-	for _, name := range c.Interfaces {
-		if k.until.Err() != nil {
-			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
-		}
-		conf := afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing,
-			FillFrames: c.FillFrames, Queue: c.Queue, UDP: c.datagrams(len(k.ports))}
-		p, err := afxdp.Open(conf)
-		if err != nil {
-			return nil, err
-		}
-		in := plug.New(p.FrameSize())
-		in.Plug(p)
-		k.ports = append(k.ports, p)
-		k.sockets = append(k.sockets, socket{in, conf})
-		var q port.Port = in
-		if m != nil {
-			q = k.modelled.port(in, m)
-		}
-		cfg.Ports = append(cfg.Ports, q)
+	if err := k.plugInterfaces(&c, &cfg, m, groups); err != nil {
+		return nil, err
 	}
 	k.watchPorts()
-	k.portOf = map[uint16]int{}
-	for _, p := range cfg.Peers {
-		k.portOf[p.Card] = p.Port
-	}
-	for i := range cfg.Peers {
-		cfg.Peers[i].Local = k.ports[cfg.Peers[i].Port].Info().MAC
-	}
+	k.usePorts(cfg.Peers)
 	if m == nil && c.Direct == nil {
 		cfg.Ports = k.greets(&cfg, c.UDP != nil)
 	}
@@ -298,15 +268,8 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, err
 	}
 	k.limit()
-	slots := c.Slots
-	if slots == 0 {
-		slots = DefaultSlots
-	}
-	memory, err := funi.NewMemory(slots)
+	memory, err := c.memory()
 	if err != nil {
-		return nil, err
-	}
-	if err := memory.AddRemote(c.Remote); err != nil {
 		return nil, err
 	}
 	k.page = memory.Page
@@ -331,6 +294,66 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, err
 	}
 	return k, nil
+}
+
+// memory makes the context's memory.
+func (c *Config) memory() (*funi.Memory, error) {
+	memory, err := funi.NewMemory(cmp.Or(c.Slots, DefaultSlots))
+	if err != nil {
+		return nil, err
+	}
+	return memory, memory.AddRemote(c.Remote)
+}
+
+// pin has the calling thread run on one processor.
+func (k *Card) pin(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedGetaffinity(0, &k.affinity); err != nil {
+		return fmt.Errorf("reading the processors of the thread: %w", err)
+	}
+	k.pinned = true
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are", cpu, err)
+	}
+	return nil
+}
+
+// usePorts notes which port leads to which peer, and tells peers by which address they are reached.
+func (k *Card) usePorts(peers []engine.Peer) {
+	k.portOf = map[uint16]int{}
+	for _, p := range peers {
+		k.portOf[p.Card] = p.Port
+	}
+	for i := range peers {
+		peers[i].Local = k.ports[peers[i].Port].Info().MAC
+	}
+}
+
+// plugInterfaces opens a port on each of the interfaces.
+func (k *Card) plugInterfaces(c *Config, cfg *engine.Config, m *machine.Machine, groups []uint16) error {
+	for _, name := range c.Interfaces {
+		if k.until.Err() != nil {
+			return fmt.Errorf("opening card: %w", context.Cause(k.until))
+		}
+		conf := afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing,
+			FillFrames: c.FillFrames, Queue: c.Queue, UDP: c.datagrams(len(k.ports))}
+		p, err := afxdp.Open(conf)
+		if err != nil {
+			return err
+		}
+		in := plug.New(p.FrameSize())
+		in.Plug(p)
+		k.ports = append(k.ports, p)
+		k.sockets = append(k.sockets, socket{in, conf})
+		var q port.Port = in
+		if m != nil {
+			q = k.modelled.port(in, m)
+		}
+		cfg.Ports = append(cfg.Ports, q)
+	}
+	return nil
 }
 
 // machine tunes the engine as the profile wants it, and returns the machine if it has one.

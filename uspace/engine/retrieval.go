@@ -130,15 +130,12 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			}
 			if x.current[l] == nil {
 				x.taken[l]++
-				if x.trail != nil && took == 0 {
-					x.trail.took(l, c.now)
-				}
-				x.retrieved(l)
 				if took > 0 {
+					x.retrieved(l)
 					a.retrieval -= took + packetBytes
 					packets++
 				} else {
-					x.works(slotBytes) // it was refused, or opened something
+					x.passed(l) // it was refused, or opened something
 					budget--
 				}
 			}
@@ -151,11 +148,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			}
 			if x.current[l] == nil {
 				x.taken[l]++ // it was refused, which takes as long as a packet
-				if x.trail != nil {
-					x.trail.took(l, c.now)
-				}
-				x.retrieved(l)
-				x.works(slotBytes)
+				x.passed(l)
 				budget--
 			}
 			continue
@@ -183,6 +176,15 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	}
 	c.counters.PacketsRetrieved += uint64(packets)
 	return noLine
+}
+
+// passed notes that a slot was taken which has become no packet.
+func (x *Context) passed(l arctic.Level) {
+	if x.trail != nil {
+		x.trail.took(l, x.card.now)
+	}
+	x.retrieved(l)
+	x.works(slotBytes)
 }
 
 // retrieved notes that the content of a slot has been taken: the slot can be retired with

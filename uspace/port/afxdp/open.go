@@ -178,10 +178,30 @@ func Open(c Config) (_ *Port, err error) {
 			return nil, fmt.Errorf("opening interface %s for group %d: %w", c.Interface, gid, err)
 		}
 	}
-	rungs, why := c.rungs(kind, n)
+	why, err := p.climbBest(c, ifc, kind)
+	if err != nil {
+		return nil, err
+	}
+	if kind.Remark != "" {
+		why = append(why, kind.Remark)
+	}
+	if said := p.merging(); said != "" {
+		why = append(why, said)
+	}
+	if said := p.steer(c, kind); said != "" {
+		why = append(why, said)
+	}
+	p.info.Why = strings.Join(why, "; ")
+	return p, p.follow()
+}
+
+// climbBest takes the best way to attach and bind that works, and returns why no better one does.
+func (p *Port) climbBest(c Config, ifc *net.Interface, kind xdp.Kind) ([]string, error) {
+	rungs, why := c.rungs(kind, p.info.Queues)
 	for len(rungs) > 0 {
 		r := rungs[0]
-		if err = p.climb(c, ifc, r); err == nil {
+		err := p.climb(c, ifc, r)
+		if err == nil {
 			break
 		}
 		rungs = rungs[1:]
@@ -197,17 +217,7 @@ func Open(c Config) (_ *Port, err error) {
 			return nil, errors.Join(err, e)
 		}
 	}
-	if kind.Remark != "" {
-		why = append(why, kind.Remark)
-	}
-	if said := p.merging(); said != "" {
-		why = append(why, said)
-	}
-	if said := p.steer(c, kind); said != "" {
-		why = append(why, said)
-	}
-	p.info.Why = strings.Join(why, "; ")
-	return p, p.follow()
+	return why, nil
 }
 
 // steer has the NIC bring frames to the queue that was asked for, and returns a remark about
