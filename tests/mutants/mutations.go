@@ -779,13 +779,13 @@ var mutations = []mutation{
 		`p == nil || !p.established || p.Port != port`, `p == nil || !p.established`,
 		link("TestFramesAtAnotherPort")},
 	{"freeslot", "retrieval.go",
-		`					x.works(slotBytes) // it was refused, or opened something
-`, ``,
+		`x.passed(l) // it was refused, or opened something`, `x.retrieved(l)`,
 		unit("TestAllWorkIsPaid")},
 	{"freerefusal", "retrieval.go",
-		`				x.works(slotBytes)
+		`				x.passed(l)
 				budget--
-`, `				budget--
+`, `				x.retrieved(l)
+				budget--
 `,
 		unit("TestNeighbourOfUnpaidWork")},
 	{"freemode", "control.go",
